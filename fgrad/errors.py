@@ -1,0 +1,155 @@
+"""What fgrad says when something is wrong: one formatter for every error and notice.
+
+An error holds a sentence, the user's line, what was given, what was expected, and how to fix it.  It
+relies on `source.py` for the line; everything that raises relies on it.  Each class is also a
+builtin, so that `except TypeError` catches a ShapeError.
+
+>>> print(ShapeError("matmul cannot contract axes of size 3 and 4.", given="x: f32[8,3]",
+...                  fix="transpose x", where=None))
+matmul cannot contract axes of size 3 and 4.
+<BLANKLINE>
+  given      x: f32[8,3]
+  fix        transpose x
+"""
+
+from __future__ import annotations
+
+import warnings
+
+from . import source
+
+FIND = object()            # where=FIND: the user's line is looked for
+
+
+class FgradError(Exception):
+    """A sentence and, as far as they apply, the user's line, given, expected and fix.
+
+    `given`, `expected` and `fix` are strings, or lists of strings, one per printed line.
+    `where` is a `source.Place`, None for no line, or FIND: the innermost line of the user's.
+    """
+
+    def __init__(self, sentence, *, given=None, expected=None, fix=None, where=FIND):
+        super().__init__(sentence)
+        self.sentence = sentence
+        self.given, self.expected, self.fix = given, expected, fix
+        self.where = source.here() if where is FIND else where
+
+    def __str__(self):
+        rows = [("given", self.given), ("expected", self.expected), ("fix", self.fix)]
+        place = source.place(self.where)
+        parts = [self.sentence]
+        if place is not None and place.text:
+            parts.append(f"\n    {place.short}    {place.text}")
+        body = [line for title, content in rows for line in block(title, content)]
+        if body:
+            parts.append("\n" + "\n".join(body))
+        return "\n".join(parts)
+
+
+def block(title, content):
+    """The lines of one titled block; its title stands in the first."""
+    lines = [content] if isinstance(content, str) else list(content or ())
+    flat = [line for text in lines for line in text.split("\n")]
+    return [f"  {title if k == 0 else '':10} {line}".rstrip() for k, line in enumerate(flat)]
+
+
+class ShapeError(FgradError, TypeError):
+    """Shapes do not fit together."""
+
+
+class DtypeError(FgradError, TypeError):
+    """An operation is not defined for these dtypes."""
+
+
+class GradientError(FgradError, TypeError):
+    """A derivative was asked for that does not exist."""
+
+
+class TreeError(FgradError, TypeError):
+    """Two pytrees that should have one structure differ."""
+
+
+class ArgumentError(FgradError, TypeError):
+    """An argument is missing, of the wrong kind, or out of range."""
+
+
+class RangeError(FgradError, ValueError):
+    """A value lies outside of what is allowed."""
+
+
+class AxisError(FgradError, ValueError, IndexError):
+    """An axis is out of range."""
+
+
+class ConcretizationError(FgradError, TypeError):
+    """Python asked for the value of something that has none while a function is being compiled."""
+
+
+class LeakError(FgradError, RuntimeError):
+    """A value was used outside of the transformation it belongs to."""
+
+
+class MutationError(FgradError, TypeError):
+    """An immutable array was assigned to."""
+
+
+class NumpyError(FgradError, TypeError):
+    """A NumPy call that cannot be traced."""
+
+
+class RandomKeyError(FgradError, TypeError):
+    """A random key is not a key."""
+
+
+class DeviceError(FgradError, RuntimeError):
+    """A device is missing, unknown, or out of memory."""
+
+
+class DonationError(FgradError, RuntimeError):
+    """An array was used after it had been donated."""
+
+
+class DataError(FgradError, ValueError):
+    """A file does not hold what it should."""
+
+
+class MissingFileError(DataError, FileNotFoundError):
+    """A file is not there."""
+
+
+class DownloadError(DataError, OSError):
+    """A file could not be fetched, or is not what was expected."""
+
+
+class ParseError(FgradError, ValueError):
+    """The text of a program cannot be read."""
+
+
+class CheckError(FgradError, AssertionError):
+    """A program breaks a rule of its own form: a mistake in fgrad, or in a hand-written program."""
+
+
+class FgradWarning(UserWarning):
+    """A notice of fgrad: nothing failed, but the user would want to know."""
+
+
+class KeyReuseWarning(FgradWarning):
+    """One random key was used twice."""
+
+
+for _class in [c for c in list(globals().values()) if isinstance(c, type)]:
+    if _class.__module__ == __name__:
+        _class.__module__ = "fgrad"              # tracebacks say fgrad.ShapeError
+
+
+NOTICED = set()            # keys of notices already given; owned by `notice`
+
+
+def notice(key, sentence, category=FgradWarning, where=FIND):
+    """Warns with the sentence, once per key, naming the user's line."""
+    if key in NOTICED:
+        return
+    NOTICED.add(key)
+    place = source.place(source.here() if where is FIND else where)
+    line = f" ({place.short})" if place is not None else ""
+    warnings.warn(f"{sentence}{line}", category, stacklevel=source.depth() + 1)

@@ -1,0 +1,348 @@
+"""Pytrees: nested containers of leaves, taken apart and put together again.
+
+A node is a dict, list, tuple, namedtuple, OrderedDict, defaultdict, None, or an instance of a class
+registered with `@fgrad.pytree` or `register_node`; everything else is a leaf.  A `Structure` is what
+remains when the leaves are gone: hashable and comparable, so it can be part of a cache key.
+
+>>> leaves, structure = flatten({"w": [1, 2], "b": 3})
+>>> leaves
+[3, 1, 2]
+>>> structure
+{'b': *, 'w': [*, *]}
+>>> unflatten(structure, [30, 10, 20])
+{'b': 30, 'w': [10, 20]}
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import OrderedDict, defaultdict
+
+from .errors import ArgumentError, TreeError
+
+
+class Kind:
+    """How nodes of one class come apart: `parts(node) → (children, meta)`, `make(meta, children)`.
+
+    `keys(meta, n)` names the children in paths; `sign` prints them.
+    """
+    __slots__ = ("cls", "parts", "make", "keys", "sign")
+
+    def __init__(self, cls, parts, make, keys, sign):
+        self.cls, self.parts, self.make, self.keys, self.sign = cls, parts, make, keys, sign
+
+
+class Structure:
+    """The shape of a pytree.  `kind` is None for a leaf."""
+    __slots__ = ("kind", "meta", "children", "count", "_hash")
+
+    def __init__(self, kind, meta, children):
+        self.kind, self.meta, self.children = kind, meta, children
+        self.count = 1 if kind is None else sum(c.count for c in children)
+        self._hash = hash((kind and kind.cls, meta, children))
+
+    def __hash__(self):
+        return self._hash
+
+    def __eq__(self, other):
+        if self is other:
+            return True
+        return (isinstance(other, Structure) and self._hash == other._hash and self.kind is other.kind
+                and self.meta == other.meta and self.children == other.children)
+
+    def __repr__(self):
+        if self.kind is None:
+            return "*"
+        return self.kind.sign(self.meta, [repr(c) for c in self.children])
+
+    @property
+    def num_leaves(self):
+        """The number of leaves."""
+        return self.count
+
+
+LEAF = Structure(None, None, ())
+KINDS = {}                 # class → Kind; written by register_node only
+
+
+def register_node(cls, parts, make, keys=None, sign=None):
+    """Instances of `cls` are nodes: `parts(node) → (children, meta)`, `make(meta, children) → node`.
+
+    meta must be hashable.  Raises ArgumentError when the class is registered already.
+
+    >>> class Pair:
+    ...     def __init__(self, a, b): self.a, self.b = a, b
+    >>> register_node(Pair, lambda p: ((p.a, p.b), None), lambda _, ab: Pair(*ab))
+    >>> leaves(Pair(1, [2, 3]))
+    [1, 2, 3]
+    """
+    if cls in KINDS:
+        raise ArgumentError(f"{cls.__name__} is registered as a pytree already.")
+    keys = keys or (lambda meta, n: tuple(range(n)))
+    sign = sign or (lambda meta, parts: f"{cls.__name__}({', '.join(parts)})")
+    KINDS[cls] = Kind(cls, parts, make, keys, sign)
+
+
+def order(key):
+    """Dictionary keys sort by type, then value, so that mixed keys work."""
+    return type(key).__name__, key
+
+
+def sorted_keys(node):
+    try:
+        return tuple(sorted(node))
+    except TypeError:
+        return tuple(sorted(node, key=order))
+
+
+def dict_sign(meta, parts):
+    return "{" + ", ".join(f"{k!r}: {p}" for k, p in zip(meta, parts)) + "}"
+
+
+def dict_parts(node):
+    keys = sorted_keys(node)
+    return [node[k] for k in keys], keys
+
+
+register_node(dict, dict_parts, lambda keys, xs: dict(zip(keys, xs)), lambda meta, n: meta, dict_sign)
+register_node(list, lambda x: (x, None), lambda _, xs: list(xs), None,
+              lambda _, parts: "[" + ", ".join(parts) + "]")
+register_node(tuple, lambda x: (x, None), lambda _, xs: tuple(xs), None,
+              lambda _, parts: "(" + ", ".join(parts) + ("," if len(parts) == 1 else "") + ")")
+register_node(type(None), lambda x: ((), None), lambda _, xs: None, None, lambda _, parts: "None")
+register_node(OrderedDict, lambda x: (list(x.values()), tuple(x)),
+              lambda keys, xs: OrderedDict(zip(keys, xs)), lambda meta, n: meta, dict_sign)
+register_node(defaultdict, lambda x: (dict_parts(x)[0], (x.default_factory, sorted_keys(x))),
+              lambda meta, xs: defaultdict(meta[0], zip(meta[1], xs)), lambda meta, n: meta[1],
+              lambda meta, parts: dict_sign(meta[1], parts))
+
+
+def register_namedtuple(cls):
+    register_node(cls, lambda x: (tuple(x), None), lambda _, xs: cls(*xs),
+                  lambda meta, n: tuple(f".{f}" for f in cls._fields))
+    return KINDS[cls]
+
+
+def kind_of(x):
+    """The Kind of a node, or None for a leaf."""
+    found = KINDS.get(x.__class__)
+    if found is None and isinstance(x, tuple) and hasattr(x, "_fields"):
+        found = register_namedtuple(x.__class__)
+    return found
+
+
+def static(**options):
+    """A dataclass field that belongs to the structure, not to the leaves; its values are hashable."""
+    return dataclasses.field(metadata={"static": True}, **options)
+
+
+def pytree(cls):
+    """Makes a class a dataclass (if it is none) and its instances nodes; `static()` fields are structure.
+
+    >>> @pytree
+    ... class Layer:
+    ...     w: float
+    ...     name: str = static(default="dense")
+    >>> map(lambda x: 2 * x, Layer(1.5))
+    Layer(w=3.0, name='dense')
+    """
+    if not dataclasses.is_dataclass(cls):
+        cls = dataclasses.dataclass(cls)
+    fields = dataclasses.fields(cls)
+    dynamic = tuple(f.name for f in fields if not f.metadata.get("static"))
+    fixed = tuple(f.name for f in fields if f.metadata.get("static"))
+
+    def parts(x):
+        return [getattr(x, n) for n in dynamic], tuple(getattr(x, n) for n in fixed)
+
+    def make(meta, children):
+        out = object.__new__(cls)
+        for name, value in (*zip(dynamic, children), *zip(fixed, meta)):
+            object.__setattr__(out, name, value)
+        return out
+
+    register_node(cls, parts, make, lambda meta, n: tuple(f".{name}" for name in dynamic))
+    return cls
+
+
+# ---------------------------------------------------------------------------- flatten, unflatten
+
+def flatten(tree, is_leaf=None):
+    """(leaves, Structure).  `is_leaf(x)` true makes x a leaf though it is a container."""
+    out = []
+    return out, _flatten(tree, out, is_leaf)
+
+
+def _flatten(x, out, is_leaf):
+    kind = KINDS.get(x.__class__) or kind_of(x)
+    if kind is None or is_leaf is not None and is_leaf(x):
+        out.append(x)
+        return LEAF
+    children, meta = kind.parts(x)
+    return Structure(kind, meta, tuple([_flatten(c, out, is_leaf) for c in children]))
+
+
+def unflatten(structure, leaves):
+    """The tree of this structure with these leaves.  Raises TreeError when their number is wrong."""
+    leaves = list(leaves)
+    if len(leaves) != structure.count:
+        raise TreeError(f"a tree of {structure.count} leaves cannot be made from {len(leaves)}.",
+                        expected=repr(structure))
+    return _unflatten(structure, iter(leaves))
+
+
+def _unflatten(structure, leaves):
+    if structure.kind is None:
+        return next(leaves)
+    return structure.kind.make(structure.meta, [_unflatten(c, leaves) for c in structure.children])
+
+
+def leaves(tree, is_leaf=None):
+    """The leaves, left to right; dictionaries by sorted key.
+
+    >>> leaves([1, {"b": 2, "a": 3}, None])
+    [1, 3, 2]
+    """
+    return flatten(tree, is_leaf)[0]
+
+
+def structure(tree, is_leaf=None):
+    """The Structure of a tree."""
+    return flatten(tree, is_leaf)[1]
+
+
+def flatten_with_path(tree, is_leaf=None):
+    """([(path, leaf), …], Structure); a path is a tuple of keys, indices and ".field" names.
+
+    >>> flatten_with_path({"w": [1, 2]})[0]
+    [(('w', 0), 1), (('w', 1), 2)]
+    """
+    out = []
+
+    def visit(x, path):
+        kind = kind_of(x)
+        if kind is None or is_leaf is not None and is_leaf(x):
+            out.append((path, x))
+            return LEAF
+        children, meta = kind.parts(x)
+        children = list(children)
+        keys = kind.keys(meta, len(children))
+        return Structure(kind, meta, tuple([visit(c, (*path, k)) for c, k in zip(children, keys)]))
+    return out, visit(tree, ())
+
+
+def paths(structure):
+    """The path of each leaf of a Structure."""
+    if structure.kind is None:
+        return [()]
+    keys = structure.kind.keys(structure.meta, len(structure.children))
+    return [(k, *p) for k, c in zip(keys, structure.children) for p in paths(c)]
+
+
+def path_text(root, path):
+    """A path as the user would write it.
+
+    >>> path_text("params", ("dense", 0, ".w"))
+    "params['dense'][0].w"
+    """
+    return root + "".join(k if isinstance(k, str) and k.startswith(".") else f"[{k!r}]" for k in path)
+
+
+# ---------------------------------------------------------------------------- map and friends
+
+def map(function, tree, *rest, is_leaf=None):
+    """The tree with `function` applied to each leaf, and to the leaves at its place in `rest`.
+
+    Raises TreeError, naming the place, when a tree of `rest` is built differently.
+
+    >>> map(lambda a, b: a + b, {"x": 1, "y": [2]}, {"x": 10, "y": [20]})
+    {'x': 11, 'y': [22]}
+    """
+    first, shape = flatten(tree, is_leaf)
+    others = [flatten_up_to(shape, r) for r in rest]
+    return _unflatten(shape, iter([function(*xs) for xs in zip(first, *others)]))
+
+
+def map_with_path(function, tree, *rest, is_leaf=None):
+    """Like map, with the path as the first argument of `function`."""
+    pairs, shape = flatten_with_path(tree, is_leaf)
+    others = [flatten_up_to(shape, r) for r in rest]
+    return unflatten(shape, [function(p, x, *xs) for (p, x), *xs in zip(pairs, *others)])
+
+
+def flatten_up_to(shape, tree):
+    """The parts of `tree` that stand where `shape` has leaves.  Raises TreeError when it has no such places."""
+    out = []
+    _up_to(shape, tree, (), out)
+    return out
+
+
+def _up_to(shape, x, path, out):
+    if shape.kind is None:
+        out.append(x)
+        return
+    kind = kind_of(x)
+    if kind is not shape.kind:
+        raise differ(path, f"a {shape.kind.cls.__name__} in the first, a {type(x).__name__} in the second")
+    children, meta = kind.parts(x)
+    children = list(children)
+    if meta != shape.meta or len(children) != len(shape.children):
+        raise differ(path, difference(shape, meta, len(children)))
+    keys = shape.kind.keys(meta, len(children))
+    for child, part, key in zip(shape.children, children, keys):
+        _up_to(child, part, (*path, key), out)
+
+
+def difference(shape, meta, n):
+    """In words, how one node of two trees differs."""
+    if shape.kind.cls in (dict, OrderedDict):
+        first = [k for k in shape.meta if k not in meta]
+        second = [k for k in meta if k not in shape.meta]
+        return f"keys only in the first {first}, only in the second {second}"
+    if len(shape.children) != n:
+        return f"{len(shape.children)} parts in the first, {n} in the second"
+    return f"{shape.meta!r} in the first, {meta!r} in the second"
+
+
+def differ(path, how):
+    return TreeError(f"trees differ at {path_text('$', path)}: {how}.",
+                     fix="give trees of one structure; fgrad.tree.structure(t) shows it")
+
+
+def check_same(first, second, what):
+    """Raises TreeError, naming the place, unless both Structures are equal."""
+    if first != second:
+        try:
+            flatten_up_to(first, unflatten(second, range(second.count)))
+            flatten_up_to(second, unflatten(first, range(first.count)))
+        except TreeError as error:
+            error.sentence = f"{what}: {error.sentence}"
+            raise
+
+
+def reduce(function, tree, *initial, is_leaf=None):
+    """functools.reduce over the leaves.
+
+    >>> reduce(lambda a, b: a + b, {"x": 1, "y": [2, 3]})
+    6
+    """
+    from_leaves = iter(leaves(tree, is_leaf))
+    total = initial[0] if initial else next(from_leaves)
+    for x in from_leaves:
+        total = function(total, x)
+    return total
+
+
+def all(tree, is_leaf=None):
+    """Are all leaves true?"""
+    return not [x for x in leaves(tree, is_leaf) if not x]
+
+
+def transpose(outer, inner, tree):
+    """A tree of `outer` whose leaves are trees of `inner`, turned inside out.
+
+    >>> transpose(structure([0, 0]), structure({"a": 0}), [{"a": 1}, {"a": 2}])
+    {'a': [1, 2]}
+    """
+    rows = [flatten_up_to(inner, part) for part in flatten_up_to(outer, tree)]
+    return unflatten(inner, [unflatten(outer, column) for column in zip(*rows)])

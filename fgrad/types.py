@@ -1,0 +1,197 @@
+"""Types of values: a dtype and a shape, the dtypes there are, and which dtype two of them make.
+
+`ArrayType` is interned: equal types are one object, so types are compared with `is`.  Promotion is a
+lattice: int with float gives that float, f16 with bf16 would give f32, arrays are never weak.  Relied
+on by everything above; relies on NumPy's dtypes only.
+"""
+
+from __future__ import annotations
+
+import functools
+from contextlib import contextmanager
+from contextvars import ContextVar
+from math import prod
+
+import numpy as np
+
+from .errors import DtypeError
+
+BOOL = np.dtype("bool")
+I8, I16, I32, I64 = map(np.dtype, ("int8", "int16", "int32", "int64"))
+U8, U16, U32, U64 = map(np.dtype, ("uint8", "uint16", "uint32", "uint64"))
+F16, F32, F64 = map(np.dtype, ("float16", "float32", "float64"))
+
+FLOATS = (F16, F32, F64)
+SIGNED = (I8, I16, I32, I64)
+UNSIGNED = (U8, U16, U32, U64)
+INTS = SIGNED + UNSIGNED
+NUMBERS = INTS + FLOATS
+DTYPES = (BOOL, *NUMBERS)
+SIGNED_NUMBERS = SIGNED + FLOATS
+
+SHORT = {d: d.kind + str(8 * d.itemsize) for d in NUMBERS} | {BOOL: "bool"}
+LONG = {short: d for d, short in SHORT.items()}
+SCALARS = frozenset((bool, int, float))          # Python numbers that may stand for an argument
+
+
+class ArrayType:
+    """A dtype and a shape, printed `f32[8,3]`.  Equal types are one object.
+
+    >>> ArrayType(F32, (8, 3))
+    f32[8,3]
+    >>> ArrayType(F32, (8, 3)) is ArrayType(F32, (8, 3))
+    True
+    """
+    __slots__ = ("dtype", "shape")
+    known = {}
+
+    def __new__(cls, dtype, shape):
+        found = cls.known.get((dtype, shape))
+        if found is None:
+            found = object.__new__(cls)
+            found.dtype, found.shape = dtype, shape
+            cls.known[dtype, shape] = found
+        return found
+
+    def __reduce__(self):
+        return ArrayType, (self.dtype, self.shape)
+
+    def __repr__(self):
+        return f"{SHORT[self.dtype]}[{','.join(map(str, self.shape))}]"
+
+    @property
+    def ndim(self):
+        return len(self.shape)
+
+    @property
+    def size(self):
+        """Elements."""
+        return prod(self.shape)
+
+    @property
+    def nbytes(self):
+        """Bytes."""
+        return self.dtype.itemsize * self.size
+
+    def without(self, axes):
+        """The type with `axes` gone."""
+        return ArrayType(self.dtype, without(self.shape, axes))
+
+    def with_shape(self, shape):
+        """The type with another shape."""
+        return ArrayType(self.dtype, tuple(shape))
+
+    def with_dtype(self, dtype):
+        """The type with another dtype."""
+        return ArrayType(dtype, self.shape)
+
+
+def without(shape, axes):
+    """The shape with `axes` gone."""
+    return tuple(n for a, n in enumerate(shape) if a not in axes)
+
+
+# ---------------------------------------------------------------------------- defaults
+
+_wide = ContextVar("fgrad_default_is_64_bit", default=False)
+
+
+def default_float():
+    """The dtype of Python floats: f32, or f64 under default_dtype("float64")."""
+    return F64 if _wide.get() else F32
+
+
+def default_int():
+    """The dtype of Python ints: i32, or i64 under default_dtype("float64")."""
+    return I64 if _wide.get() else I32
+
+
+@contextmanager
+def default_dtype(dtype):
+    """Within the block Python numbers and creation functions give 64-bit, or 32-bit, values.
+
+    Raises DtypeError for anything but float32 and float64.
+
+    >>> with default_dtype("float64"):
+    ...     default_float(), default_int()
+    (dtype('float64'), dtype('int64'))
+    """
+    dtype = as_dtype(dtype)
+    if dtype not in (F32, F64):
+        raise DtypeError(f"the default dtype can be float32 or float64, not {dtype}.")
+    token = _wide.set(dtype == F64)
+    try:
+        yield
+    finally:
+        _wide.reset(token)
+
+
+def default_for(dtype):
+    """What a Python number of this dtype becomes when it settles: f32 or i32, bool stays."""
+    return {"f": default_float(), "i": default_int()}.get(dtype.kind, dtype)
+
+
+def dtype_of_scalar(x):
+    """The dtype that a Python number has by itself."""
+    return BOOL if x.__class__ is bool else default_int() if x.__class__ is int else default_float()
+
+
+@functools.lru_cache(maxsize=None)
+def _dtype(x):
+    name = LONG.get(x) if isinstance(x, str) else None
+    if name is not None:
+        return name
+    if x in (int, float):
+        return None
+    return np.dtype(x)
+
+
+def as_dtype(x):
+    """x as one of fgrad's dtypes; "f32", "float32", np.float32 and float are all understood.
+
+    Raises DtypeError for a dtype fgrad does not have.
+    """
+    if x is int:
+        return default_int()
+    if x is float:
+        return default_float()
+    try:
+        dtype = _dtype(x)
+    except TypeError:
+        dtype = None
+    if dtype not in SHORT:
+        raise DtypeError(f"{x!r} is not a dtype of fgrad.", expected=" ".join(SHORT.values()))
+    return dtype
+
+
+# ---------------------------------------------------------------------------- promotion
+
+def promote(a, b):
+    """The dtype of array with array: int with float gives that float; otherwise the wider kind.
+
+    >>> promote(I32, F16), promote(I64, F32), promote(U8, I8)
+    (dtype('float16'), dtype('float32'), dtype('int16'))
+    """
+    if a == b:
+        return a
+    if a.kind == "f" and b.kind != "f":
+        return a
+    if b.kind == "f" and a.kind != "f":
+        return b
+    both = {a, b}
+    if U64 in both and any(d in SIGNED for d in both):
+        return default_float()
+    return np.promote_types(a, b)
+
+
+def promote_number(kind, dtype):
+    """The dtype of a Python number of class `kind` beside an array of `dtype`.
+
+    >>> promote_number(int, F16), promote_number(float, I32), promote_number(bool, U8)
+    (dtype('float16'), dtype('float32'), dtype('uint8'))
+    """
+    if kind is float and dtype.kind != "f":
+        return default_float()
+    if kind is int and dtype == BOOL:
+        return default_int()
+    return dtype
