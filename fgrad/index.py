@@ -1,0 +1,243 @@
+"""Index expressions: hash-consed affine forms with ranges.
+
+    Ix = constant + Σ coefficient · atom
+
+An atom is a loop variable (Var), a quotient or remainder that would not simplify (Quot), or a value
+computed at run time that is known to lie in a range (Dynamic: a gather's index).  Ranges let the
+div and mod of reshapes vanish.  Each kernel has one Space, which holds its table and hands out its
+variables, one bit of the `free` masks each; nodes of different kernels never meet.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+
+
+class Space:
+    """The hash-consing table and the variables of one kernel.  `with space:` makes it the current one."""
+
+    def __init__(self):
+        self.table, self.count, self.before = {}, 0, []
+
+    def variable(self, extent, name=None, step=1):
+        """A new loop variable 0 <= v < extent."""
+        self.count += 1
+        return Var(name or f"r{self.count}", extent, 1 << self.count, step)
+
+    def __enter__(self):
+        self.before.append(getattr(_local, "space", None))
+        _local.space = self
+        return self
+
+    def __exit__(self, *_):
+        _local.space = self.before.pop()
+
+
+_local = threading.local()
+
+
+def space():
+    """The current Space."""
+    return _local.space
+
+
+class Var:
+    """A loop variable, 0 <= v < extent, in steps of `step`.  Compared by identity."""
+    __slots__ = ("name", "extent", "bit", "step")
+    lo = 0
+
+    def __init__(self, name, extent, bit, step=1):
+        self.name, self.extent, self.bit, self.step = name, extent, bit, step
+
+    def __repr__(self):
+        return self.name
+
+    @property
+    def hi(self):
+        return max(0, (self.extent - 1) // self.step * self.step)
+
+    @property
+    def free(self):
+        return self.bit
+
+
+class Quot:
+    """ix // n (op "/") or ix % n (op "%"), ix >= 0."""
+    __slots__ = ("op", "ix", "n", "lo", "hi", "free")
+
+    def __init__(self, op, ix, n, lo, hi):
+        self.op, self.ix, self.n, self.lo, self.hi, self.free = op, ix, n, lo, hi, ix.free
+
+
+class Dynamic:
+    """The value of a scalar node of an integer dtype, known to lie in [0, extent)."""
+    __slots__ = ("node", "lo", "hi", "free")
+
+    def __init__(self, node, extent):
+        self.node, self.lo, self.hi, self.free = node, 0, extent - 1, node.free
+
+
+class Ix:
+    """constant + Σ coefficient · atom, with the range it can take.  Made by `ix` only."""
+    __slots__ = ("terms", "const", "free", "lo", "hi")
+
+    def __init__(self, terms, const):
+        self.terms, self.const, self.free, self.lo, self.hi = terms, const, 0, const, const
+        for a, c in terms:
+            self.free |= a.free
+            self.lo += c * (a.lo if c > 0 else a.hi)
+            self.hi += c * (a.hi if c > 0 else a.lo)
+
+    def __repr__(self):
+        return text(self)
+
+
+def ix(terms, const=0):
+    """The Ix of {atom: coefficient} plus a constant."""
+    terms = tuple(sorted([(a, c) for a, c in terms.items() if c], key=lambda t: id(t[0])))
+    table, key = _local.space.table, ("ix", terms, const)
+    found = table.get(key)
+    if found is None:
+        found = table[key] = Ix(terms, const)
+    return found
+
+
+def of(atom):
+    """An atom, or an int, as an Ix.  A variable that can only be 0 is 0."""
+    if isinstance(atom, int):
+        return ix({}, atom)
+    return ix({}) if atom.hi == atom.lo == 0 else ix({atom: 1})
+
+
+def combine(parts, const=0):
+    """const + the sum of coefficient · Ix over (Ix, coefficient) pairs."""
+    terms = {}
+    for x, k in parts:
+        const += k * x.const
+        for a, c in x.terms:
+            terms[a] = terms.get(a, 0) + k * c
+    return ix(terms, const)
+
+
+def plus(x, n):
+    """x + n for an int or Ix n."""
+    return combine([(x, 1)], n) if isinstance(n, int) else combine([(x, 1), (n, 1)])
+
+
+def dynamic(node, extent):
+    """The Ix of a scalar node whose value lies in [0, extent); the caller has clamped it."""
+    table, key = _local.space.table, ("dynamic", node, extent)
+    if key not in table:
+        table[key] = Dynamic(node, extent)
+    return ix({}) if extent <= 1 else ix({table[key]: 1})
+
+
+def quotient_atom(op, x, n):
+    table, key = _local.space.table, (op, x, n)
+    if key not in table:
+        lo, hi = (x.lo // n, x.hi // n) if op == "/" else (0, n - 1)
+        table[key] = Quot(op, x, n, lo, hi)
+    return table[key]
+
+
+def divide(x, n):
+    """(x // n, x % n).  Terms that n divides leave; if the rest stays inside [0, n) nothing is divided."""
+    if n == 1:
+        return x, ix({})
+    out = {a: c // n for a, c in x.terms if c % n == 0}
+    rest = ix({a: c for a, c in x.terms if c % n}, x.const % n)
+    quotient = ix(out, (x.const - rest.const) // n)
+    if 0 <= rest.lo and rest.hi < n:
+        return quotient, rest
+    g = math.gcd(n, rest.const, *[c for _, c in rest.terms])            # (4i+8k)/12 = (i+2k)/3
+    inner = ix({a: c // g for a, c in rest.terms}, rest.const // g) if g > 1 else rest
+    m = n // g
+    if len(inner.terms) == 1 and inner.const == 0:                       # (x/a)/b = x/(ab)
+        (a, c), = inner.terms
+        if isinstance(a, Quot) and a.op == "/" and c == 1:
+            under = divide(a.ix, a.n * m)[0]
+            return combine([(quotient, 1), (under, 1)]), ix({quotient_atom("%", inner, m): g})
+    q, r = quotient_atom("/", inner, m), quotient_atom("%", inner, m)
+    return combine([(quotient, 1), (of(q), 1)]), ix({r: g})
+
+
+def flat(index, shape):
+    """The row-major offset of an index."""
+    stride, parts = 1, []
+    for x, n in zip(reversed(index), reversed(shape)):
+        parts.append((x, stride))
+        stride *= n
+    return combine(parts)
+
+
+def unflat(x, shape):
+    """The index at a row-major offset."""
+    out = []
+    for n in reversed(shape[1:]):
+        x, r = divide(x, max(n, 1))
+        out.append(r)
+    return (x, *reversed(out)) if shape else ()
+
+
+def reindex(index, old, new):
+    """The index into `new` of the element that `index` reads in `old`: shapes of equal size.
+
+    Both shapes are cut into runs of axes with equal products first, so that a reshape that keeps
+    leading or trailing axes needs no division for them.
+    """
+    out, i, j = [], 0, 0
+    while i < len(old) or j < len(new):
+        i0, j0, a, b = i, j, 1, 1
+        while True:
+            if a == b and (i > i0 or j > j0):
+                break
+            if j >= len(new) or (i < len(old) and a <= b):
+                a, i = a * old[i], i + 1
+            else:
+                b, j = b * new[j], j + 1
+        while i < len(old) and old[i] == 1:
+            i += 1
+        while j < len(new) and new[j] == 1:
+            j += 1
+        out += unflat(flat(index[i0:i], old[i0:i]), new[j0:j])
+    return tuple(out)
+
+
+def substitute(x, to, inside):
+    """x with each Var in `to` replaced by its Ix; `inside(node)` rewrites the node of a Dynamic."""
+    if not any(x.free & v.bit for v in to):
+        return x
+    parts = []
+    for a, c in x.terms:
+        if isinstance(a, Var):
+            new = to.get(a)
+            parts.append((of(a) if new is None else new, c))
+        elif isinstance(a, Dynamic):
+            parts.append((dynamic(inside(a.node), a.hi + 1), c))
+        else:
+            q, r = divide(substitute(a.ix, to, inside), a.n)
+            parts.append((q if a.op == "/" else r, c))
+    return combine(parts, x.const)
+
+
+def stride(x, v):
+    """The coefficient of the variable v in x."""
+    return next((c for a, c in x.terms if a is v), 0)
+
+
+def is_affine(x, v):
+    """Does v occur in x only as a plain term, not inside a quotient, remainder or run-time index?"""
+    return not any(a.free & v.bit for a, _ in x.terms if not isinstance(a, Var))
+
+
+def text(x):
+    """`4*i+j+1`."""
+    out = []
+    for a, c in sorted(x.terms, key=lambda t: (-t[1], repr(t[0]) if isinstance(t[0], Var) else "")):
+        match a:
+            case Var(): s = a.name
+            case Quot(): s = f"({text(a.ix)}{a.op}{a.n})"
+            case _: s = f"<{a.node}>"
+        out.append(s if c == 1 else f"{c}*{s}")
+    return "+".join(out + [str(x.const)] * (x.const != 0 or not out)).replace("+-", "-")

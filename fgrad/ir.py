@@ -1,0 +1,136 @@
+"""The array IR: a Program is a list of Equations over typed variables, each assigned once.
+
+    tanh_layer(w: f32[3,2], x: f32[8,3]) -> f32[8,2]
+      a: f32[8,2] = dot_general[ij,jk->ik] x w
+      b: f32[8,2] = tanh a
+      return b
+
+Arguments of an equation are Vars, or Python numbers (bool, int, float) where the operation takes
+numbers.  `ir_text.py` prints and parses; staging writes Programs; every transformation and pass reads
+them.  Programs are never changed: a pass makes a new one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from .errors import CheckError
+from .types import SCALARS, ArrayType
+
+
+class Var:
+    """A variable: its type, and the user's name for it where known.  Compared by identity."""
+    __slots__ = ("type", "name")
+
+    def __init__(self, type, name=None):
+        self.type, self.name = type, name
+
+    def __repr__(self):
+        return f"{self.name or '_'}: {self.type}"
+
+    @property
+    def shape(self):
+        return self.type.shape
+
+    @property
+    def dtype(self):
+        return self.type.dtype
+
+
+class Equation:
+    """outs = op[params] args.
+
+    `source` is the (code, lasti) of the user's line.  `mark` is the source of the line whose
+    derivative this is, or None.
+    """
+    __slots__ = ("op", "args", "params", "outs", "source", "mark")
+
+    def __init__(self, op, args, params, outs, source=None, mark=None):
+        self.op, self.args, self.params, self.outs = op, tuple(args), params, tuple(outs)
+        self.source, self.mark = source, mark
+
+    def __repr__(self):
+        return f"{', '.join(map(repr, self.outs))} = {self.op.name} {self.args}"
+
+    @property
+    def variables(self):
+        """The arguments that are variables."""
+        return [a for a in self.args if a.__class__ is Var]
+
+
+@dataclass(eq=False)
+class Program:
+    """Typed, pure, single assignment.
+
+    `hidden` are the closed-over arrays: (Var, Array) pairs, passed as further arguments of compiled
+    code and never written into it.  `derived` caches what transformations make of this Program.
+    """
+    name: str
+    inputs: tuple
+    eqns: tuple
+    outputs: tuple
+    hidden: tuple = ()
+    derived: dict = field(default_factory=dict, repr=False)
+
+    def __post_init__(self):
+        self.inputs, self.eqns = tuple(self.inputs), tuple(self.eqns)
+        self.outputs, self.hidden = tuple(self.outputs), tuple(self.hidden)
+
+    @property
+    def in_types(self):
+        return [v.type for v in self.inputs]
+
+    @property
+    def out_types(self):
+        return [v.type for v in self.outputs]
+
+    def derive(self, how, *key):
+        """how(self, *key), made once."""
+        if (how, key) not in self.derived:
+            self.derived[how, key] = how(self, *key)
+        return self.derived[how, key]
+
+    def check(self):
+        """The Program itself, if it is well formed; else CheckError.
+
+        Every variable is assigned once, before it is read, and has the type its operation gives.
+        """
+        known = set()
+        for v in (*self.inputs, *(v for v, _ in self.hidden)):
+            if v in known:
+                raise CheckError(f"{self.name}: the variable {v} is an input twice.", where=None)
+            known.add(v)
+        for eqn in self.eqns:
+            check_equation(self, eqn, known)
+        for v in self.outputs:
+            if v not in known:
+                raise CheckError(f"{self.name}: the result {v} is assigned nowhere.", where=None)
+        return self
+
+
+def check_equation(program, eqn, known):
+    """Raises CheckError unless `eqn` reads what is `known` and its types are right; then it is known."""
+    for a in eqn.args:
+        if a.__class__ is not Var and a.__class__ not in SCALARS or a.__class__ is Var and a not in known:
+            raise CheckError(f"{program.name}: {eqn} reads {a!r}, which is not known there.", where=None)
+    types = eqn.op.type(*[type_of(a) for a in eqn.args], **eqn.params)
+    types = tuple(types) if eqn.op.multiple else (types,)
+    if types != tuple(v.type for v in eqn.outs):
+        raise CheckError(f"{program.name}: {eqn} should give {types}.", where=None)
+    for v in eqn.outs:
+        if v in known:
+            raise CheckError(f"{program.name}: {v} is assigned twice.", where=None)
+        known.add(v)
+
+
+def type_of(a):
+    """The type of an equation's argument; a Python number stands for itself."""
+    return a.type if a.__class__ is Var else a
+
+
+def evaluate_types(op, args, params):
+    """The result types of an operation, as a tuple of ArrayType."""
+    types = op.type(*[type_of(a) for a in args], **params)
+    types = tuple(types) if op.multiple else (types,)
+    assert all(isinstance(t, ArrayType) for t in types), f"{op.name}.type gave {types}"
+    return types

@@ -1,0 +1,144 @@
+"""The loop IR: kernels of statements over scalar expressions, and the Plan they make up.
+
+    kernel softmax(x: f32[1024,1024]) -> y: f32[1024,1024]
+      parallel i in 0..1024
+        m: f32 = -inf
+        reduce j in 0..1024 (16 lanes, 4 at once)
+          m max= x[i,j]
+        ...
+
+Lowering writes it, scheduling rewrites its For statements, and every backend emits it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from .index import Ix, Space, Var
+from .scalar import Node
+from .types import ArrayType
+
+
+@dataclass(eq=False)
+class Buffer:
+    """Storage of an array.  kind: "input", "constant", "output", "temporary", or "local" to a kernel."""
+    name: str
+    type: ArrayType
+    kind: str = "temporary"
+
+
+# ---------------------------------------------------------------------------- statements
+
+@dataclass(eq=False)
+class Let:
+    """name = expr, once per run of its body."""
+    name: str
+    expr: Node
+    source: tuple = None
+
+
+@dataclass(eq=False)
+class Start:
+    """name: dtype = identity of `how`; an accumulator."""
+    name: str
+    how: str
+    dtype: np.dtype
+
+
+@dataclass(eq=False)
+class Accumulate:
+    """name how= expr"""
+    name: str
+    how: str
+    expr: Node
+    source: tuple = None
+
+
+@dataclass(eq=False)
+class Store:
+    """buffer[index] = expr, or buffer[index] how= expr; only where every range of `when` holds."""
+    buffer: Buffer
+    index: Ix
+    expr: Node
+    how: str = None
+    when: tuple = ()
+    source: tuple = None
+
+
+@dataclass(eq=False)
+class For:
+    """for var in lo..lo+extent: body.  kind: "parallel", "serial" or "reduce".
+
+    width: vector lanes.  unroll: copies of the vector body, with an accumulator each.
+    """
+    var: Var
+    body: list
+    kind: str
+    width: int = 1
+    unroll: int = 1
+    step: int = 1
+
+
+@dataclass(eq=False)
+class Contract:
+    """name = Σ over `k` of a · b, for every index of batch, rows and columns; then `body` for each.
+
+    `a` is read at (batch, rows, k), `b` at (batch, k, columns); either may be any expression of loads.
+    It stands for a whole nest of loops; the contraction engine of a backend chooses how to run it.
+    body holds Let and Store statements that use `name`, an accumulator of `dtype`.
+    """
+    batch: tuple
+    rows: tuple
+    columns: tuple
+    k: tuple
+    a: Node
+    b: Node
+    name: str
+    dtype: np.dtype
+    body: list
+    source: tuple = None
+
+
+@dataclass(eq=False)
+class Kernel:
+    """One loop nest (or Contract) over buffers.
+
+    Outputs that are accumulated into (`Store.how`) are filled with the identity first, by the backend.
+    """
+    name: str
+    params: list
+    outputs: list
+    scratch: list
+    body: list
+    space: Space = None
+
+
+@dataclass(eq=False)
+class Call:
+    """Results computed by the NumPy rule of an operation that has no pull (sort, linear algebra)."""
+    name: str
+    op: object
+    op_params: dict
+    params: list
+    outputs: list
+    source: tuple = None
+
+
+@dataclass(eq=False)
+class Plan:
+    """What a Program becomes: steps in order over buffers.
+
+    inputs, outputs: Buffers in the order of the call (an output may be an input, or another output).
+    constants: (Buffer, Array) pairs of closed-over arrays.  offsets: of temporaries in one arena of
+    `arena` bytes, 64-byte aligned.  donated: (output Buffer, input Buffer) pairs that share storage.
+    """
+    name: str
+    inputs: list
+    outputs: list
+    constants: list
+    steps: list
+    offsets: dict = field(default_factory=dict)
+    arena: int = 0
+    donated: dict = field(default_factory=dict)

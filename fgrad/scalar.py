@@ -1,0 +1,401 @@
+"""Scalar expressions: what one element of an array is, as a function of an index.
+
+Nodes are hash-consed in the current `index.Space`.  A node is one of
+
+    const      data = a Python number
+    load       data = (buffer, Ix): an element of a stored array
+    index      data = Ix: an index as a number
+    name       data = the name of a Let or an accumulator
+    guard      args = (inside, outside), data = ((Ix, lo, hi), …): inside where every lo <= Ix < hi
+    reduce     args = (body,), data = (how, Vars): body reduced over variables
+    cast       args = (x,)
+    instruction  one row of INSTRUCTIONS
+
+`pull` rules build them; fuse and lower place them in loops; every backend emits them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Callable
+
+import numpy as np
+
+from . import index
+from .types import BOOL, F32, F64, I32, I64, SHORT
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """cost: in additions.  numpy: its value.  logical: the result is bool whatever the arguments are."""
+    cost: float
+    numpy: Callable
+    logical: bool = False
+
+
+def _erf(x):
+    """math.erf of each element, rounded once to the dtype."""
+    x = np.asarray(x)
+    return np.array([math.erf(v) for v in x.ravel().tolist()], x.dtype).reshape(x.shape)
+
+
+def _divide(x, y):
+    """True division of floats; integers round towards zero, and x / 0 is 0."""
+    x, y = np.asarray(x), np.asarray(y)
+    if x.dtype.kind == "f":
+        return np.divide(x, y)
+    safe = np.where(y == 0, np.ones_like(y), y)
+    quotient = np.floor_divide(x, safe)
+    rest = x - quotient * safe
+    fix = (rest != 0) & ((x < 0) != (safe < 0))
+    return np.where(y == 0, np.zeros_like(x), quotient + fix.astype(x.dtype)).astype(x.dtype)
+
+
+def _remainder(x, y):
+    """C's remainder, with the sign of x; integers: x % 0 is 0."""
+    x, y = np.asarray(x), np.asarray(y)
+    if x.dtype.kind == "f":
+        return np.fmod(x, y)
+    safe = np.where(y == 0, np.ones_like(y), y)
+    return np.where(y == 0, np.zeros_like(x), np.fmod(x, safe)).astype(x.dtype)
+
+
+def _shift(numpy):
+    """Shifts by less than 0 or by at least the width give 0, or the sign for a signed right shift."""
+    def shifted(x, n):
+        x, n = np.asarray(x), np.asarray(n)
+        width = 8 * x.dtype.itemsize
+        inside = (n >= 0) & (n < width)
+        moved = numpy(x, np.where(inside, n, 0).astype(x.dtype))
+        sign = x.dtype.kind == "i" and numpy is np.right_shift
+        over = np.where(x < 0, -1, 0).astype(x.dtype) if sign else np.zeros_like(x)
+        return np.where(inside, moved, over).astype(x.dtype)
+    return shifted
+
+
+#   name                        cost  numpy
+INSTRUCTIONS = {
+    "add":         Instruction(1,  np.add),                  # bool: or
+    "sub":         Instruction(1,  np.subtract),
+    "mul":         Instruction(1,  np.multiply),             # bool: and
+    "div":         Instruction(4,  _divide),
+    "rem":         Instruction(12, _remainder),
+    "neg":         Instruction(1,  np.negative),
+    "abs":         Instruction(1,  np.abs),
+    "sign":        Instruction(2,  np.sign),
+    "max":         Instruction(1,  np.maximum),              # NaN of either side stays
+    "min":         Instruction(1,  np.minimum),
+    "floor":       Instruction(1,  np.floor),
+    "ceil":        Instruction(1,  np.ceil),
+    "round":       Instruction(1,  np.rint),                 # half to even
+    "sqrt":        Instruction(6,  np.sqrt),
+    "rsqrt":       Instruction(8,  lambda x: 1 / np.sqrt(x)),
+    "exp":         Instruction(16, np.exp),
+    "expm1":       Instruction(20, np.expm1),
+    "log":         Instruction(18, np.log),
+    "log1p":       Instruction(20, np.log1p),
+    "tanh":        Instruction(24, np.tanh),
+    "logistic":    Instruction(20, lambda x: 1 / (1 + np.exp(-x))),
+    "sin":         Instruction(20, np.sin),
+    "cos":         Instruction(20, np.cos),
+    "tan":         Instruction(24, np.tan),
+    "asin":        Instruction(24, np.arcsin),
+    "acos":        Instruction(24, np.arccos),
+    "atan":        Instruction(24, np.arctan),
+    "atan2":       Instruction(28, np.arctan2),
+    "sinh":        Instruction(24, np.sinh),
+    "cosh":        Instruction(24, np.cosh),
+    "erf":         Instruction(24, _erf),
+    "pow":         Instruction(40, np.power),
+    "eq":          Instruction(1,  np.equal, True),
+    "ne":          Instruction(1,  np.not_equal, True),
+    "lt":          Instruction(1,  np.less, True),
+    "le":          Instruction(1,  np.less_equal, True),
+    "gt":          Instruction(1,  np.greater, True),
+    "ge":          Instruction(1,  np.greater_equal, True),
+    "and":         Instruction(1,  np.bitwise_and),          # bool: logical
+    "or":          Instruction(1,  np.bitwise_or),
+    "xor":         Instruction(1,  np.bitwise_xor),
+    "not":         Instruction(1,  np.invert),
+    "shl":         Instruction(1,  _shift(np.left_shift)),
+    "shr":         Instruction(1,  _shift(np.right_shift)),  # arithmetic for signed, logical for unsigned
+    "is_finite":   Instruction(1,  np.isfinite, True),
+    "select":      Instruction(1,  np.where),                # (condition, x, y)
+}
+
+EXPENSIVE = 16             # from this cost on an instruction is not computed twice for one index
+
+#   how       instruction   identity of a dtype
+REDUCTIONS = {
+    "sum":  ("add", lambda d: 0),
+    "prod": ("mul", lambda d: 1),
+    "max":  ("max", lambda d: -np.inf if d.kind == "f" else False if d == BOOL else np.iinfo(d).min),
+    "min":  ("min", lambda d: np.inf if d.kind == "f" else True if d == BOOL else np.iinfo(d).max),
+    "and":  ("and", lambda d: True),
+    "or":   ("or",  lambda d: False),
+}
+
+
+class Node:
+    """One hash-consed scalar expression.  `origin` is set by fuse: the variable it is an element of."""
+    __slots__ = ("op", "args", "data", "dtype", "free", "id", "origin")
+
+    @property
+    def cost(self):
+        row = INSTRUCTIONS.get(self.op)
+        return row.cost if row else 0
+
+    def __repr__(self):
+        return text(self)
+
+
+def node(op, args, data, dtype, free=0):
+    """The Node; `free` is what `data` contributes to the mask of variables."""
+    space = index.space()
+    key = (op, args, data, dtype)
+    found = space.table.get(key)
+    if found is None:
+        found = space.table[key] = Node()
+        found.op, found.args, found.data, found.dtype, found.origin = op, args, data, dtype, None
+        found.id = len(space.table)
+        for a in args:
+            free |= a.free
+        if op == "reduce":
+            for v in data[1]:
+                free &= ~v.bit
+        found.free = free
+    return found
+
+
+# ---------------------------------------------------------------------------- making nodes
+
+def const(value, dtype):
+    """A number of a dtype."""
+    value = bool(value) if dtype == BOOL else int(value) if dtype.kind in "iu" else float(value)
+    if isinstance(value, float):                  # 0.0 == -0.0 and nan != nan: key by the bits
+        return node("const", (), FloatConstant(value), dtype)
+    return node("const", (), value, dtype)
+
+
+class FloatConstant(float):
+    """A float compared by its bits, so that 0.0 is not -0.0 and NaN is NaN."""
+
+    def __eq__(self, other):
+        return isinstance(other, FloatConstant) and self.hex() == other.hex()
+
+    def __hash__(self):
+        return hash(self.hex())
+
+
+def apply(name, *args):
+    """An instruction applied to nodes of one dtype (select: bool first; shifts: integers)."""
+    row = INSTRUCTIONS[name]
+    return node(name, args, None, BOOL if row.logical else args[-1].dtype)
+
+
+def cast(x, dtype):
+    """x as another dtype: to bool `x != 0`, float to int towards zero."""
+    return x if x.dtype == dtype else node("cast", (x,), None, dtype)
+
+
+def load(buffer, at):
+    """The element of a buffer (something with .type) at the offset `at`, an Ix."""
+    return node("load", (), (buffer, at), buffer.type.dtype, at.free)
+
+
+def index_value(at, dtype):
+    """An Ix as a number."""
+    return node("index", (), at, dtype, at.free)
+
+
+def name(text, dtype, free):
+    """The value of a Let or an accumulator, known where the variables `free` are."""
+    return node("name", (), text, dtype, free)
+
+
+def guard(ranges, inside, outside):
+    """`inside` where lo <= Ix < hi for every (Ix, lo, hi) of `ranges`, else `outside`.
+
+    Ranges that always hold are dropped; loads of `inside` happen only where all hold.
+    """
+    ranges = tuple((x, lo, hi) for x, lo, hi in ranges if x.lo < lo or x.hi >= hi)
+    if not ranges:
+        return inside
+    if any(x.hi < lo or x.lo >= hi for x, lo, hi in ranges):
+        return outside
+    free = 0
+    for x, _, _ in ranges:
+        free |= x.free
+    return node("guard", (inside, outside), ranges, inside.dtype, free)
+
+
+def reduce(how, extents, body):
+    """body(indices) reduced over new variables of these extents.
+
+    f16 sums and products accumulate in f32 and are rounded once.
+    """
+    space = index.space()
+    variables = tuple(space.variable(n) for n in extents)
+    got = body(tuple(index.of(v) for v in variables))
+    variables = tuple(v for v in variables if v.extent != 1)
+    if not variables:
+        return got
+    narrow = got.dtype.itemsize == 2 and got.dtype.kind == "f" and how in ("sum", "prod")
+    wide = cast(got, F32) if narrow else got
+    return cast(node("reduce", (wide,), (how, variables), wide.dtype), got.dtype)
+
+
+def dynamic(x, extent):
+    """An integer node as an Ix, clamped to [0, extent)."""
+    x = cast(x, I64) if x.dtype not in (I32, I64) else x
+    low = apply("max", x, const(0, x.dtype))
+    return index.dynamic(apply("min", low, const(max(extent - 1, 0), x.dtype)), extent)
+
+
+# ---------------------------------------------------------------------------- walking, rewriting
+
+def walk(root, seen=None):
+    """Nodes below `root` and it, arguments first, each once, as the keys of a dict.
+
+    The nodes inside of run-time indices count as arguments.
+    """
+    seen = {} if seen is None else seen
+    stack = [(root, False)]
+    while stack:
+        n, done = stack.pop()
+        if n in seen:
+            continue
+        if done:
+            seen[n] = None
+            continue
+        stack.append((n, True))
+        stack.extend((a, False) for a in reversed(arguments(n)) if a not in seen)
+    return seen
+
+
+def arguments(n):
+    """The argument nodes of n, those inside of its indices included."""
+    inside = index_nodes(n)
+    return (*n.args, *inside) if inside else n.args
+
+
+def index_nodes(n):
+    """The nodes that the indices of a load, index or guard contain."""
+    if n.op == "load":
+        return dynamic_nodes(n.data[1])
+    if n.op == "index":
+        return dynamic_nodes(n.data)
+    if n.op == "guard":
+        return tuple(d for x, _, _ in n.data for d in dynamic_nodes(x))
+    return ()
+
+
+def dynamic_nodes(x):
+    """The nodes that an Ix contains."""
+    out = ()
+    for a, _ in x.terms:
+        if isinstance(a, index.Dynamic):
+            out += (a.node,)
+        elif isinstance(a, index.Quot):
+            out += dynamic_nodes(a.ix)
+    return out
+
+
+def rewrite(root, to, nodes, memo):
+    """`root` with variables substituted (`to`: Var → Ix) and whole nodes replaced (`nodes`)."""
+    stack = [root]
+    while stack:
+        n = stack[-1]
+        if n in memo or n in nodes:
+            stack.pop()
+            continue
+        missing = [a for a in arguments(n) if a not in memo and a not in nodes]
+        if missing:
+            stack.extend(missing)
+            continue
+        stack.pop()
+        memo[n] = rebuilt(n, to, lambda a: nodes[a] if a in nodes else memo[a])
+    return nodes[root] if root in nodes else memo[root]
+
+
+def rebuilt(n, to, new):
+    """n with its arguments replaced by new(argument), and its indices substituted."""
+    args = tuple(new(a) for a in n.args)
+    match n.op:
+        case "load":
+            return load(n.data[0], replaced(n.data[1], to, new))
+        case "index":
+            return index_value(replaced(n.data, to, new), n.dtype)
+        case "guard":
+            return guard(tuple((replaced(x, to, new), lo, hi) for x, lo, hi in n.data), *args)
+        case "name":
+            return n
+    return node(n.op, args, n.data, n.dtype)
+
+
+def replaced(x, to, new):
+    """The Ix with variables substituted and the nodes inside of it replaced."""
+    if not x.terms:
+        return x
+    parts = []
+    for a, c in x.terms:
+        match a:
+            case index.Var():
+                parts.append((to[a] if a in to else index.of(a), c))
+            case index.Dynamic():
+                parts.append((index.dynamic(new(a.node), a.hi + 1), c))
+            case _:
+                q, r = index.divide(replaced(a.ix, to, new), a.n)
+                parts.append((q if a.op == "/" else r, c))
+    return index.combine(parts, x.const)
+
+
+# ---------------------------------------------------------------------------- print
+
+INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "rem": "%", "eq": "==", "ne": "!=", "lt": "<",
+         "le": "<=", "gt": ">", "ge": ">=", "and": "&", "or": "|", "xor": "^", "shl": "<<", "shr": ">>"}
+
+
+def number_text(value, dtype):
+    """A constant as the printed forms spell it."""
+    if dtype == BOOL:
+        return "true" if value else "false"
+    if dtype.kind != "f":
+        return str(int(value))
+    short = repr(float(dtype.type(value))) if dtype == F64 else str(dtype.type(value))
+    return short
+
+
+def at_text(buffer, at):
+    """buffer[i,j] where the offset falls apart into indices within the axes, else buffer[offset]."""
+    shape = buffer.type.shape
+    parts = index.unflat(at, shape) if at.lo >= 0 and 0 not in shape else (at,)
+    return f"{buffer.name}[{','.join(map(index.text, parts))}]"
+
+
+def text(n):
+    """The expression as printed in loop programs."""
+    match n.op:
+        case "const":
+            return number_text(n.data, n.dtype)
+        case "name":
+            return n.data
+        case "load":
+            return at_text(*n.data)
+        case "index":
+            return f"{SHORT[n.dtype]}({index.text(n.data)})"
+        case "cast":
+            return f"{SHORT[n.dtype]}({text(n.args[0])})"
+        case "guard":
+            test = " and ".join(f"{lo} <= {index.text(x)} < {hi}" for x, lo, hi in n.data)
+            return f"({text(n.args[0])} if {test} else {text(n.args[1])})"
+        case "reduce":
+            how, variables = n.data
+            return f"({how} {','.join(v.name for v in variables)}: {text(n.args[0])})"
+        case "neg":
+            return f"-{text(n.args[0])}"
+        case op if op in INFIX:
+            return f"({text(n.args[0])} {INFIX[op]} {text(n.args[1])})"
+        case op:
+            return f"{op}({', '.join(map(text, n.args))})"
