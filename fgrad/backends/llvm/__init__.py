@@ -1,0 +1,1 @@
+"""The CPU backend: LLVM text from loop IR, compiled in memory by llvmlite."""

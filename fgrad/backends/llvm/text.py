@@ -1,0 +1,291 @@
+"""LLVM functions written as text, one instruction a line.
+
+`Function` is a writer: every method that computes appends one instruction and returns the name of
+its result.  An operand is an SSA name (`str`) or a constant (Python `int`), and index arithmetic on
+constants is done at once, so that static sizes vanish from the text.  Text is used because building
+`llvmlite.ir` objects costs some thirty times more Python time.  Relies on nothing; the scalar
+emitter, the contraction engine and the thread pool write with it.
+
+    f = Function("axpy", "ptr noalias %x, ptr noalias %y, i64 %n")
+    with f.loop(0, "%n") as loop:
+        x = f.load("float", f.gep("float", "%x", loop.index))
+        ...
+    f.ret()
+    print(module(f))
+
+All names the writer makes contain a dot, so that they never collide with a user's.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+
+BYTES = {"i1": 1, "i8": 1, "i16": 2, "half": 2, "bfloat": 2, "i32": 4, "float": 4,
+         "i64": 8, "double": 8, "ptr": 8}
+SUFFIX = {"half": "f16", "bfloat": "bf16", "float": "f32", "double": "f64"}   # of intrinsics
+
+
+def vector(type, lanes):
+    """The text of a vector type.
+
+    >>> vector("float", 8)
+    '<8 x float>'
+    """
+    return f"<{lanes} x {type}>"
+
+
+def mangled(type, lanes=None):
+    """The part of an intrinsic's name that stands for a type.
+
+    >>> mangled("float", 8), mangled("i64")
+    ('v8f32', 'i64')
+    """
+    return f"{'' if lanes is None else f'v{lanes}'}{SUFFIX.get(type, type)}"
+
+
+def constant(type, values):
+    """A vector constant.
+
+    >>> constant("i32", (0, 1))
+    '<i32 0, i32 1>'
+    """
+    return "<" + ", ".join(f"{type} {v}" for v in values) + ">"
+
+
+def iota(type, lanes, start=0):
+    """The vector constant start, start + 1, …"""
+    return constant(type, range(start, start + lanes))
+
+
+class Loop:
+    """What `Function.loop` hands to its body: the `index`, the carried `values` as they now are, and
+    `next`, the list the body fills with their values in the next one.  Afterwards `values` are the
+    final ones."""
+
+    def __init__(self, index, values):
+        self.index, self.values, self.next = index, values, list(values)
+
+
+class Branch:
+    """What `Function.if_` hands to its body, which fills `next`; afterwards `values` are the joined
+    ones."""
+
+    def __init__(self, values):
+        self.values, self.next = values, list(values)
+
+
+class Function:
+    """One LLVM function being written.
+
+    `declarations` collects the intrinsics and functions it needs; `str(f)` is its text.
+    """
+
+    def __init__(self, name, parameters="", *, result="void", attributes="nounwind", linkage=""):
+        self.name, self.result = name, result
+        before = f"define {linkage} {result}" if linkage else f"define {result}"
+        self.head = f"{before} @{name}({parameters}) {attributes} {{"
+        self.allocas, self.lines = [], []
+        self.declarations = set()
+        self.count = 0
+        self.block = "entry"                 # the label of the block being written
+
+    def __str__(self):
+        return "\n".join([self.head, "entry:", *self.allocas, *self.lines, "}"])
+
+    # -- writing -------------------------------------------------------------------------------
+
+    def fresh(self, stem="v"):
+        self.count += 1
+        return f"%{stem}.{self.count}"
+
+    def op(self, text):
+        """Append an instruction that has a result; returns the result's name."""
+        self.count += 1
+        name = f"%v.{self.count}"
+        self.lines.append(f"  {name} = {text}")
+        return name
+
+    def do(self, text):
+        """Append an instruction that has no result."""
+        self.lines.append("  " + text)
+
+    def label(self, name):
+        self.lines.append(name + ":")
+        self.block = name
+
+    def comment(self, text):
+        self.lines.append("  ; " + text.replace("\n", " "))
+
+    def ret(self, value=None):
+        self.do("ret void" if value is None else f"ret {self.result} {value}")
+        return self
+
+    def call(self, name, *arguments, result="void", declare=True):
+        """Call @name with (type, value) pairs, and declare it unless the module defines it."""
+        if declare:
+            self.declarations.add(f"declare {result} @{name}({', '.join(t for t, _ in arguments)})")
+        text = f"call {result} @{name}({', '.join(f'{t} {v}' for t, v in arguments)})"
+        return self.do(text) if result == "void" else self.op(text)
+
+    # -- index arithmetic (i64; constants are folded) ------------------------------------------
+
+    def add(self, a, b):
+        if isinstance(a, int) and isinstance(b, int):
+            return a + b
+        if a == 0 or b == 0:
+            return b if a == 0 else a
+        return self.op(f"add nsw i64 {a}, {b}")
+
+    def sub(self, a, b):
+        if isinstance(a, int) and isinstance(b, int):
+            return a - b
+        return a if b == 0 else self.op(f"sub nsw i64 {a}, {b}")
+
+    def mul(self, a, b):
+        if isinstance(a, int) and isinstance(b, int):
+            return a * b
+        if a == 0 or b == 0:
+            return 0
+        if a == 1 or b == 1:
+            return b if a == 1 else a
+        return self.op(f"mul nsw i64 {a}, {b}")
+
+    def div(self, a, b):
+        """Quotient of numbers that are not negative."""
+        if isinstance(a, int) and isinstance(b, int):
+            return a // b
+        return a if b == 1 else self.op(f"udiv i64 {a}, {b}")
+
+    def rem(self, a, b):
+        """Remainder of numbers that are not negative."""
+        if isinstance(a, int) and isinstance(b, int):
+            return a % b
+        return 0 if b == 1 else self.op(f"urem i64 {a}, {b}")
+
+    def min(self, a, b):
+        if isinstance(a, int) and isinstance(b, int):
+            return min(a, b)
+        return self.select(self.compare("slt", a, b), "i64", a, b)
+
+    def compare(self, how, a, b, type="i64"):
+        return self.op(f"icmp {how} {type} {a}, {b}")
+
+    def select(self, condition, type, a, b):
+        return self.op(f"select i1 {condition}, {type} {a}, {type} {b}")
+
+    # -- memory --------------------------------------------------------------------------------
+
+    def alloca(self, type, count=1, align=64):
+        """Memory on the stack that lives as long as the call."""
+        name = self.fresh("a")
+        self.allocas.append(f"  {name} = alloca {type}, i64 {count}, align {align}")
+        return name
+
+    def gep(self, type, pointer, index):
+        if index == 0 and isinstance(index, int):
+            return pointer
+        return self.op(f"getelementptr inbounds {type}, ptr {pointer}, i64 {index}")
+
+    def load(self, type, pointer, align=None):
+        return self.op(f"load {type}, ptr {pointer}, align {align or BYTES[type]}")
+
+    def store(self, type, value, pointer, align=None):
+        self.do(f"store {type} {value}, ptr {pointer}, align {align or BYTES[type]}")
+
+    def prefetch(self, pointer, write=False):
+        self.call("llvm.prefetch.p0", ("ptr", pointer), ("i32", int(write)), ("i32", 3), ("i32", 1))
+
+    # -- vectors -------------------------------------------------------------------------------
+
+    def splat(self, type, lanes, value):
+        one = self.op(f"insertelement {vector(type, lanes)} poison, {type} {value}, i32 0")
+        return self.shuffle(type, lanes, one, "poison", [0] * lanes)
+
+    def shuffle(self, type, lanes, a, b, picks):
+        v, ints = vector(type, lanes), constant("i32", picks)
+        return self.op(f"shufflevector {v} {a}, {v} {b}, {vector('i32', len(picks))} {ints}")
+
+    def mask(self, lanes, count):
+        """Lanes 0 … count-1 on."""
+        if isinstance(count, int):
+            return constant("i1", ("true" if lane < count else "false" for lane in range(lanes)))
+        wide = self.splat("i64", lanes, count)
+        return self.op(f"icmp slt {vector('i64', lanes)} {iota('i64', lanes)}, {wide}")
+
+    def vector_load(self, type, lanes, pointer, count=None, align=None):
+        """`lanes` elements; those from `count` on are zero and their memory is not touched."""
+        v, align = vector(type, lanes), align or BYTES[type]
+        if count is None or count == lanes:
+            return self.load(v, pointer, align)
+        mask = (vector("i1", lanes), self.mask(lanes, count))
+        return self.call(f"llvm.masked.load.{mangled(type, lanes)}.p0", ("ptr", pointer),
+                         ("i32", align), mask, (v, "zeroinitializer"), result=v)
+
+    def vector_store(self, type, lanes, value, pointer, count=None, align=None):
+        """The first `count` elements of a vector; the memory behind them is not touched."""
+        v, align = vector(type, lanes), align or BYTES[type]
+        if count is None or count == lanes:
+            self.store(v, value, pointer, align)
+        else:
+            mask = (vector("i1", lanes), self.mask(lanes, count))
+            self.call(f"llvm.masked.store.{mangled(type, lanes)}.p0", (v, value),
+                      ("ptr", pointer), ("i32", align), mask)
+
+    # -- control -------------------------------------------------------------------------------
+
+    @contextmanager
+    def loop(self, start, stop, step=1, carried=(), metadata=""):
+        """for index in range(start, stop, step), with `carried` (type, first value) pairs.
+
+        A loop that is known to run once becomes straight code.
+        """
+        if isinstance(start, int) and isinstance(stop, int) and start < stop <= start + step:
+            loop = Loop(start, [value for _, value in carried])
+            yield loop
+            loop.values = loop.next
+            return
+        self.count += 1
+        n, before = self.count, self.block
+        loop = Loop(f"%i.{n}", [f"%c.{n}.{j}" for j in range(len(carried))])
+        self.do(f"br label %head.{n}")
+        self.label(f"head.{n}")
+        phis = len(self.lines)
+        more = self.compare("slt", loop.index, stop)
+        self.do(f"br i1 {more}, label %body.{n}, label %done.{n}")
+        self.label(f"body.{n}")
+        yield loop
+        last, after = self.block, self.op(f"add nsw i64 {loop.index}, {step}")
+        self.do(f"br label %head.{n}{metadata}")
+        firsts = [("i64", start), *carried]
+        names, nexts = [loop.index, *loop.values], [after, *loop.next]
+        self.lines[phis:phis] = [
+            f"  {name} = phi {type} [ {first}, %{before} ], [ {next}, %{last} ]"
+            for name, (type, first), next in zip(names, firsts, nexts)]
+        self.label(f"done.{n}")
+
+    @contextmanager
+    def if_(self, condition, carried=()):
+        """The body runs where `condition` (i1) holds.
+
+        `carried` are (type, value) pairs: the values that stand if it does not run.
+        """
+        self.count += 1
+        n, before = self.count, self.block
+        branch = Branch([value for _, value in carried])
+        self.do(f"br i1 {condition}, label %then.{n}, label %join.{n}")
+        self.label(f"then.{n}")
+        yield branch
+        last = self.block
+        self.do(f"br label %join.{n}")
+        self.label(f"join.{n}")
+        branch.values = [
+            self.op(f"phi {type} [ {value}, %{before} ], [ {next}, %{last} ]")
+            for (type, value), next in zip(carried, branch.next)]
+
+
+def module(*functions, declarations=(), triple=None):
+    """The text of a module of functions (`Function` or text), each declaration once."""
+    writers = [f for f in functions if isinstance(f, Function)]
+    wanted = set(declarations).union(*(f.declarations for f in writers))
+    head = [f'target triple = "{triple}"'] if triple else []
+    return "\n\n".join([*head, "\n".join(sorted(wanted)), *map(str, functions)])
