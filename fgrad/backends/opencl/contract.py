@@ -1,0 +1,447 @@
+"""The OpenCL text of a contraction: out[b,m,n] = sum over k of A(b,m,k) · B(b,k,n), in tiles.
+
+The operands and the result are C texts over the names `b m n k` (and `x`, the finished sum), spliced
+in where an element is read or stored (every other name of the text ends in `_` or holds one): so transposes, windows of a convolution, casts, prologues and
+epilogues are the same kernel with other texts.  Sizes are constants in the text; a bound is checked only
+where a tile does not divide a size.  Relies on nothing but the Record of a device, for `choose`; the
+OpenCL emitter relies on it.
+
+Four schemes, one grid dimension each:
+
+  thread   a CPU core per work-item: panels of A and B packed into the cache (local memory), then
+           row_step x column_step sums in vector registers
+  group    a GPU work-group per tile: panels in local memory, row_step x column_step sums per work-item
+  plain    a work-item for a few sums, read directly: little work, few rows, or few columns
+  team     a GPU work-group for one sum: partial sums along k, added in a tree
+
+A few facts of PoCL shape the text: `fma`, `vload` and `vstore` are calls that are not inlined (5 times
+slower), so sums are written `c + a * b`, which the compiler contracts, and vectors are read through
+vector pointers; and 512-bit registers want WIDE, since its compiler prefers 256 bits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+C_TYPES = {"float32": "float", "float64": "double", "float16": "half", "int8": "char",
+           "int16": "short", "int32": "int", "int64": "long", "uint8": "uchar",
+           "uint16": "ushort", "uint32": "uint", "uint64": "ulong"}
+
+PREAMBLE = """\
+#ifdef __clang__
+#if __has_attribute(min_vector_width)
+#define WIDE(bits) __attribute__((min_vector_width(bits)))
+#endif
+#endif
+#ifndef WIDE
+#define WIDE(bits)
+#endif
+"""
+
+
+@dataclass(frozen=True)
+class Tile:
+    """How a scheme cuts a contraction.
+
+    rows x columns outputs and `depth` terms at a time belong to one work-group; row_step x column_step
+    sums to one register block.  `lanes` is the vector width (thread), the number of partial sums along
+    k (plain), or the number of work-items (team).
+    """
+
+    rows: int
+    columns: int
+    depth: int
+    row_step: int
+    column_step: int
+    lanes: int
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """What one kernel computes; `unit_a` and `unit_b` name the index along which memory is adjacent."""
+
+    batch: int
+    M: int
+    N: int
+    K: int
+    load_a: str
+    load_b: str
+    store: str
+    arguments: str
+    ctype: str
+    bits: int
+    index: str
+    unit_a: str
+    unit_b: str
+
+
+def source(name, sizes, load_a, load_b, store, arguments, *, dtype, scheme, tile,
+           unit_a="k", unit_b="n", wide=None):
+    """The text of kernel `name`, its global size and its local size; PREAMBLE goes before it.
+
+    sizes: (batch, M, N, K).  load_a, load_b: expressions over `b m k` and `b k n`; store: a statement
+    over `b m n x`; arguments: the kernel's parameters.  Sums have `dtype`, to which operands are
+    converted as they are read.  unit_a is "k" or "m", unit_b "n" or "k".  Indices are 32 bits unless
+    an operand is larger than that, or `wide` says so.  A global size of 0 means: nothing to launch.
+    """
+    batch, M, N, K = sizes
+    if wide is None:
+        wide = batch * max(M * K, K * N, M * N) >= 2**31 - 2**16
+    spec = Contraction(batch, M, N, K, load_a, load_b, store, arguments, C_TYPES[np.dtype(dtype).name],
+                       np.dtype(dtype).itemsize * 8, "long" if wide else "int", unit_a, unit_b)
+    return SCHEMES[scheme](name, spec, tile)
+
+
+# ---- pieces of text -------------------------------------------------------------------------------
+
+def blocks(spec, tile):
+    """How many tiles lie along M and along N."""
+    return -(-spec.M // tile.rows), -(-spec.N // tile.columns)
+
+
+def corner(spec, tile, number):
+    """Statements that set b, m0 and n0 from the number of the tile."""
+    down, across = blocks(spec, tile)
+    row = f"{number} / {across} % {down}" if across > 1 else f"{number} % {down}"
+    return (f"const {spec.index} b = {number} / {down * across}, "
+            f"m0_ = {row if down > 1 else 0} * {tile.rows}, "
+            f"n0_ = {f'{number} % {across}' if across > 1 else 0} * {tile.columns};")
+
+
+def extent(size, step, start):
+    """The part of a step that lies inside of the size: a constant where steps divide it."""
+    return str(step) if size % step == 0 else f"min({step}, (int)({size} - ({start})))"
+
+
+def within(size, step, condition, value):
+    """The value, guarded only where steps do not divide the size."""
+    return value if size % step == 0 else f"({condition}) ? ({value}) : 0"
+
+
+def header(name, spec, local, attribute=""):
+    return (f"__kernel {attribute}__attribute__((reqd_work_group_size({local}, 1, 1)))\n"
+            f"void {name}({spec.arguments})")
+
+
+def indented(text, by):
+    return text.replace("\n", "\n" + " " * by)
+
+
+# ---- thread: a core per work-item -----------------------------------------------------------------
+
+def thread_source(name, spec, tile):
+    """Panels packed into cache, sums in vector registers; each group is one work-item."""
+    t, V = spec.ctype, tile.lanes
+    passes = max(1, -(-spec.K // tile.depth))
+    kept = 1 if passes == 1 else tile.rows * tile.columns // (tile.row_step * tile.column_step)
+    vector = t if V == 1 else f"{t}{V}"
+    bits = V * spec.bits
+    text = f"""\
+{header(name, spec, 1, f"WIDE({bits}) " if bits > 256 else "")} {{
+  __local {vector} Av_[{-(-tile.rows * tile.depth // V)}], Bv_[{tile.columns * tile.depth // V}];
+  __local {vector} Cv_[{kept * tile.row_step * tile.column_step // V}];
+  __local {t} *As_ = (__local {t} *)Av_, *Bs_ = (__local {t} *)Bv_;
+  {corner(spec, tile, "(int)get_group_id(0)")}
+  const int rows_ = {extent(spec.M, tile.rows, "m0_")}, columns_ = {extent(spec.N, tile.columns, "n0_")};
+  for ({spec.index} k0_ = 0; k0_ < {max(1, spec.K)}; k0_ += {tile.depth}) {{
+    const int depth_ = {extent(spec.K, tile.depth, "k0_")};
+    {indented(pack_b(spec, tile), 4)}
+    {indented(pack_a(spec, tile), 4)}
+    for (int jn_ = 0; jn_ * {tile.column_step} < columns_; jn_++)
+      for (int im_ = 0; im_ * {tile.row_step} < rows_; im_++) {{
+        {indented(micro_kernel(spec, tile, vector, passes), 8)}
+        {indented(thread_store(spec, tile, passes), 8)}
+      }}
+  }}
+}}
+"""
+    return text, (spec.batch * prod(blocks(spec, tile)),), (1,)
+
+
+def pack_b(spec, tile):
+    """B as panels [column panel][k][column_step]; columns past the end are 0."""
+    NR = tile.column_step
+    panels = f"for (int jn_ = 0; jn_ * {NR} < columns_; jn_++)"
+    terms = "for (int kk_ = 0; kk_ < depth_; kk_++)"
+    inside = f"for (int j_ = 0; j_ < {NR}; j_++)"
+    first, second, third = (terms, panels, inside) if spec.unit_b == "n" else (panels, inside, terms)
+    return f"""\
+{first}
+  {second}
+    {third} {{
+      const {spec.index} k = k0_ + kk_, n = n0_ + jn_ * {NR} + j_;
+      Bs_[(jn_ * {tile.depth} + kk_) * {NR} + j_] = {within(spec.N, NR, f"n < {spec.N}", spec.load_b)};
+    }}"""
+
+
+def pack_a(spec, tile):
+    """A as rows [m][k] where k is adjacent in memory, else as panels [row panel][k][row_step]."""
+    MR = tile.row_step
+    value = within(spec.M, MR, f"m < {spec.M}", spec.load_a)
+    if spec.unit_a == "k":
+        return f"""\
+for (int i_ = 0; i_ < (rows_ + {MR - 1}) / {MR} * {MR}; i_++)
+  for (int kk_ = 0; kk_ < depth_; kk_++) {{
+    const {spec.index} m = m0_ + i_, k = k0_ + kk_;
+    As_[i_ * {tile.depth} + kk_] = {value};
+  }}"""
+    return f"""\
+for (int im_ = 0; im_ * {MR} < rows_; im_++)
+  for (int kk_ = 0; kk_ < depth_; kk_++)
+    for (int i_ = 0; i_ < {MR}; i_++) {{
+      const {spec.index} m = m0_ + im_ * {MR} + i_, k = k0_ + kk_;
+      As_[(im_ * {tile.depth} + kk_) * {MR} + i_] = {value};
+    }}"""
+
+
+def micro_kernel(spec, tile, vector, passes):
+    """row_step x column_step sums in registers over one depth of packed panels."""
+    MR, NR, V = tile.row_step, tile.column_step, tile.lanes
+    across = range(NR // V)
+    ahead, step = (f" * {tile.depth}", 1) if spec.unit_a == "k" else ("", MR)
+    tiles = tile.columns // NR
+    where = "Cv_" if passes == 1 else f"Cv_ + (im_ * {tiles} + jn_) * {MR * NR // V}"
+    cells = [(i, j) for i in range(MR) for j in across]
+    start = (lambda at: f"({vector})(0)") if passes == 1 else \
+            (lambda at: f"k0_ ? C_[{at}] : ({vector})(0)")
+    lines = [f"__local {vector} *C_ = {where};",
+             f"__local const {spec.ctype} *ap_ = As_ + im_ * {MR * tile.depth};",
+             f"__local const {vector} *bp_ = Bv_ + jn_ * {tile.depth * NR // V};"]
+    lines += [f"{vector} c_{i}_{j} = {start(i * len(across) + j)};" for i, j in cells]
+    lines += [f"for (int kk_ = 0; kk_ < depth_; kk_++, ap_ += {step}, bp_ += {NR // V}) {{"]
+    lines += [f"  const {vector} b_{j} = bp_[{j}];" for j in across]
+    lines += [f"  {{ const {vector} a_ = ap_[{i}{ahead}]; "
+              + " ".join(f"c_{i}_{j} = c_{i}_{j} + a_ * b_{j};" for j in across) + " }"
+              for i in range(MR)]
+    lines += ["}"]
+    lines += [f"C_[{i * len(across) + j}] = c_{i}_{j};" for i, j in cells]
+    return "\n".join(lines)
+
+
+def thread_store(spec, tile, passes):
+    """The epilogue of one register block, after the last pass over k."""
+    MR, NR = tile.row_step, tile.column_step
+    last = "" if passes == 1 else f"if (k0_ + {tile.depth} >= {spec.K})\n  "
+    return f"""\
+{last}for (int i_ = 0; i_ < {extent(spec.M, MR, f"m0_ + im_ * {MR}")}; i_++)
+    for (int j_ = 0; j_ < {extent(spec.N, NR, f"n0_ + jn_ * {NR}")}; j_++) {{
+      const {spec.index} m = m0_ + im_ * {MR} + i_, n = n0_ + jn_ * {NR} + j_;
+      const {spec.ctype} x = ((__local const {spec.ctype} *)C_)[i_ * {NR} + j_];
+      {spec.store}
+    }}"""
+
+
+# ---- group: a work-group per tile -----------------------------------------------------------------
+
+def group_source(name, spec, tile):
+    """Panels in local memory, shared by the work-items of a group; for GPUs."""
+    t, TM, TN = spec.ctype, tile.row_step, tile.column_step
+    LX, LY = tile.columns // TN, tile.rows // TM
+    local = LX * LY
+    inside = " && ".join([f"m < {spec.M}"] * (spec.M % tile.rows != 0)
+                         + [f"n < {spec.N}"] * (spec.N % tile.columns != 0)) or "1"
+    text = f"""\
+{header(name, spec, local)} {{
+  __local {t} As_[{tile.depth}][{tile.rows + 1}], Bs_[{tile.depth}][{tile.columns + 1}];
+  const int id_ = get_local_id(0), tx_ = id_ % {LX}, ty_ = id_ / {LX};
+  {corner(spec, tile, "(int)get_group_id(0)")}
+  {t} c_[{TM}][{TN}], ra_[{TM}], rb_[{TN}];
+  for (int i_ = 0; i_ < {TM}; i_++)
+    for (int j_ = 0; j_ < {TN}; j_++) c_[i_][j_] = 0;
+  for ({spec.index} k0_ = 0; k0_ < {spec.K}; k0_ += {tile.depth}) {{
+    {indented(fetch(spec, tile, "A", local), 4)}
+    {indented(fetch(spec, tile, "B", local), 4)}
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int kk_ = 0; kk_ < {tile.depth}; kk_++) {{
+      for (int i_ = 0; i_ < {TM}; i_++) ra_[i_] = As_[kk_][ty_ + i_ * {LY}];
+      for (int j_ = 0; j_ < {TN}; j_++) rb_[j_] = Bs_[kk_][tx_ + j_ * {LX}];
+      for (int i_ = 0; i_ < {TM}; i_++)
+        for (int j_ = 0; j_ < {TN}; j_++) c_[i_][j_] = c_[i_][j_] + ra_[i_] * rb_[j_];
+    }}
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }}
+  for (int i_ = 0; i_ < {TM}; i_++)
+    for (int j_ = 0; j_ < {TN}; j_++) {{
+      const {spec.index} m = m0_ + ty_ + i_ * {LY}, n = n0_ + tx_ + j_ * {LX};
+      const {t} x = c_[i_][j_];
+      if ({inside}) {{ {spec.store} }}
+    }}
+}}
+"""
+    return text, (spec.batch * prod(blocks(spec, tile)) * local,), (local,)
+
+
+def fetch(spec, tile, operand, local):
+    """All work-items of the group read one panel; neighbours read along the adjacent index."""
+    if operand == "A":
+        axis, size, step, load, unit = "m", spec.M, tile.rows, spec.load_a, spec.unit_a
+    else:
+        axis, size, step, load, unit = "n", spec.N, tile.columns, spec.load_b, spec.unit_b
+    fast, slow = ("kk_", "p_") if unit == "k" else ("p_", "kk_")
+    width = tile.depth if unit == "k" else step
+    value = within(spec.K, tile.depth, f"k < {spec.K}", load)
+    value = within(size, step, f"{axis} < {size}", value)
+    return f"""\
+for (int i_ = id_; i_ < {step * tile.depth}; i_ += {local}) {{
+  const int {fast} = i_ % {width}, {slow} = i_ / {width};
+  const {spec.index} {axis} = {axis}0_ + p_, k = k0_ + kk_;
+  {operand}s_[kk_][p_] = {value};
+}}"""
+
+
+# ---- plain and team: little work, few rows, few columns -------------------------------------------
+
+def plain_source(name, spec, tile):
+    """rows x columns sums for each work-item, read directly; `lanes` partial sums along k.
+
+    The loop over columns, or rows, or lanes is innermost, and becomes vectors on a CPU.
+    """
+    t, R, C, L = spec.ctype, tile.rows, tile.columns, tile.lanes
+    items = spec.batch * prod(blocks(spec, tile))
+    local, whole = max(1, min(tile.row_step, items)), spec.K // L * L
+    last = spec.K - whole
+    text = f"""\
+{header(name, spec, local)} {{
+  const {spec.index} item_ = get_global_id(0);
+  {f"if (item_ >= {items}) return;" if items % local else ""}
+  {corner(spec, tile, "item_")}
+  const int rows_ = {extent(spec.M, R, "m0_")}, columns_ = {extent(spec.N, C, "n0_")};
+  {t} c_[{R * C * L}];
+  for (int i_ = 0; i_ < {R * C * L}; i_++) c_[i_] = 0;
+  {indented(plain_sums(spec, tile, L, f"for ({spec.index} k0_ = 0; k0_ < {whole}; k0_ += {L})"), 2)}
+  {indented(plain_sums(spec, tile, last, f"const {spec.index} k0_ = {whole};"), 2) if last else ""}
+  for (int i_ = 0; i_ < rows_; i_++)
+    for (int j_ = 0; j_ < columns_; j_++) {{
+      const {spec.index} m = m0_ + i_, n = n0_ + j_;
+      {t} sum_ = c_[(i_ * {C} + j_) * {L}];
+      for (int l_ = 1; l_ < {L}; l_++) sum_ += c_[(i_ * {C} + j_) * {L} + l_];
+      const {t} x = sum_;
+      {spec.store}
+    }}
+}}
+"""
+    return text, (-(-items // local) * local,), (local,)
+
+
+def plain_sums(spec, tile, depth, head):
+    """Adds terms under `head`; with constant bounds, which compilers want, where the tile is whole."""
+    R, C = tile.rows, tile.columns
+    if spec.M % R == 0 and spec.N % C == 0:
+        return f"{{ {head} {{ {plain_terms(spec, tile, R, C, depth)} }} }}"
+    return (f"if (rows_ == {R} && columns_ == {C}) {{ {head} {{ "
+            f"{plain_terms(spec, tile, R, C, depth)} }} }}\n"
+            f"else {{ {head} {{ {plain_terms(spec, tile, 'rows_', 'columns_', depth)} }} }}")
+
+
+def plain_terms(spec, tile, rows, columns, depth):
+    """c += A · B for rows x columns sums and `depth` terms."""
+    return f"""
+  for (int i_ = 0; i_ < {rows}; i_++)
+    for (int j_ = 0; j_ < {columns}; j_++)
+      for (int l_ = 0; l_ < {depth}; l_++) {{
+        const {spec.index} m = m0_ + i_, n = n0_ + j_, k = k0_ + l_;
+        const {spec.ctype} p_ = {spec.load_a}, q_ = {spec.load_b};
+        c_[(i_ * {tile.columns} + j_) * {tile.lanes} + l_] += p_ * q_;
+      }}
+"""
+
+
+def team_source(name, spec, tile):
+    """One sum for each work-group: `lanes` work-items walk along k, and a tree adds what they have."""
+    t, L = spec.ctype, tile.lanes
+    text = f"""\
+{header(name, spec, L)} {{
+  __local {t} part_[{L}];
+  const int id_ = get_local_id(0);
+  const {spec.index} group_ = get_group_id(0);
+  const {spec.index} b = group_ / {spec.M * spec.N}, m = group_ / {spec.N} % {spec.M}, n = group_ % {spec.N};
+  {t} c_ = 0;
+  for ({spec.index} k = id_; k < {spec.K}; k += {L}) {{
+    const {t} p_ = {spec.load_a}, q_ = {spec.load_b};
+    c_ = c_ + p_ * q_;
+  }}
+  part_[id_] = c_;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  for (int reach_ = {L // 2}; reach_ > 0; reach_ /= 2) {{
+    if (id_ < reach_) part_[id_] += part_[id_ + reach_];
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }}
+  if (id_ == 0) {{ const {t} x = part_[0]; {spec.store} }}
+}}
+"""
+    return text, (spec.batch * spec.M * spec.N * L,), (L,)
+
+
+SCHEMES = {"thread": thread_source, "group": group_source,
+           "plain": plain_source, "team": team_source}
+
+
+# ---- the choice ------------------------------------------------------------------------------------
+
+def choose(record, M, N, K, batch=1, *, dtype="float32", unit_a="k", unit_b="n"):
+    """The scheme and Tile for these sizes on the device of this Record."""
+    size = np.dtype(dtype).itemsize
+    if record.kind == "cpu":
+        return choose_cpu(record, M, N, K, batch, size, unit_a, unit_b)
+    return choose_gpu(record, M, N, K, batch, size)
+
+
+def choose_cpu(record, M, N, K, batch, size, unit_a, unit_b):
+    V = max(1, min(16, record.lanes * 4 // size))
+    if min(M, N) < 4 or K < 4 or M * N * K < 4096:
+        return "plain", plain_cpu(M, N, K, V, unit_a, unit_b)
+    NR = V if N <= V else 2 * V
+    MR = rows_in_registers(M, V)
+    BK = balanced(K, 256 * 4 // size, 1)
+    BM, BN = balanced(M, 256, MR), balanced(N, 512, NR)
+    budget = min(record.local_memory, 1 << 20) // size
+    while batch * -(-M // BM) * -(-N // BN) < 2 * record.units and max(BM // 2, BN // 2) >= 64 \
+            or BM * BK + BN * BK + BM * BN > budget and (BM > MR or BN > NR):
+        if BN // 2 >= BM or BM <= MR:
+            BN = balanced(N, max(NR, BN // 2), NR)
+        else:
+            BM = balanced(M, max(MR, BM // 2), MR)
+    return "thread", Tile(BM, BN, BK, MR, NR, V)
+
+
+def rows_in_registers(M, V):
+    """Rows of a register block of two vectors: of those that fill the registers, the one that fits M."""
+    most = 14 if V >= 16 else 6
+    if M <= most:
+        return M
+    return min((8, 14, 12, 10) if V >= 16 else (6, 5, 4), key=lambda r: -(-M // r) * r / M + 0.2 / r)
+
+
+def balanced(size, most, step):
+    """A multiple of step, at most about `most`, that cuts the size in nearly equal parts."""
+    pieces = -(-size // most)
+    return -(-(-(-size // pieces)) // step) * step
+
+
+def plain_cpu(M, N, K, V, unit_a, unit_b):
+    if K >= 4 * V and unit_a == "k" and (unit_b == "k" or N < 4):
+        return Tile(min(M, 4), 1, 0, 1, 1, 2 * V)
+    if N >= M or unit_a == "k":
+        return Tile(min(M, 2), min(N, 4 * V), 0, 1, 1, 1)
+    return Tile(min(M, 4 * V), min(N, 2), 0, 1, 1, 1)
+
+
+def choose_gpu(record, M, N, K, batch, size):
+    outputs = batch * M * N
+    few = outputs < record.units * 256
+    if K >= 256 and (few and min(M, N) < 16 or min(M, N) == 1):
+        return "team", Tile(1, 1, 0, 1, 1, min(128, 1 << (record.max_group.bit_length() - 1)))
+    if min(M, N) < 8 or K < 4 or M * N < 256:
+        return "plain", Tile(1, 1, 0, min(64, record.max_group), 1, 1)
+    for edge, step in ((128, 8), (64, 4), (32, 2)):
+        groups = batch * -(-M // edge) * -(-N // edge)
+        local = 2 * 16 * (edge + 1) * size
+        if groups >= record.units and min(M, N) > edge // 2 and local <= record.local_memory:
+            break
+    threads = (edge // step) ** 2
+    if threads > record.max_group:
+        return "plain", Tile(1, 1, 0, min(64, record.max_group), 1, 1)
+    return "group", Tile(edge, edge, 16, step, step, 1)
