@@ -1,9 +1,9 @@
 """Saving and loading of pytrees as safetensors files: no pickle, whole or not at all, all checked.
 
-The format (https://github.com/huggingface/safetensors): eight little-endian bytes, the length of the
-header; the header, JSON padded with spaces, name → dtype, shape and place; then the elements,
+The format (https://github.com/huggingface/safetensors): eight little-endian bytes, the length of
+the header; the header, JSON padded with spaces, name → dtype, shape and place; then the elements,
 little-endian, without gaps.  Larger element types come first, so every leaf is aligned.  Relies on
-`tree.py` for names and structures; what it gives are NumPy arrays.
+`tree.py` for names and structures; `data/mnist.py` relies on its whole-or-nothing writing.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Entry:
 # ---------------------------------------------------------------------------- save
 
 def save(path, tree):
-    """Writes the leaves of a pytree to a safetensors file; the file appears whole, or stays as it was.
+    """Writes the leaves of a pytree to a safetensors file, whole, or leaves it as it was.
 
     Leaves are arrays of bool, integers, f16, f32 or f64, or Python numbers, which become 0-d arrays
     of the default dtypes (i32, f32).  Their names are their paths: `layers/0/w`.
@@ -74,9 +74,10 @@ def named_arrays(tree):
     for path, leaf in pytree.flatten_with_path(tree)[0]:
         name = name_of(path)
         if name in out or name == "__metadata__":
-            raise ArgumentError(f"the name {name!r} cannot be given to {pytree.path_text('tree', path)}.",
-                                given="a name of the format's own" if name not in out
-                                else "another leaf has it, too", fix="rename the key")
+            where = pytree.path_text("tree", path)
+            raise ArgumentError(f"the name {name!r} cannot be given to {where}.",
+                                given="another leaf with this name" if name in out
+                                else "a name of the format's own", fix="rename the key")
         out[name] = as_array(leaf, path)
     return out
 
@@ -152,7 +153,7 @@ def load(path, like=None):
 
     Without `like` names are split at "/" into nested dicts (lists come back as dicts with the keys
     "0", "1", …; empty containers and None are gone).  With `like`, a pytree of arrays, numbers or
-    anything with shape and dtype, its structure comes back, and Python numbers where it has numbers.
+    anything with shape and dtype, its structure comes back, with Python numbers where it has some.
     Raises MissingFileError; DataError for a damaged file, and for one that does not fit `like`,
     naming every leaf that is missing, extra, or of another shape or dtype.
 
@@ -186,7 +187,7 @@ def read_leaf(file, path, entry):
         raise DataError(f"{path} was changed while it was read.", given=f"leaf {entry.name!r}")
     raw = np.frombuffer(data, entry.dtype.newbyteorder("<")) if data else np.empty(0, entry.dtype)
     if entry.dtype == bool and raw.view(np.uint8).max(initial=0) > 1:
-        raise DataError(f"{path} is damaged: the leaf {entry.name!r} holds bools other than 0 and 1.")
+        raise damaged(path, f"the leaf {entry.name!r} holds bools other than 0 and 1")
     return raw.astype(entry.dtype, copy=False).reshape(entry.shape)
 
 
@@ -226,8 +227,13 @@ def check_fits(path, entries, leaves):
     if problems:
         raise DataError(f"{path} does not fit `like`: {len(missing)} leaves are missing, "
                         f"{len(extra)} extra, {len(unlike)} different.",
-                        given=problems[:20] + [f"… and {len(problems) - 20} more"][:len(problems) > 20],
+                        given=shortened(problems, 20),
                         fix="build `like` with the configuration that was saved")
+
+
+def shortened(lines, n):
+    """The first n lines, and how many more there are."""
+    return lines if len(lines) <= n else [*lines[:n], f"… and {len(lines) - n} more"]
 
 
 def kind_of(leaf):
@@ -295,15 +301,16 @@ def entry(path, name, row):
                       expected="dtype, shape, data_offsets")
     if not isinstance(row["dtype"], str) or row["dtype"] not in DTYPES:
         raise DataError(f"{path} has a leaf of a dtype that is not supported.",
-                        given=f"{name}: {row['dtype']}", expected=", ".join(DTYPES))
+                        given=f"{name}: {row['dtype']!r}", expected=", ".join(DTYPES))
     dtype, shape = DTYPES[row["dtype"]], sizes(path, name, row["shape"])
     places = sizes(path, name, row["data_offsets"])
     if len(shape) > MAX_AXES or prod(max(n, 1) for n in shape) >= 2**60:
         raise damaged(path, f"{name!r} has a shape that no array has", given=str(shape)[:200])
-    if len(places) != 2 or places[1] - places[0] != dtype.itemsize * prod(shape):
+    nbytes = dtype.itemsize * prod(shape)
+    if len(places) != 2 or places[1] - places[0] != nbytes:
         raise damaged(path, f"the place of {name!r} does not fit its shape",
                       given=f"bytes {list(places)}",
-                      expected=f"{dtype.itemsize * prod(shape)} bytes for {text((row['dtype'], shape))}")
+                      expected=f"{nbytes} bytes for {text((row['dtype'], shape))}")
     return Entry(name, dtype, shape, *places)
 
 

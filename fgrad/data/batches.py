@@ -33,8 +33,8 @@ def batches(*arrays, size, seed=None, shuffle=True, drop_last=True):
     """Tuples of `size` rows of each array, every row once, in an order drawn from `seed`.
 
     arrays: n[rows,*s] each  →  tuples of n[size,*s]: copies; views with shuffle=False.
-    seed: whatever np.random.default_rng takes: an int, or a tuple such as (seed, epoch).  One seed is
-    one order, so give another to each epoch; None draws afresh each time.
+    seed: whatever np.random.default_rng takes: an int, or a tuple such as (seed, epoch).  One seed
+    is one order, so give another to each epoch; None draws afresh each time.
     drop_last: leave out the rows behind the last full batch, so that all shapes are equal.
     Raises ShapeError for arrays of unequal length, RangeError when not even one batch can be made.
 

@@ -3,8 +3,8 @@
 Each digit is a few skeletons of strokes, given by control points.  An image is one skeleton, its
 points wobbled, bent by a smooth wave, turned, stretched, slanted and moved, then drawn with a round
 brush of random thickness, blurred, and sprinkled with noise.  Everything is NumPy over a batch of
-images: the points of a curve are a fixed matrix times its control points, and the sum of the brush's
-marks is a product of two small matrices per image, since a Gaussian brush is separable.
+images: the points of a curve are a fixed matrix times its control points, and the sum of the
+brush's marks is a product of two small matrices per image, since a Gaussian brush is separable.
 """
 
 from __future__ import annotations
@@ -71,12 +71,12 @@ NOISE = 0.06               # standard deviation of a pixel, of full black
 
 
 def drawn(n_train=12000, n_test=2000, seed=0):
-    """A Split of digits drawn by this module: it is not MNIST and not handwriting, only of its form.
+    """A Split of digits drawn by this module: not MNIST, not handwriting, only of that form.
 
     A perceptron 784-256-128-10 gets 0.98 to 0.99 of the test images right after five epochs.
-    train_images u8[n_train,28,28], train_labels u8[n_train], and likewise for testing; 0 is paper, 255
-    is ink; classes are equally frequent.  The test images do not depend on n_train.  Takes about
-    0.1 s for 1000 images.  Raises RangeError for a negative number.
+    train_images u8[n_train,28,28], train_labels u8[n_train], and likewise for testing; 0 is paper,
+    255 is ink; classes are equally frequent.  The test images do not depend on n_train.  1000 images
+    take about 0.1 s.  Raises RangeError for a negative number.
 
     >>> data = drawn(n_train=20, n_test=10, seed=1)
     >>> data
@@ -114,8 +114,9 @@ def parse(stroke):
 def curve(count, corners, n):
     """The matrix f64[n,count] that takes control points to n points along the curve through them.
 
-    Catmull-Rom: between p1 and p2 the curve is p1 + t(p2-p0)/2 + t²(p0-5p1/2+2p2-p3/2) + t³(…); at ends
-    and corners the missing neighbour is the point itself.
+    Catmull-Rom (https://en.wikipedia.org/wiki/Catmull-Rom_spline): through each point the curve
+    runs parallel to the line between its neighbours; at ends and corners the missing neighbour is
+    the point itself.
     """
     out = np.zeros((n, count))
     for row, at in enumerate(np.linspace(0, count - 1, n)):
@@ -142,11 +143,12 @@ def skeleton(digit, variant):
     for (points, corners), n in zip(strokes, shares):
         matrix[row:row + n, column:column + len(points)] = curve(len(points), corners, n)
         row, column = row + n, column + len(points)
-    return np.concatenate([p for p, _ in strokes]), matrix, np.repeat(np.arange(len(shares)), shares)
+    controls = np.concatenate([points for points, _ in strokes])
+    return controls, matrix, np.repeat(np.arange(len(shares)), shares)
 
 
 def skeletons(labels, rng):
-    """(points f32[n,POINTS,2] in boxes, weights f32[n,POINTS]: the length of curve each stands for)."""
+    """(points f32[n,POINTS,2] in boxes, weights f32[n,POINTS]: the length each stands for)."""
     points = np.empty((len(labels), POINTS, 2), np.float32)
     same = np.empty((len(labels), POINTS - 1), bool)       # is the next point of the same stroke?
     chosen = rng.random(len(labels))
@@ -181,20 +183,21 @@ def distort(points, rng):
     x = x - each(-SLANT, SLANT) * y
     x, y = x * np.cos(angle) - y * np.sin(angle), x * np.sin(angle) + y * np.cos(angle)
     size, middle = SIDE - 2 * MARGIN, (SIDE - 1) / 2
-    return np.stack([x * size + middle + each(-MOVE, MOVE), y * size + middle + each(-MOVE, MOVE)], -1)
+    across, down = middle + each(-MOVE, MOVE), middle + each(-MOVE, MOVE)
+    return np.stack([x * size + across, y * size + down], axis=-1)
 
 
 def paint(points, weights, rng):
     """u8[n,28,28]: the points drawn with a Gaussian brush, saturated, with noise.
 
-    ink[y,x] = Σ_p weight_p · exp(-(y-y_p)²/2σ²) · exp(-(x-x_p)²/2σ²), a matrix product for each image; along
-    a straight stroke it sums to the brush's profile across it, times √2π σ.
+    amount[y,x] = Σ_p weight_p · exp(-(y-y_p)²/2σ²) · exp(-(x-x_p)²/2σ²), a matrix product for each
+    image; along a straight stroke the sum is √2π σ times the brush's profile across it.
     """
     n = len(points)
     brush = rng.uniform(*BRUSH, (n, 1, 1)).astype(np.float32)
     ink = rng.uniform(*INK, (n, 1, 1)).astype(np.float32)
     pixels = np.arange(SIDE, dtype=np.float32)
-    across = np.exp(-((points[..., :1] - pixels) / brush)**2 / 2)                  # f32[n,POINTS,28]
+    across = np.exp(-((points[..., :1] - pixels) / brush)**2 / 2)    # f32[n,POINTS,28]
     down = np.exp(-((points[..., 1:] - pixels) / brush)**2 / 2) * weights[..., None]
     amount = np.matmul(down.transpose(0, 2, 1), across)
     amount *= ink * (SIDE - 2 * MARGIN) / (np.float32(2.5066) * brush)

@@ -65,7 +65,8 @@ class Header:
         return self.dtype.itemsize * prod(self.shape)
 
     def __str__(self):
-        return f"{self.dtype.name}[{','.join(map(str, self.shape))}], {self.nbytes} bytes of elements"
+        sizes = ",".join(map(str, self.shape))
+        return f"{self.dtype.name}[{sizes}], {self.nbytes} bytes of elements"
 
 
 def read(path):

@@ -1,8 +1,8 @@
 """MNIST: the four IDX files in a folder, and a checked download of them.
 
-Nothing is fetched unless `download` is called, and nothing fetched is kept unless its SHA-256 is that
-of the published file.  Any data set in MNIST's layout (Fashion-MNIST, KMNIST) loads as well.  Relies
-on `idx.py` for reading and on `io.py` for whole-or-nothing writing.
+Nothing is fetched unless `download` is called, and nothing fetched is kept unless its SHA-256 is
+that of the published file.  Any data set in MNIST's layout (Fashion-MNIST, KMNIST) loads as well.
+Relies on `idx.py` for reading and on `io.py` for whole-or-nothing writing.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def fetch(name, size, sha256):
     for mirror in MIRRORS:
         try:
             data = get(mirror + name, size)
-        except (OSError, http.client.HTTPException) as error:    # URLError and timeouts are OSErrors
+        except (OSError, http.client.HTTPException) as error:  # URLError and timeouts are OSErrors
             answers.append(f"{mirror + name}: {error or type(error).__name__}")
             continue
         if hashlib.sha256(data).hexdigest() == sha256:
@@ -142,4 +142,5 @@ def wrong(data, size):
     """In words, why these bytes are not the file."""
     if len(data) == size:
         return "the right size, but another SHA-256"
-    return f"{'more than ' if len(data) > size else ''}{min(len(data), size)} bytes, {idx.look(data[:60])}"
+    length = f"{len(data)} bytes" if len(data) < size else f"more than {size} bytes"
+    return f"{length}, {idx.look(data[:60])}"

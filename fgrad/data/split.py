@@ -37,8 +37,9 @@ class Split:
 
 def check_pair(what, images, labels):
     """Raises DataError unless these are u8[n,height,width] and u8[n]."""
-    if images.dtype == labels.dtype == np.uint8 and images.ndim == 3 and labels.shape == images.shape[:1]:
-        return
+    if images.dtype == labels.dtype == np.uint8 and images.ndim == 3:
+        if labels.shape == images.shape[:1]:
+            return
     raise DataError(f"{what}: images and labels do not fit together.",
                     given=[f"images {images.dtype}{list(images.shape)}",
                            f"labels {labels.dtype}{list(labels.shape)}"],

@@ -23,7 +23,8 @@ def test_rows_stay_together_and_come_once(rows, size, drop_last, shuffle):
 
 def test_one_seed_is_one_order_and_another_epoch_another():
     x = np.arange(100)
-    first, again, other = ([b.tolist() for b, in batches(x, size=10, seed=(0, e))] for e in (0, 0, 1))
+    epochs = [[b.tolist() for b, in batches(x, size=10, seed=(0, e))] for e in (0, 0, 1)]
+    first, again, other = epochs
     assert first == again != other
 
 
@@ -51,7 +52,8 @@ def test_no_rows_make_no_short_batch():
 def test_unequal_lengths_name_the_arrays():
     with pytest.raises(ShapeError) as caught:
         batches(np.empty((5, 2)), np.empty(4), size=2)
-    assert "array 0: shape (5, 2)" in str(caught.value) and "array 1: shape (4,)" in str(caught.value)
+    assert "array 0: shape (5, 2)" in str(caught.value)
+    assert "array 1: shape (4,)" in str(caught.value)
 
 
 def test_an_array_without_axes_has_no_rows():

@@ -31,7 +31,8 @@ def failure(path):
     return str(caught.value)
 
 
-@pytest.mark.parametrize("code, dtype", [(8, "u1"), (9, "i1"), (11, "i2"), (12, "i4"), (13, "f4"), (14, "f8")])
+@pytest.mark.parametrize("code, dtype", [(8, "u1"), (9, "i1"), (11, "i2"), (12, "i4"), (13, "f4"),
+                                         (14, "f8")])
 @pytest.mark.parametrize("shape", [(6,), (2, 3), (1, 3, 2), (0,), (0, 5), ()])
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
 def test_every_element_type_and_shape_is_read_in_native_order(write, code, dtype, shape, pack):

@@ -41,7 +41,8 @@ def test_packed_files_load(tmp_path):
 def test_plain_files_load_under_both_spellings(tmp_path):
     plain = {n.removesuffix(".gz"): gzip.decompress(d) for n, d in contents().items()}
     check(mnist.load(fill(tmp_path / "a", plain)))
-    check(mnist.load(fill(tmp_path / "b", {n.replace("-idx", ".idx"): d for n, d in plain.items()})))
+    dotted = {n.replace("-idx", ".idx"): d for n, d in plain.items()}
+    check(mnist.load(fill(tmp_path / "b", dotted)))
 
 
 def test_a_missing_file_is_named_with_what_was_found(tmp_path):
@@ -86,7 +87,8 @@ def mirror(tmp_path, monkeypatch):
     folder = fill(tmp_path / "mirror", files)
     published = {n: (len(d), hashlib.sha256(d).hexdigest()) for n, d in files.items()}
     monkeypatch.setattr(mnist, "PUBLISHED", published)
-    monkeypatch.setattr(mnist, "MIRRORS", ((tmp_path / "gone").as_uri() + "/", folder.as_uri() + "/"))
+    mirrors = (tmp_path / "gone").as_uri() + "/", folder.as_uri() + "/"
+    monkeypatch.setattr(mnist, "MIRRORS", mirrors)
     return folder
 
 
