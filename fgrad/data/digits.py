@@ -75,8 +75,8 @@ def drawn(n_train=12000, n_test=2000, seed=0):
 
     A perceptron 784-256-128-10 gets 0.98 to 0.99 of the test images right after five epochs.
     train_images u8[n_train,28,28], train_labels u8[n_train], and likewise for testing; 0 is paper,
-    255 is ink; classes are equally frequent.  The test images do not depend on n_train.  1000 images
-    take about 0.1 s.  Raises RangeError for a negative number.
+    255 is ink; classes are equally frequent.  The test images do not depend on n_train.  1000
+    images take about 0.1 s.  Raises RangeError for a negative number.
 
     >>> data = drawn(n_train=20, n_test=10, seed=1)
     >>> data
