@@ -147,6 +147,8 @@ def divide(x, n):
         return x, ix({})
     out = {a: c // n for a, c in x.terms if c % n == 0}
     rest = ix({a: c for a, c in x.terms if c % n}, x.const % n)
+    if rest.lo < 0:                                                      # then Quot would be negative
+        rest = ix(dict(rest.terms), rest.const + -(rest.lo // n) * n)
     quotient = ix(out, (x.const - rest.const) // n)
     if 0 <= rest.lo and rest.hi < n:
         return quotient, rest

@@ -1,0 +1,16 @@
+"""The operations: one block each, with six rules.  `python -m fgrad.ops` prints the table of them.
+
+`move` comes first: it and the next two refer to each other.
+"""
+
+from .move import (
+    as_array, behind, broadcast, concatenate, full, full_like, iota, pad, plus, reshape, rev, size_of, slice,
+    to_front, transpose, weave, zeros_like)
+from .elementwise import (
+    abs, acos, add, and_, asin, atan, atan2, ceil, clamp, convert, cos, cosh, div, eq, erf, exp, expm1, floor,
+    ge, gt, integer_pow, is_finite, le, log, log1p, logistic, lt, max, min, mul, ne, neg, not_, or_, pow,
+    rem, round, rsqrt, select, shl, shr, sign, sin, sinh, sqrt, square, sub, tan, tanh, xor)
+from .reduce import (
+    argmax, argmin, cummax, cummin, cumprod, cumsum, reduce_and, reduce_max, reduce_min, reduce_or, reduce_prod,
+    reduce_sum)
+from .contract import dot_general

@@ -1,0 +1,430 @@
+"""Elementwise operations: one row each, with the partial derivatives of a calculus book.
+
+`Elementwise` derives type, jvp, batch and pull from the row.  NumPy rules come from
+`scalar.INSTRUCTIONS` unless the row states one.  Relies on `core` and `scalar`; nearly every other rule
+relies on these operations.  Rules call operations directly, not operators: it is faster, and operators
+are attached later, by `fgrad.numpy`.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+
+import numpy as np
+
+from .. import scalar
+from ..core import NOTHING, Array, Primitive, Value, _current
+from ..errors import ArgumentError, DtypeError, RangeError, ShapeError
+from ..types import (BOOL, DTYPES, FLOATS, INTS, NUMBERS, SCALARS, SHORT, ArrayType)
+from . import move
+
+quiet = np.errstate(all="ignore")        # as a decorator: NumPy says nothing about inf and NaN; 0.4 µs
+
+LITERALS = {}              # (number, dtype) → 0-d array; written by `literal` only, at most 4096
+
+
+def literal(value, dtype):
+    """The Python number as a 0-d array: NumPy takes 0.5 µs longer over a Python number.
+
+    Raises RangeError when an int does not fit, DtypeError for a float beside integers.
+    """
+    found = LITERALS.get((value, dtype))
+    if found is None:
+        check_number(value, dtype)
+        found = number_array(value, dtype)
+        if value != 0 and len(LITERALS) < 4096:  # 0.0 == -0.0: these two must not share an entry
+            LITERALS[value, dtype] = found
+    return found
+
+
+@quiet
+def number_array(value, dtype):
+    """value as a 0-d array of dtype."""
+    try:
+        return np.array(value, dtype)
+    except OverflowError:
+        raise RangeError(
+            f"the Python number {value} does not fit into {SHORT[dtype]}.",
+            fix="convert the array to a wider dtype first") from None
+
+
+def check_number(value, dtype):
+    """Raises DtypeError when a Python number of this kind cannot stand beside dtype."""
+    kinds = {bool: "biuf", int: "iuf", float: "f"}[value.__class__]
+    if dtype.kind not in kinds:
+        raise DtypeError(f"the Python number {value!r} cannot stand beside an array of {SHORT[dtype]}.",
+                         fix="convert the array first, for example x.astype(float)")
+
+
+class Elementwise(Primitive):
+    """A row: result element = function of the elements at the same index.
+
+    dtypes: of the arguments, which have equal types; a Python number may stand for an argument, and
+    takes the shape and the dtype of the others.  numpy: by default the instruction's.  scalar: the
+    instruction, or a function of nodes.  partials: per argument a function (out, *args), the literal
+    1 or -1, or None where the derivative is zero.  result: the result's dtype, if not the arguments'.
+    """
+    numbers = True
+
+    def __init__(self, name, dtypes, numpy=None, scalar=None, partials=None, result=None):
+        super().__init__(name)
+        self.dtypes, self.partials, self.result = dtypes, partials, result
+        self.kinds = "".join({d.kind for d in dtypes})
+        self.scalar = scalar or name
+        self.numpy = numpy or numpy_of(self.scalar, self.kinds)
+        self.differentiable = partials is not None
+
+    def evaluate(self, args, params):
+        """The value; agreement of types is checked here, since NumPy would promote and broadcast."""
+        if len(args) == 1:
+            (x,) = args
+            value = x.np
+            if x.dtype.kind not in self.kinds:
+                self.type(x.type)
+            return Array(self.numpy(value))
+        if len(args) == 2:
+            x, y = args
+            if y.__class__ in SCALARS:
+                values = x.np, literal(y, x.dtype)
+            elif x.__class__ in SCALARS:
+                values, x = (literal(x, y.dtype), y.np), y
+            else:
+                values = x.np, y.np
+                if x.shape != y.shape or x.dtype != y.dtype:
+                    self.type(x.type, y.type)
+            if x.dtype.kind not in self.kinds:
+                self.type(x.type, x.type)
+            return Array(self.numpy(*values))
+        return self.evaluate_many(args)
+
+    def evaluate_many(self, args):
+        """The value for three arguments or more."""
+        like = next(a for a in args if a.__class__ not in SCALARS)
+        values = [literal(a, like.dtype) if a.__class__ in SCALARS else a.np for a in args]
+        self.type(*[a if a.__class__ in SCALARS else a.type for a in args])
+        return Array(self.numpy(*[np.broadcast_to(v, like.shape) for v in values]))
+
+    def type(self, *types):
+        arrays = [t for t in types if t.__class__ is ArrayType]
+        if not arrays:
+            raise ArgumentError(f"{self.name} needs at least one array.")
+        first = arrays[0]
+        for t in arrays:
+            if t is not first:
+                raise self.disagreement(types)
+        if first.dtype not in self.dtypes:
+            raise DtypeError(f"{self.name} is not defined for {SHORT[first.dtype]}.", given=str(first),
+                             expected=" ".join(SHORT[d] for d in self.dtypes), fix="convert with astype first")
+        for t in types:
+            if t.__class__ is not ArrayType:
+                check_number(t, first.dtype)
+        return ArrayType(self.result or first.dtype, first.shape)
+
+    def disagreement(self, types):
+        """The error for arguments of different types."""
+        shapes = {t.shape for t in types if t.__class__ is ArrayType}
+        given = [f"argument {k + 1}: {t}" for k, t in enumerate(types)]
+        if len(shapes) > 1:
+            return ShapeError(f"{self.name} needs arguments of one shape.", given=given,
+                              expected="equal shapes: operations do not broadcast by themselves",
+                              fix="use fgrad.numpy, or broadcast first")
+        return DtypeError(f"{self.name} needs arguments of one dtype.", given=given, fix="convert with astype first")
+
+    def scale(self, t, i, out, args):
+        """t times the partial derivative by argument i; None where that is zero."""
+        partial = self.partials[i]
+        if partial is None:
+            return None
+        if partial.__class__ is int:
+            return t if partial == 1 else neg(t)
+        return _current.get().process(mul, (t, partial(out, *args)), NOTHING)
+
+    def jvp(self, out, args, tangents):
+        total = None
+        for i, t in enumerate(tangents):
+            if t is not None:
+                total = move.plus(total, self.scale(t, i, out, args))
+        return total
+
+    def pullback(self, ct, out, args, active, params):
+        """Per argument its cotangent, or None."""
+        return [None if row < 0 else self.scale(ct, i, out, args) for i, row in enumerate(active)]
+
+    def batch(self, dims, *args):
+        d = dims[0]
+        if all(e == d or a.__class__ in SCALARS for e, a in zip(dims, args)) and d is not None:
+            return self(*args), d
+        n = move.size_of(args, dims)
+        return self(*[a if a.__class__ in SCALARS else move.to_front(a, d, n)
+                      for a, d in zip(args, dims)]), 0
+
+    def pull(self, *args):
+        dtype = next(a.dtype for a in args if a.__class__ not in SCALARS)
+        build = self.scalar if callable(self.scalar) else instruction(self.scalar)
+        return lambda i: build(*[element(a, i, dtype) for a in args])
+
+
+def element(a, i, dtype):
+    """The node of an argument at an index; a Python number is a constant."""
+    return scalar.const(a, dtype) if a.__class__ in SCALARS else a(i)
+
+
+def instruction(name):
+    """The function of nodes that applies an instruction."""
+    return lambda *nodes: scalar.apply(name, *nodes)
+
+
+def numpy_of(name, kinds):
+    """The NumPy function of an instruction; quiet where floats make inf and NaN."""
+    function = scalar.INSTRUCTIONS[name].numpy
+    return quiet(function) if "f" in kinds and not scalar.INSTRUCTIONS[name].logical else function
+
+
+# ---------------------------------------------------------------------------- parts of derivatives
+
+def reciprocal(y):
+    """1 / y, for a Python number too."""
+    if y.__class__ in SCALARS:
+        return 1 / y if y else math.copysign(math.inf, y)
+    return div(1.0, y)
+
+
+def hit(x, out):
+    """1 where x is the result, else 0."""
+    return convert(eq(x, out), dtype=out.dtype)
+
+
+def share(out, x, y):
+    """How much of max(x, y) or min(x, y) is x: 1, 0, or a half where they tie."""
+    return mul(hit(x, out), sub(1.0, mul(0.5, hit(y, out))))
+
+
+def one_where(condition, like):
+    """1 where the condition holds, else 0, in the dtype of `like`."""
+    return convert(condition, dtype=like.dtype)
+
+
+def pow_by_x(out, x, y):
+    """y xʸ⁻¹, which is 0 and not 0 · inf for y = 0."""
+    if y.__class__ in SCALARS:
+        return mul(y, pow(x, y - 1 if y else 1)) if y else 0.0
+    return mul(y, pow(x, select(eq(y, 0.0), 1.0, sub(y, 1.0))))
+
+
+def pow_by_y(out, x, y):
+    """xʸ log x, which is 0 where x is 0; NaN for negative x, where xʸ is no function of a real y."""
+    if x.__class__ in SCALARS:
+        return mul(out, math.log(x) if x > 0 else 0.0 if x == 0 else math.nan)
+    return mul(out, log(select(eq(x, 0.0), 1.0, x)))
+
+
+def negative_truncated_quotient(out, x, y):
+    """-trunc(x / y), since rem(x, y) = x - y trunc(x / y)."""
+    q = div(x, y)
+    return neg(mul(sign(q), floor(abs(q))))
+
+
+def squared_length(x, y):
+    """x² + y²; one of them may be a Python number."""
+    squares = [float(v) ** 2 if v.__class__ in SCALARS else square(v) for v in (x, y)]
+    return add(*squares)
+
+
+def compare(name, dtypes=DTYPES):
+    """The row of a comparison."""
+    return Elementwise(name, dtypes, result=BOOL)
+
+
+# ---------------------------------------------------------------------------- arithmetic
+
+add = Elementwise("add", DTYPES, partials=[1, 1])
+sub = Elementwise("sub", NUMBERS, partials=[1, -1])
+mul = Elementwise("mul", DTYPES, partials=[lambda out, x, y: y,
+                                           lambda out, x, y: x])
+div = Elementwise("div", NUMBERS, partials=[lambda out, x, y: reciprocal(y),
+                                            lambda out, x, y: neg(div(out, y))])
+rem = Elementwise("rem", NUMBERS, partials=[1, negative_truncated_quotient])
+neg = Elementwise("neg", NUMBERS, partials=[-1])
+abs = Elementwise("abs", NUMBERS, partials=[lambda out, x: sign(x)])
+sign = Elementwise("sign", NUMBERS, partials=[None])
+max = Elementwise("max", DTYPES, partials=[lambda out, x, y: share(out, x, y),
+                                           lambda out, x, y: share(out, y, x)])
+min = Elementwise("min", DTYPES, partials=[lambda out, x, y: share(out, x, y),
+                                           lambda out, x, y: share(out, y, x)])
+floor = Elementwise("floor", FLOATS, partials=[None])
+ceil = Elementwise("ceil", FLOATS, partials=[None])
+round = Elementwise("round", FLOATS, partials=[None])
+square = Elementwise("square", NUMBERS, numpy=quiet(np.square),
+                     scalar=lambda x: scalar.apply("mul", x, x),
+                     partials=[lambda out, x: add(x, x)])
+clamp = Elementwise("clamp", NUMBERS,                                  # (lo, x, hi)
+                    numpy=lambda lo, x, hi: np.minimum(np.maximum(x, lo), hi),
+                    scalar=lambda lo, x, hi: scalar.apply("min", scalar.apply("max", x, lo), hi),
+                    partials=[lambda out, lo, x, hi: one_where(and_(lt(x, lo), le(lo, hi)), out),
+                              lambda out, lo, x, hi: one_where(and_(le(lo, x), le(x, hi)), out),
+                              lambda out, lo, x, hi: one_where(or_(gt(x, hi), gt(lo, hi)), out)])
+
+# ---------------------------------------------------------------------------- powers, exponentials
+
+sqrt = Elementwise("sqrt", FLOATS, partials=[lambda out, x: div(0.5, out)])
+rsqrt = Elementwise("rsqrt", FLOATS, partials=[lambda out, x: mul(-0.5, div(out, x))])
+exp = Elementwise("exp", FLOATS, partials=[lambda out, x: out])
+expm1 = Elementwise("expm1", FLOATS, partials=[lambda out, x: add(out, 1.0)])
+log = Elementwise("log", FLOATS, partials=[lambda out, x: div(1.0, x)])
+log1p = Elementwise("log1p", FLOATS, partials=[lambda out, x: div(1.0, add(x, 1.0))])
+pow = Elementwise("pow", FLOATS, partials=[pow_by_x, pow_by_y])
+logistic = Elementwise("logistic", FLOATS, partials=[lambda out, x: mul(out, sub(1.0, out))])
+erf = Elementwise("erf", FLOATS,
+                  partials=[lambda out, x: mul(2 / math.sqrt(math.pi), exp(neg(square(x))))])
+
+# ---------------------------------------------------------------------------- circle and hyperbola
+
+sin = Elementwise("sin", FLOATS, partials=[lambda out, x: cos(x)])
+cos = Elementwise("cos", FLOATS, partials=[lambda out, x: neg(sin(x))])
+tan = Elementwise("tan", FLOATS, partials=[lambda out, x: add(1.0, square(out))])
+asin = Elementwise("asin", FLOATS, partials=[lambda out, x: rsqrt(sub(1.0, square(x)))])
+acos = Elementwise("acos", FLOATS, partials=[lambda out, x: neg(rsqrt(sub(1.0, square(x))))])
+atan = Elementwise("atan", FLOATS, partials=[lambda out, x: div(1.0, add(1.0, square(x)))])
+atan2 = Elementwise("atan2", FLOATS,                                   # (y, x): the angle of the point (x, y)
+                    partials=[lambda out, y, x: div(x, squared_length(x, y)),
+                              lambda out, y, x: neg(div(y, squared_length(x, y)))])
+sinh = Elementwise("sinh", FLOATS, partials=[lambda out, x: cosh(x)])
+cosh = Elementwise("cosh", FLOATS, partials=[lambda out, x: sinh(x)])
+tanh = Elementwise("tanh", FLOATS, partials=[lambda out, x: sub(1.0, square(out))])
+
+# ---------------------------------------------------------------------------- truth and bits
+
+eq, ne, lt, le, gt, ge = map(compare, ("eq", "ne", "lt", "le", "gt", "ge"))
+is_finite = compare("is_finite", FLOATS)
+and_ = Elementwise("and", (BOOL, *INTS))
+or_ = Elementwise("or", (BOOL, *INTS))
+xor = Elementwise("xor", (BOOL, *INTS))
+not_ = Elementwise("not", (BOOL, *INTS))
+shl = Elementwise("shl", INTS)
+shr = Elementwise("shr", INTS)
+
+
+# ---------------------------------------------------------------------------- rows with structure
+
+class Convert(Primitive):
+    """x in another dtype: float to int towards zero, number to bool x != 0.   n[*s] → dtype[*s]"""
+    linear_in = (0,)
+
+    def type(self, x, /, *, dtype):
+        return x.with_dtype(dtype)
+
+    @quiet
+    def numpy(self, x, /, *, dtype):
+        return x.astype(dtype)
+
+    def jvp(self, out, args, tangents, /, *, dtype):
+        return self(tangents[0], dtype=dtype) if dtype.kind == "f" else None
+
+    def transpose(self, ct, i, x, /, *, dtype):
+        return self(ct, dtype=x.dtype)
+
+    def batch(self, dims, x, /, *, dtype):
+        return self(x, dtype=dtype), dims[0]
+
+    def pull(self, x, /, *, dtype):
+        return lambda i: scalar.cast(x(i), dtype)
+
+
+class IntegerPow(Primitive):
+    """xⁿ for a known integer n, by repeated squaring; integers need n >= 0.   n[*s] → n[*s]"""
+    dtypes = NUMBERS
+
+    def type(self, x, /, *, n):
+        if x.dtype not in NUMBERS or (n < 0 and x.dtype.kind != "f"):
+            raise DtypeError(f"integer_pow[n={n}] is not defined for {SHORT[x.dtype]}.", given=str(x),
+                             fix="convert with astype first")
+        return x
+
+    @quiet
+    def numpy(self, x, /, *, n):
+        if n < 0 and x.dtype.kind != "f":
+            self.type(ArrayType(x.dtype, x.shape), n=n)
+        power = repeated_squaring(x, builtins.abs(n), np.multiply)
+        power = np.ones_like(x) if power is None else power
+        return 1 / power if n < 0 else power
+
+    def jvp(self, out, args, tangents, /, *, n):
+        (x,), (t,) = args, tangents
+        return mul(t, mul(float(n), self(x, n=n - 1))) if n else None
+
+    def batch(self, dims, x, /, *, n):
+        return self(x, n=n), dims[0]
+
+    def pull(self, x, /, *, n):
+        def element(i):
+            one = scalar.const(1, x.dtype)
+            power = repeated_squaring(x(i), builtins.abs(n), instruction("mul")) or one
+            return scalar.apply("div", one, power) if n < 0 else power
+        return element
+
+
+def repeated_squaring(x, n, multiply):
+    """xⁿ with about 2 log₂ n multiplications, or None for n = 0."""
+    out = None
+    while n:
+        if n & 1:
+            out = x if out is None else multiply(out, x)
+        n >>= 1
+        x = multiply(x, x) if n else x
+    return out
+
+
+class Select(Primitive):
+    """x where c holds, else y.   bool[*s] n[*s] n[*s] → n[*s]; x or y may be a Python number"""
+    linear_in = (1, 2)
+    numbers = True
+    dtypes = (BOOL,)
+
+    def evaluate(self, args, params):
+        c, x, y = args
+        if y.__class__ in SCALARS:
+            values = c.np, x.np, literal(y, x.dtype)
+        elif x.__class__ in SCALARS:
+            values = c.np, literal(x, y.dtype), y.np
+        else:
+            values = c.np, x.np, y.np
+        self.type(*[a if a.__class__ in SCALARS else a.type for a in args])
+        return Array(np.where(*values))
+
+    def type(self, c, x, y, /):
+        arrays = [t for t in (x, y) if t.__class__ is ArrayType]
+        given = [f"argument {k + 1}: {t}" for k, t in enumerate((c, x, y))]
+        if c.__class__ is not ArrayType or c.dtype != BOOL:
+            raise DtypeError("select needs a condition of dtype bool.", given=given, fix="compare with 0 first")
+        if not arrays:
+            raise ArgumentError("select needs at least one array to choose from.", given=given)
+        if any(t.shape != c.shape for t in arrays):
+            raise ShapeError("select needs arguments of one shape.", given=given, fix="use fgrad.numpy.where")
+        if any(t.dtype != arrays[0].dtype for t in arrays):
+            raise DtypeError("select needs x and y of one dtype.", given=given, fix="use fgrad.numpy.where")
+        for t in (x, y):
+            if t.__class__ is not ArrayType:
+                check_number(t, arrays[0].dtype)
+        return arrays[0]
+
+    def numpy(self, c, x, y, /):
+        return np.where(c, x, y)
+
+    def jvp(self, out, args, tangents, /):
+        x, y = tangents[1:]
+        return self(args[0], 0.0 if x is None else x, 0.0 if y is None else y)
+
+    def transpose(self, ct, i, c, x, y, /):
+        return self(c, ct, 0.0) if i == 1 else self(c, 0.0, ct)
+
+    batch = Elementwise.batch
+
+    def pull(self, c, x, y, /):
+        dtype = y.dtype if x.__class__ in SCALARS else x.dtype
+        return lambda i: scalar.apply("select", c(i), element(x, i, dtype), element(y, i, dtype))
+
+
+convert = Convert("convert")
+integer_pow = IntegerPow("integer_pow")
+select = Select("select")
