@@ -21,3 +21,30 @@ def full_traceback():
 def native_call():
     """Are jitted functions called through a native entry?  FGRAD_NATIVE_CALL=0 switches it off."""
     return os.environ.get("FGRAD_NATIVE_CALL", "1") != "0"
+
+
+def cache_folder():
+    """The folder for compiled code, None for no folder: FGRAD_CACHE=0|DIR, or the user's cache."""
+    chosen = os.environ.get("FGRAD_CACHE", "").strip()
+    if chosen == "0":
+        return None
+    base = os.environ.get("XDG_CACHE_HOME", "").strip() or os.path.expanduser("~/.cache")
+    return chosen or (os.path.join(base, "fgrad") if os.path.isabs(base) else None)
+
+
+def cache_megabytes():
+    """How much compiled code is kept on disk: FGRAD_CACHE_MB, 512 where it is not a number."""
+    try:
+        return float(os.environ.get("FGRAD_CACHE_MB", "512"))
+    except ValueError:
+        return 512.0
+
+
+def threads():
+    """Threads for compiled code: FGRAD_THREADS, or as many as this process may run at once."""
+    asked = os.environ.get("FGRAD_THREADS", "").strip()
+    if asked.isdigit() and int(asked) > 0:
+        return int(asked)
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -1,0 +1,234 @@
+"""The disk cache: bytes under a key, kept between processes.
+
+Compiled objects are machine code, so the folder must belong to the user and be writable by nobody
+else; any other folder is ignored with a notice.  An entry is a header (magic, format, length,
+SHA-256) and the bytes; it is written to a temporary file and renamed, so that many processes may
+share a folder and a reader never sees half an entry.  An entry that does not verify is removed and
+counts as missing.  A cache that cannot be written costs time, never a result.  Relies on `config.py`
+for FGRAD_CACHE and FGRAD_CACHE_MB; the backends and `python -m fgrad cache` rely on it.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import struct
+import tempfile
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+
+from .. import config
+from ..errors import notice
+
+MAGIC = b"fgrad\x00cc"
+FORMAT = 1
+HEADER = struct.Struct("<8sQQ32s")               # magic, format, bytes that follow, their SHA-256
+SUFFIX = ".entry"
+TOUCH = 3600                                     # seconds between two marks of use of an entry
+STALE = 3600                                     # seconds after which a temporary file is an orphan
+TRIM_EVERY = 64                                  # writes between two looks at the folder's size
+PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+def key(*parts):
+    """The hexadecimal name of what these parts, strings, bytes or numbers, determine together.
+
+    What is stored must be a function of the parts alone: pass the text that was compiled, the
+    options, and `target.IDENTITY`; where the parts do not hold the generated text, `sources()` too.
+
+    >>> key("ab", "c") != key("a", "bc")
+    True
+    """
+    digest = hashlib.sha256()
+    for part in parts:
+        data = part if isinstance(part, bytes) else str(part).encode()
+        digest.update(len(data).to_bytes(8, "little"))
+        digest.update(data)
+    return digest.hexdigest()[:40]
+
+
+@functools.cache
+def sources():
+    """A fingerprint of fgrad's own files (path, size, time of change): it stands for the version.
+
+    A change of the code that generates text makes another fingerprint, with or without a release.
+    """
+    rows = []
+    for folder, _, names in sorted(os.walk(PACKAGE)):
+        for name in sorted(n for n in names if n.endswith(".py")):
+            path = os.path.join(folder, name)
+            with suppress(OSError):              # a file may vanish while it is looked at
+                found = os.stat(path)
+                rows.append((os.path.relpath(path, PACKAGE), found.st_size, found.st_mtime_ns))
+    return key(repr(rows))
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One stored value: its key, its bytes on disk, and when it was last used (seconds)."""
+    key: str
+    size: int
+    used: float
+
+
+class DiskCache:
+    """Bytes under keys in `folder`, at most `megabytes` of them; folder None stores nothing.
+
+    It is safe for threads and processes.  Its mutable state is the count of writes and whether the
+    folder has been found private; both may be wrong by a race without harm.
+    """
+
+    def __init__(self, folder, megabytes=512):
+        self.folder = None if folder is None else os.path.abspath(os.path.expanduser(folder))
+        self.limit = int(megabytes * 1e6)        # bytes
+        self.writes = 0
+        self.private = None                      # unknown until the folder exists
+
+    def get(self, key):
+        """The bytes stored under key, or None."""
+        if not self.usable():
+            return None
+        path = self.path(key)
+        try:
+            with open(path, "rb") as file:
+                content = file.read()
+                used = os.fstat(file.fileno()).st_mtime
+        except OSError:
+            return None
+        data = verified(content)
+        with suppress(OSError):
+            if data is None:
+                os.unlink(path)
+            elif time.time() - used > TOUCH:
+                os.utime(path)
+        return data
+
+    def put(self, key, data):
+        """Stores the bytes under key, if the disk allows it."""
+        if self.folder is None:
+            return
+        try:
+            os.makedirs(self.folder, mode=0o700, exist_ok=True)
+            if self.usable():
+                write_whole(self.path(key), sealed(data))
+                self.trim_sometimes()
+        except OSError as error:
+            notice(("cache unwritable", self.folder), "compiled code is not kept: the cache folder "
+                   f"{self.folder} cannot be written ({error.strerror or error}).", where=None)
+
+    def entries(self):
+        """What is stored, the least recently used first."""
+        found = []
+        for item in self.files(SUFFIX):
+            with suppress(OSError):
+                status = item.stat()
+                found.append(Entry(item.name[:-len(SUFFIX)], status.st_size, status.st_mtime))
+        return sorted(found, key=lambda entry: entry.used)
+
+    @property
+    def size(self):
+        """Bytes on disk."""
+        return sum(entry.size for entry in self.entries())
+
+    def clear(self):
+        """Removes everything that is stored."""
+        for entry in self.entries():
+            self.remove(entry)
+
+    def trim(self):
+        """Removes entries, the least recently used first, until a fifth of the limit is free."""
+        entries = self.entries()
+        size = sum(entry.size for entry in entries)
+        if size > self.limit:
+            for entry in entries:
+                if size <= 0.8 * self.limit:
+                    break
+                self.remove(entry)
+                size -= entry.size
+        for item in self.files(".part"):
+            with suppress(OSError):
+                if time.time() - item.stat().st_mtime > STALE:
+                    os.unlink(item.path)
+
+    def trim_sometimes(self):
+        if self.writes % TRIM_EVERY == 0:
+            self.trim()
+        self.writes += 1
+
+    def remove(self, entry):
+        with suppress(OSError):
+            os.unlink(self.path(entry.key))
+
+    def path(self, key):
+        return os.path.join(self.folder, key + SUFFIX)
+
+    def files(self, suffix):
+        if not self.usable():
+            return []
+        try:
+            with os.scandir(self.folder) as found:
+                return [item for item in found if item.name.endswith(suffix)]
+        except OSError:
+            return []
+
+    def usable(self):
+        """Is there a folder, and is it the user's alone?"""
+        if self.private is None and self.folder is not None:
+            self.private = private(self.folder)
+            if self.private is False:
+                notice(("cache not private", self.folder), "compiled code is not kept: the cache "
+                       f"folder {self.folder} belongs to another user or others may write to it "
+                       "(chmod 700, or another folder in FGRAD_CACHE).", where=None)
+        return self.private is True
+
+
+def private(folder):
+    """Is the folder the user's, and writable by nobody else?  None where there is no folder yet."""
+    try:
+        status = os.stat(folder)
+    except OSError:
+        return None
+    if not hasattr(os, "getuid"):
+        return True                              # Windows: folders of a profile are private
+    return status.st_uid == os.getuid() and not status.st_mode & 0o022
+
+
+def sealed(data):
+    """The content of an entry: header and data."""
+    return HEADER.pack(MAGIC, FORMAT, len(data), hashlib.sha256(data).digest()) + data
+
+
+def verified(content):
+    """The data of an entry's content, or None where the content is not an entry, whole and intact."""
+    if len(content) < HEADER.size:
+        return None
+    magic, format, length, digest = HEADER.unpack_from(content)
+    data = content[HEADER.size:]
+    intact = (magic == MAGIC and format == FORMAT and length == len(data)
+              and digest == hashlib.sha256(data).digest())
+    return data if intact else None
+
+
+def write_whole(path, content):
+    """Writes the file so that readers see the old content or the new, never a part."""
+    handle, part = tempfile.mkstemp(suffix=".part", dir=os.path.dirname(path))
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        os.replace(part, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(part)
+        raise
+
+
+@functools.cache
+def opened(folder, megabytes):
+    return DiskCache(folder, megabytes)
+
+
+def disk():
+    """The cache that FGRAD_CACHE and FGRAD_CACHE_MB ask for now; one per folder and process."""
+    return opened(config.cache_folder(), config.cache_megabytes())

@@ -1,0 +1,401 @@
+"""The thread pool: parts of a loop run on all cores, started from compiled code.
+
+Compiled code says `call void @fg.par_run(ptr @body, ptr %ctx, i64 %parts)`, and body, a
+`void(ptr ctx, i64 part)`, runs once for every part in 0..parts, in ascending order of starting.  The
+pool itself is LLVM text that calls POSIX threads, so no part takes the interpreter's lock.
+
+* One 64-bit ticket, generation << 32 | parts left.  Everybody, the caller too, takes parts with a
+  compare-exchange on it: a late worker cannot take a part of another region, and the caller waits
+  for parts, never for sleeping workers, so a crowded machine falls to serial speed, not below.
+* An idle worker spins about 50 us, then sleeps on a condition variable.  Ticket and count of
+  sleepers are sequentially consistent, which excludes a lost wake-up.
+* `busy` is held by the one region that runs in parallel; a nested or concurrent region runs its
+  parts in place.  Workers start with the first region that could use them.
+* After a fork the child has no workers: the state is cleared and the next region starts new ones,
+  also where the fork happened while a region ran in another thread.
+* At exit `busy` is taken for good and the workers are joined, before LLVM frees their code.
+* Where there are no POSIX threads (Windows) parts run in a loop.
+
+Relies on `target.py`, and on the disk cache for its object; compiled kernels rely on it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import functools
+import os
+import signal
+import sys
+import threading
+import time
+
+from ... import config
+from . import target
+
+SPIN = 50e-6                                     # seconds an idle worker spins before it sleeps
+MOST = 255                                       # workers, at most
+
+SERIAL = """
+define internal void @serial(ptr %fn, ptr %ctx, i64 %parts) nounwind {
+entry:
+  br label %head
+head:
+  %part = phi i64 [ 0, %entry ], [ %next, %body ]
+  %more = icmp slt i64 %part, %parts
+  br i1 %more, label %body, label %done
+body:
+  call void %fn(ptr %ctx, i64 %part)
+  %next = add i64 %part, 1
+  br label %head
+done:
+  ret void
+}
+"""
+
+WITHOUT_THREADS = SERIAL + """
+define void @fg.par_run(ptr %fn, ptr %ctx, i64 %parts) nounwind {
+  call void @serial(ptr %fn, ptr %ctx, i64 %parts)
+  ret void
+}
+"""
+
+WITH_THREADS = SERIAL + """
+; Every variable that one thread spins on has a cache line (two, for the prefetcher) of its own.
+@ticket   = internal global [16 x i64] zeroinitializer, align 128
+@finished = internal global [16 x i64] zeroinitializer, align 128     ; parts done in this region
+@sleepers = internal global [16 x i64] zeroinitializer, align 128
+@busy     = internal global [16 x i64] zeroinitializer, align 128
+@region   = internal global [16 x i64] zeroinitializer, align 128     ; body, ctx, parts
+@stop     = internal global i64 0
+@wanted   = internal global i64 0                                     ; workers, once started
+@workers  = internal global i64 0                                     ; workers there are
+@started  = internal global i64 0
+@spins    = internal global i64 0
+@mutex    = internal global [16 x i64] zeroinitializer, align 64
+@bell     = internal global [16 x i64] zeroinitializer, align 64
+@threads  = internal global [256 x i64] zeroinitializer
+
+declare i32 @pthread_create(ptr, ptr, ptr, ptr)
+declare i32 @pthread_join(i64, ptr)
+declare i32 @pthread_mutex_init(ptr, ptr)
+declare i32 @pthread_mutex_lock(ptr)
+declare i32 @pthread_mutex_unlock(ptr)
+declare i32 @pthread_cond_init(ptr, ptr)
+declare i32 @pthread_cond_wait(ptr, ptr)
+declare i32 @pthread_cond_broadcast(ptr)
+declare i32 @pthread_sigmask(i32, ptr, ptr)
+declare i32 @sigfillset(ptr)
+declare i32 @sched_yield()
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+PAUSE_DECLARATION
+
+define internal void @pause() nounwind alwaysinline {
+  PAUSE
+  ret void
+}
+
+; Takes and runs parts until none is left in the region that runs now.
+define internal void @drain() nounwind {
+entry:
+  br label %look
+look:
+  %now = load atomic i64, ptr @ticket seq_cst, align 8
+  %left = and i64 %now, 4294967295
+  %none = icmp eq i64 %left, 0
+  br i1 %none, label %done, label %try
+try:
+  ; The exchange fails if the region changed after the ticket was read: these belong to it.
+  %fn = load atomic ptr, ptr @region monotonic, align 8
+  %ctx = load atomic ptr, ptr getelementptr (i64, ptr @region, i64 1) monotonic, align 8
+  %parts = load atomic i64, ptr getelementptr (i64, ptr @region, i64 2) monotonic, align 8
+  %then = sub i64 %now, 1
+  %swap = cmpxchg ptr @ticket, i64 %now, i64 %then seq_cst seq_cst
+  %mine = extractvalue { i64, i1 } %swap, 1
+  br i1 %mine, label %run, label %look
+run:
+  %part = sub i64 %parts, %left
+  call void %fn(ptr %ctx, i64 %part)
+  %before = atomicrmw add ptr @finished, i64 1 seq_cst
+  br label %look
+done:
+  ret void
+}
+
+define internal ptr @worker(ptr %unused) nounwind {
+entry:
+  br label %work
+work:
+  call void @drain()
+  %most = load i64, ptr @spins
+  br label %spin
+spin:
+  %n = phi i64 [ 0, %work ], [ %n1, %idle ]
+  %now = load atomic i64, ptr @ticket seq_cst, align 8
+  %left = and i64 %now, 4294967295
+  %some = icmp ne i64 %left, 0
+  br i1 %some, label %work, label %idle
+idle:
+  call void @pause()
+  %n1 = add i64 %n, 1
+  %more = icmp slt i64 %n1, %most
+  br i1 %more, label %spin, label %sleep
+sleep:
+  call i32 @pthread_mutex_lock(ptr @mutex)
+  atomicrmw add ptr @sleepers, i64 1 seq_cst
+  br label %check
+check:
+  %stopping = load atomic i64, ptr @stop seq_cst, align 8
+  %leave = icmp ne i64 %stopping, 0
+  br i1 %leave, label %wake, label %check.work
+check.work:
+  %later = load atomic i64, ptr @ticket seq_cst, align 8
+  %later.left = and i64 %later, 4294967295
+  %called = icmp ne i64 %later.left, 0
+  br i1 %called, label %wake, label %wait
+wait:
+  call i32 @pthread_cond_wait(ptr @bell, ptr @mutex)
+  br label %check
+wake:
+  atomicrmw sub ptr @sleepers, i64 1 seq_cst
+  call i32 @pthread_mutex_unlock(ptr @mutex)
+  br i1 %leave, label %bye, label %work
+bye:
+  ret ptr null
+}
+
+define internal void @ring() nounwind {
+  call i32 @pthread_mutex_lock(ptr @mutex)
+  call i32 @pthread_cond_broadcast(ptr @bell)
+  call i32 @pthread_mutex_unlock(ptr @mutex)
+  ret void
+}
+
+; Starts the workers; the caller holds busy.  They take no signals: those are Python's.
+define internal void @start() nounwind noinline {
+entry:
+  %all = alloca [128 x i64]
+  %old = alloca [128 x i64]
+  store i64 1, ptr @started
+  call i32 @pthread_mutex_init(ptr @mutex, ptr null)
+  call i32 @pthread_cond_init(ptr @bell, ptr null)
+  call i32 @sigfillset(ptr %all)
+  call i32 @pthread_sigmask(i32 SETMASK, ptr %all, ptr %old)
+  %wanted = load i64, ptr @wanted
+  br label %head
+head:
+  %n = phi i64 [ 0, %entry ], [ %next, %made ]
+  %more = icmp slt i64 %n, %wanted
+  br i1 %more, label %make, label %done
+make:
+  %place = getelementptr i64, ptr @threads, i64 %n
+  %failed = call i32 @pthread_create(ptr %place, ptr null, ptr @worker, ptr null)
+  %good = icmp eq i32 %failed, 0
+  br i1 %good, label %made, label %done
+made:
+  %next = add i64 %n, 1
+  br label %head
+done:
+  store i64 %n, ptr @workers
+  call i32 @pthread_sigmask(i32 SETMASK, ptr %old, ptr null)
+  ret void
+}
+
+define void @fg.par_run(ptr %fn, ptr %ctx, i64 %parts) nounwind {
+entry:
+  %wanted = load i64, ptr @wanted
+  %alone = icmp eq i64 %wanted, 0
+  %few = icmp slt i64 %parts, 2
+  %many = icmp sgt i64 %parts, 2147483647
+  %short = or i1 %alone, %few
+  %plain = or i1 %short, %many
+  br i1 %plain, label %serial, label %try
+try:
+  %swap = cmpxchg ptr @busy, i64 0, i64 1 seq_cst seq_cst
+  %mine = extractvalue { i64, i1 } %swap, 1
+  br i1 %mine, label %own, label %serial
+serial:
+  call void @serial(ptr %fn, ptr %ctx, i64 %parts)
+  ret void
+own:
+  %started = load i64, ptr @started
+  %ready = icmp ne i64 %started, 0
+  br i1 %ready, label %publish, label %first
+first:
+  call void @start()
+  br label %publish
+publish:
+  store atomic ptr %fn, ptr @region monotonic, align 8
+  store atomic ptr %ctx, ptr getelementptr (i64, ptr @region, i64 1) monotonic, align 8
+  store atomic i64 %parts, ptr getelementptr (i64, ptr @region, i64 2) monotonic, align 8
+  store atomic i64 0, ptr @finished seq_cst, align 8
+  %old = load atomic i64, ptr @ticket seq_cst, align 8
+  %generation = add i64 %old, 4294967296
+  %new = or i64 %generation, %parts
+  store atomic i64 %new, ptr @ticket seq_cst, align 8
+  %asleep = load atomic i64, ptr @sleepers seq_cst, align 8
+  %any = icmp ne i64 %asleep, 0
+  br i1 %any, label %call, label %work
+call:
+  call void @ring()
+  br label %work
+work:
+  call void @drain()
+  br label %wait
+wait:
+  %n = phi i64 [ 0, %work ], [ %n1, %again ]
+  %done = load atomic i64, ptr @finished seq_cst, align 8
+  %all = icmp eq i64 %done, %parts
+  br i1 %all, label %free, label %spin
+spin:
+  call void @pause()
+  %n1 = add i64 %n, 1
+  %long = icmp sgt i64 %n1, 20000
+  br i1 %long, label %yield, label %again
+yield:
+  call i32 @sched_yield()
+  br label %again
+again:
+  br label %wait
+free:
+  store atomic i64 0, ptr @busy seq_cst, align 8
+  ret void
+}
+
+define void @configure(i64 %workers, i64 %spins) nounwind {
+  store i64 %spins, ptr @spins
+  store i64 %workers, ptr @wanted
+  ret void
+}
+
+define void @pauses(i64 %count) nounwind {
+entry:
+  br label %head
+head:
+  %n = phi i64 [ 0, %entry ], [ %next, %head ]
+  call void @pause()
+  %next = add i64 %n, 1
+  %more = icmp slt i64 %next, %count
+  br i1 %more, label %head, label %done
+done:
+  ret void
+}
+
+; In the child of a fork: no worker is left, and nobody holds anything.
+define void @forget() nounwind {
+  store i64 0, ptr @ticket
+  store i64 0, ptr @sleepers
+  store i64 0, ptr @busy
+  store i64 0, ptr @workers
+  store i64 0, ptr @started
+  call void @llvm.memset.p0.i64(ptr @mutex, i8 0, i64 128, i1 false)
+  call void @llvm.memset.p0.i64(ptr @bell, i8 0, i64 128, i1 false)
+  ret void
+}
+
+; Takes busy for good, so that later regions run in place, and waits for the workers to leave.
+define void @finish() nounwind {
+entry:
+  br label %take
+take:
+  %swap = cmpxchg ptr @busy, i64 0, i64 1 seq_cst seq_cst
+  %mine = extractvalue { i64, i1 } %swap, 1
+  br i1 %mine, label %leave, label %yield
+yield:
+  call i32 @sched_yield()
+  br label %take
+leave:
+  %started = load i64, ptr @started
+  %any = icmp ne i64 %started, 0
+  br i1 %any, label %tell, label %done
+tell:
+  store atomic i64 1, ptr @stop seq_cst, align 8
+  call void @ring()
+  %workers = load i64, ptr @workers
+  br label %head
+head:
+  %n = phi i64 [ 0, %tell ], [ %next, %join ]
+  %more = icmp slt i64 %n, %workers
+  br i1 %more, label %join, label %done
+join:
+  %place = getelementptr i64, ptr @threads, i64 %n
+  %thread = load i64, ptr %place
+  call i32 @pthread_join(i64 %thread, ptr null)
+  %next = add i64 %n, 1
+  br label %head
+done:
+  ret void
+}
+"""
+
+PAUSES = {                                       # by architecture: declaration, instruction
+    "x86_64": ("declare void @llvm.x86.sse2.pause()", "call void @llvm.x86.sse2.pause()"),
+    "aarch64": ("declare void @llvm.aarch64.hint(i32)", "call void @llvm.aarch64.hint(i32 1)"),
+}
+PAUSES["arm64"] = PAUSES["aarch64"]
+
+
+def has_threads():
+    """Are there POSIX threads in this process?"""
+    return sys.platform != "win32" and hasattr(signal, "pthread_sigmask")
+
+
+def text():
+    """The pool's module for this machine."""
+    head = f'target triple = "{target.HOST.triple}"\n'
+    if not has_threads():
+        return head + WITHOUT_THREADS
+    declaration, pause = PAUSES.get(target.HOST.triple.split("-")[0], ("", ""))
+    body = WITH_THREADS.replace("PAUSE_DECLARATION", declaration).replace("PAUSE", pause)
+    return head + body.replace("SETMASK", str(int(signal.SIG_SETMASK)))
+
+
+class Pool:
+    """The process's pool: `size` threads, the caller included; `par_run_address` is @fg.par_run.
+
+    Its state lives in the loaded module, which `par_run` alone changes once it is configured.
+    """
+
+    def __init__(self, size):
+        [built] = target.objects([text()])
+        self.library = target.load(built)
+        self.par_run_address = self.library.address("fg.par_run")
+        target.add_symbol("fg.par_run", self.par_run_address)
+        self.size = min(size, MOST + 1) if has_threads() else 1
+        if self.size > 1:
+            self.function("configure", 2)(self.size - 1, self.spins())
+            atexit.register(self.function("finish"))
+            os.register_at_fork(after_in_child=self.function("forget"))
+
+    def function(self, name, integers=0):
+        """A function of the module, callable from Python."""
+        kind = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * integers)
+        return kind(self.library.address(name))
+
+    def spins(self):
+        """How many pauses take SPIN seconds; one takes 3 to 50 ns, depending on the processor."""
+        pauses, count = self.function("pauses", 1), 200
+        pauses(1)
+        start = time.perf_counter()
+        pauses(count)
+        return max(100, round(SPIN * count / (time.perf_counter() - start)))
+
+    def run(self, body_address, context_address, parts):
+        """Runs a compiled body for every part, and returns when all are done."""
+        pointer = ctypes.c_void_p
+        run = ctypes.CFUNCTYPE(None, pointer, pointer, ctypes.c_int64)(self.par_run_address)
+        run(body_address, context_address, parts)
+
+
+_making = threading.Lock()
+
+
+@functools.cache
+def made():
+    return Pool(config.threads())
+
+
+def pool():
+    """The process's pool, made at first use; its threads start with the first parallel region."""
+    with _making:
+        return made()
