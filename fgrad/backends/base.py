@@ -1,0 +1,60 @@
+"""What a backend is: devices, their target for the compiler, and `compile(plan) → executable`.
+
+A backend of one's own is one class and a call of `register`; see docs/architecture.md.  The passes
+know a backend only by its `target`; `jit` knows it only by this class.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from ..errors import DeviceError
+
+
+class Backend:
+    """Runs Plans on the devices of one kind."""
+
+    def target(self, device):
+        """The passes' description of a device, by name."""
+        raise NotImplementedError
+
+    def compile(self, plan, device):
+        """An executable: executable(values) → list of Arrays.
+
+        values: the inputs of the plan, then its constants, as fgrad Arrays of the right types.
+        """
+        raise NotImplementedError
+
+    def stages(self, plan, device):
+        """Printable forms of the code for a plan: stage name → text."""
+        raise NotImplementedError
+
+    def devices(self):
+        """Records of the devices there are, each with `name` and `description`; raises DeviceError."""
+        raise NotImplementedError
+
+
+BACKENDS = {}              # the word before ":" in a device's name → () → Backend
+INSTANCES = {}             # the same → Backend, made at first use
+_lock = threading.Lock()
+
+
+def register(name, make):
+    """Devices called `name` or `name:…` are run by the backend that `make()` gives, made at first use."""
+    with _lock:
+        BACKENDS[name] = make
+        INSTANCES.pop(name, None)
+
+
+def find(device):
+    """The Backend of a device's name.  Raises DeviceError for a name nobody registered."""
+    word = device.partition(":")[0]
+    found = INSTANCES.get(word)
+    if found is None:
+        with _lock:
+            make = BACKENDS.get(word)
+            if make is None:
+                raise DeviceError(f"there is no device {device!r}.", expected=", ".join(sorted(BACKENDS)),
+                                  fix="fgrad.devices() lists the devices of this machine")
+            found = INSTANCES[word] = make()
+    return found

@@ -1,0 +1,275 @@
+"""Scalar instructions as LLVM text: one function per instruction, for every dtype, scalar or vector.
+
+`apply(write, op, dtype, lanes, args)` appends the instructions that compute `op` of the arguments to
+a writer and returns the result's name; `lanes` is 1 for a scalar.  Values of bool are i1, and i8 in
+memory; f16 is computed as NumPy does, each operation in f32 rounded back.  Relies on `vmath` for the
+elementary functions; the emitter relies on it.
+"""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+
+from ...types import BOOL, F16, F32, F64, SHORT
+from . import vmath
+from .text import constant, mangled, vector
+
+ELEMENT = {"bool": "i1", "i8": "i8", "u8": "i8", "i16": "i16", "u16": "i16", "i32": "i32", "u32": "i32",
+           "i64": "i64", "u64": "i64", "f16": "half", "f32": "float", "f64": "double"}
+
+
+def element(dtype):
+    """The LLVM type of one value."""
+    return ELEMENT[SHORT[dtype]]
+
+
+def stored(dtype):
+    """The LLVM type of one value in memory: a bool takes a byte."""
+    return "i8" if dtype == BOOL else element(dtype)
+
+
+def type_text(dtype, lanes):
+    """The LLVM type of a value of `lanes` elements."""
+    return element(dtype) if lanes == 1 else vector(element(dtype), lanes)
+
+
+def literal(value, dtype):
+    """A number as LLVM spells it; floats by their bits, exactly."""
+    if dtype == BOOL:
+        return "true" if value else "false"
+    if dtype.kind != "f":
+        return str(int(np.array(value).astype(dtype))) if dtype.kind == "u" else str(int(value))
+    exact = dtype.type(value)
+    if dtype == F16:
+        return "0xH%04X" % exact.view(np.uint16)
+    return "0x%016X" % struct.unpack("<Q", struct.pack("<d", float(exact)))[0]
+
+
+def number(value, dtype, lanes):
+    """A number as an operand of `lanes` elements."""
+    text = literal(value, dtype)
+    return text if lanes == 1 else f"splat ({element(dtype)} {text})"
+
+
+class Instructions:
+    """Writes instructions through `op(text) → name`; `used` collects the vmath functions they call."""
+
+    def __init__(self, op):
+        self.op = op
+        self.used = set()                        # (name, "f32" | "f64", lanes)
+
+    def apply(self, name, args, dtype, lanes):
+        """The instruction on operands of `dtype` (select: the dtype of the two values)."""
+        special = getattr(self, "do_" + name, None)
+        if special is not None:
+            return special(args, dtype, lanes)
+        if name in vmath.NAMES and dtype.kind == "f":
+            return self.elementary(name, args, dtype, lanes)
+        return self.plain(name, args, dtype, lanes)
+
+    def plain(self, name, args, dtype, lanes):
+        """An instruction that is one LLVM instruction."""
+        table = FLOAT if dtype.kind == "f" else LOGICAL if dtype == BOOL else INTEGER
+        opcode = table[name].format(s="u" if dtype.kind in "ub" else "s", r="l" if dtype.kind == "u" else "a")
+        return self.op(f"{opcode} {type_text(dtype, lanes)} {', '.join(args)}")
+
+    def elementary(self, name, args, dtype, lanes):
+        """A call of vector math; f16 goes through f32."""
+        if dtype == F16:
+            wide = [self.cast(a, F16, F32, lanes) for a in args]
+            return self.cast(self.elementary(name, wide, F32, lanes), F32, F16, lanes)
+        self.used.add((name, SHORT[dtype], lanes))
+        t = type_text(dtype, lanes)
+        return self.op(f"call {t} {vmath.symbol(name, SHORT[dtype], lanes)}({', '.join(f'{t} {a}' for a in args)})")
+
+    def intrinsic(self, name, args, dtype, lanes):
+        """A call of @llvm.name on floats."""
+        t = type_text(dtype, lanes)
+        suffix = mangled(element(dtype), None if lanes == 1 else lanes)
+        return self.op(f"call {t} @llvm.{name}.{suffix}({', '.join(f'{t} {a}' for a in args)})")
+
+    def select(self, condition, x, y, dtype, lanes):
+        bits, t = type_text(BOOL, lanes), type_text(dtype, lanes)
+        return self.op(f"select {bits} {condition}, {t} {x}, {t} {y}")
+
+    def compare(self, how, x, y, dtype, lanes):
+        return self.plain(how, (x, y), dtype, lanes)
+
+    # -- instructions with structure ------------------------------------------------------------
+
+    def do_select(self, args, dtype, lanes):
+        return self.select(*args, dtype, lanes)
+
+    def do_max(self, args, dtype, lanes):
+        """The larger; NaN of either side stays."""
+        return self.extreme(args, "gt", dtype, lanes)
+
+    def do_min(self, args, dtype, lanes):
+        """The smaller; NaN of either side stays."""
+        return self.extreme(args, "lt", dtype, lanes)
+
+    def extreme(self, args, how, dtype, lanes):
+        x, y = args
+        if dtype == BOOL:
+            return self.plain("or" if how == "gt" else "and", args, dtype, lanes)
+        first = self.select(self.compare(how, x, y, dtype, lanes), x, y, dtype, lanes)
+        if dtype.kind != "f":
+            return first
+        nan = self.op(f"fcmp uno {type_text(dtype, lanes)} {x}, {x}")
+        return self.select(nan, x, first, dtype, lanes)
+
+    def do_neg(self, args, dtype, lanes):
+        t = type_text(dtype, lanes)
+        if dtype.kind == "f":
+            return self.op(f"fneg {t} {args[0]}")
+        return self.op(f"sub {t} {number(0, dtype, lanes)}, {args[0]}")
+
+    def do_abs(self, args, dtype, lanes):
+        (x,) = args
+        if dtype.kind == "f":
+            return self.intrinsic("fabs", args, dtype, lanes)
+        if dtype.kind != "i":
+            return x
+        negative = self.compare("lt", x, number(0, dtype, lanes), dtype, lanes)
+        return self.select(negative, self.do_neg(args, dtype, lanes), x, dtype, lanes)
+
+    def do_sign(self, args, dtype, lanes):
+        (x,) = args
+        zero, one = number(0, dtype, lanes), number(1, dtype, lanes)
+        if dtype.kind == "f":
+            unit = self.intrinsic("copysign", (one, x), dtype, lanes)
+            other = self.op(f"fcmp one {type_text(dtype, lanes)} {x}, {zero}")
+            return self.select(other, unit, x, dtype, lanes)
+        positive = self.compare("gt", x, zero, dtype, lanes)
+        below = zero
+        if dtype.kind == "i":
+            negative = self.compare("lt", x, zero, dtype, lanes)
+            below = self.select(negative, number(-1, dtype, lanes), zero, dtype, lanes)
+        return self.select(positive, one, below, dtype, lanes)
+
+    def do_floor(self, args, dtype, lanes):
+        return self.rounded("floor", args, dtype, lanes)
+
+    def do_ceil(self, args, dtype, lanes):
+        return self.rounded("ceil", args, dtype, lanes)
+
+    def do_round(self, args, dtype, lanes):
+        return self.rounded("rint", args, dtype, lanes)
+
+    def rounded(self, name, args, dtype, lanes):
+        return self.intrinsic(name, args, dtype, lanes) if dtype.kind == "f" else args[0]
+
+    def do_sqrt(self, args, dtype, lanes):
+        return self.intrinsic("sqrt", args, dtype, lanes)
+
+    def do_rsqrt(self, args, dtype, lanes):
+        root = self.intrinsic("sqrt", args, dtype, lanes)
+        return self.op(f"fdiv {type_text(dtype, lanes)} {number(1, dtype, lanes)}, {root}")
+
+    def do_is_finite(self, args, dtype, lanes):
+        if dtype.kind != "f":
+            return number(True, BOOL, lanes)
+        size = self.intrinsic("fabs", args, dtype, lanes)
+        return self.op(f"fcmp one {type_text(dtype, lanes)} {size}, {number(np.inf, dtype, lanes)}")
+
+    def do_not(self, args, dtype, lanes):
+        ones = number(True, BOOL, lanes) if dtype == BOOL else self.ones(dtype, lanes)
+        return self.op(f"xor {type_text(dtype, lanes)} {args[0]}, {ones}")
+
+    def ones(self, dtype, lanes):
+        return "-1" if lanes == 1 else f"splat ({element(dtype)} -1)"
+
+    def do_div(self, args, dtype, lanes):
+        """Floats divide; integers round towards zero, and x / 0 is 0."""
+        return self.divided("div", args, dtype, lanes)
+
+    def do_rem(self, args, dtype, lanes):
+        """The remainder with the sign of x; of integers, x % 0 is 0."""
+        return self.divided("rem", args, dtype, lanes)
+
+    def divided(self, name, args, dtype, lanes):
+        if dtype.kind == "f":
+            if name == "rem":
+                return self.elementary(name, args, dtype, lanes)
+            return self.plain(name, args, dtype, lanes)
+        x, y = args
+        zero, one = number(0, dtype, lanes), number(1, dtype, lanes)
+        bad = self.compare("eq", y, zero, dtype, lanes)
+        unsafe = bad
+        if dtype.kind == "i":                    # the smallest integer by -1 overflows, and traps
+            minus = self.compare("eq", y, self.ones(dtype, lanes), dtype, lanes)
+            unsafe = self.op(f"or {type_text(BOOL, lanes)} {bad}, {minus}")
+        safe = self.select(unsafe, one, y, dtype, lanes)
+        out = self.plain(name, (x, safe), dtype, lanes)
+        if dtype.kind == "i" and name == "div":
+            out = self.select(minus, self.do_neg((x,), dtype, lanes), out, dtype, lanes)
+        return self.select(bad, zero, out, dtype, lanes)
+
+    def do_shl(self, args, dtype, lanes):
+        return self.shifted("shl", args, dtype, lanes)
+
+    def do_shr(self, args, dtype, lanes):
+        return self.shifted("shr", args, dtype, lanes)
+
+    def shifted(self, name, args, dtype, lanes):
+        """Shifts by less than 0 or by at least the width give 0, or the sign of a signed right shift."""
+        x, n = args
+        width = 8 * dtype.itemsize
+        if name == "shr" and dtype.kind == "i":
+            n = self.bounded(n, width - 1, dtype, lanes)
+            return self.plain(name, (x, n), dtype, lanes)
+        inside = self.op(f"icmp ult {type_text(dtype, lanes)} {n}, {number(width, dtype, lanes)}")
+        safe = self.select(inside, n, number(0, dtype, lanes), dtype, lanes)
+        moved = self.plain(name, (x, safe), dtype, lanes)
+        return self.select(inside, moved, number(0, dtype, lanes), dtype, lanes)
+
+    def bounded(self, n, most, dtype, lanes):
+        """n, or `most` where n is negative or larger."""
+        limit = number(most, dtype, lanes)
+        small = self.op(f"icmp ult {type_text(dtype, lanes)} {n}, {limit}")
+        return self.select(small, n, limit, dtype, lanes)
+
+    # -- casts ----------------------------------------------------------------------------------
+
+    def cast(self, x, old, new, lanes):
+        """x of dtype `old` as `new`; floats to integers round towards zero and saturate."""
+        if old == new:
+            return x
+        a, b = type_text(old, lanes), type_text(new, lanes)
+        if new == BOOL:
+            how = "fcmp une" if old.kind == "f" else "icmp ne"
+            return self.op(f"{how} {a} {x}, {number(0, old, lanes)}")
+        if old.kind == "f" and new.kind == "f":
+            how = "fpext" if new.itemsize > old.itemsize else "fptrunc"
+        elif old.kind == "f":
+            return self.to_integer(x, old, new, lanes)
+        elif new.kind == "f":
+            how = "uitofp" if old.kind in "ub" else "sitofp"
+        elif element(old) == element(new):
+            return x
+        elif old != BOOL and new.itemsize < old.itemsize:
+            how = "trunc"
+        else:
+            how = "zext" if old.kind in "ub" else "sext"
+        return self.op(f"{how} {a} {x} to {b}")
+
+    def to_integer(self, x, old, new, lanes):
+        a, b = type_text(old, lanes), type_text(new, lanes)
+        vec = None if lanes == 1 else lanes
+        name = f"llvm.fpto{'u' if new.kind == 'u' else 's'}i.sat"
+        return self.op(f"call {b} @{name}.{mangled(element(new), vec)}.{mangled(element(old), vec)}({a} {x})")
+
+
+#   instruction   LLVM
+FLOAT = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv",
+         "eq": "fcmp oeq", "ne": "fcmp une", "lt": "fcmp olt", "le": "fcmp ole", "gt": "fcmp ogt",
+         "ge": "fcmp oge"}
+INTEGER = {"add": "add", "sub": "sub", "mul": "mul", "div": "{s}div", "rem": "{s}rem",
+           "and": "and", "or": "or", "xor": "xor", "shl": "shl", "shr": "{r}shr",
+           "eq": "icmp eq", "ne": "icmp ne", "lt": "icmp {s}lt", "le": "icmp {s}le", "gt": "icmp {s}gt",
+           "ge": "icmp {s}ge"}
+LOGICAL = {"add": "or", "mul": "and", "and": "and", "or": "or", "xor": "xor", "sub": "xor",
+           "eq": "icmp eq", "ne": "icmp ne", "lt": "icmp ult", "le": "icmp ule", "gt": "icmp ugt",
+           "ge": "icmp uge"}
