@@ -1,0 +1,15 @@
+"""Layers, activations, losses and initialisers: pure functions over pytrees of parameters."""
+
+from . import init
+from .activations import (elu, gelu, leaky_relu, log_softmax, logsumexp, one_hot, relu, sigmoid, silu, softmax,
+                          softplus, swish, tanh)
+from .layers import Activation, Dense, Dropout, Flatten, Layer, Linear, Sequential
+from .losses import (accuracy, mean_squared_error, sigmoid_binary_cross_entropy, softmax_cross_entropy,
+                     softmax_cross_entropy_with_integer_labels, squared_error)
+
+__all__ = [
+    "Activation", "Dense", "Dropout", "Flatten", "Layer", "Linear", "Sequential", "accuracy", "elu", "gelu",
+    "init", "leaky_relu", "log_softmax", "logsumexp", "mean_squared_error", "one_hot", "relu", "sigmoid",
+    "sigmoid_binary_cross_entropy", "silu", "softmax", "softmax_cross_entropy",
+    "softmax_cross_entropy_with_integer_labels", "softplus", "squared_error", "swish", "tanh",
+]
