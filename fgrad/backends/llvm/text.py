@@ -18,10 +18,13 @@ All names the writer makes contain a dot, so that they never collide with a user
 
 from __future__ import annotations
 
+import operator
 from contextlib import contextmanager
 
 BYTES = {"i1": 1, "i8": 1, "i16": 2, "half": 2, "bfloat": 2, "i32": 4, "float": 4,
          "i64": 8, "double": 8, "ptr": 8}
+COMPARE = {"eq": operator.eq, "ne": operator.ne, "slt": operator.lt, "sle": operator.le,
+           "sgt": operator.gt, "sge": operator.ge}
 SUFFIX = {"half": "f16", "bfloat": "bf16", "float": "f32", "double": "f64"}   # of intrinsics
 
 
@@ -57,8 +60,12 @@ def iota(type, lanes, start=0):
     return constant(type, range(start, start + lanes))
 
 
+class Mask(str):
+    """A vector of i1 that says which lanes are on; stands for a count of lanes where one is asked."""
+
+
 class Loop:
-    """What `Function.loop` hands to its body: the `index`, the carried `values` as they now are, and
+    """What `Function.loop` hands to its body: `index`, the carried `values` as they now are, and
     `next`, the list the body fills with their values in the next one.  Afterwards `values` are the
     final ones."""
 
@@ -167,7 +174,15 @@ class Function:
             return min(a, b)
         return self.select(self.compare("slt", a, b), "i64", a, b)
 
+    def max(self, a, b):
+        if isinstance(a, int) and isinstance(b, int):
+            return max(a, b)
+        return self.select(self.compare("sgt", a, b), "i64", a, b)
+
     def compare(self, how, a, b, type="i64"):
+        """An i1; "true" or "false" for two constants (signed comparisons)."""
+        if isinstance(a, int) and isinstance(b, int):
+            return str(COMPARE[how](a, b)).lower()
         return self.op(f"icmp {how} {type} {a}, {b}")
 
     def select(self, condition, type, a, b):
@@ -206,11 +221,14 @@ class Function:
         return self.op(f"shufflevector {v} {a}, {v} {b}, {vector('i32', len(picks))} {ints}")
 
     def mask(self, lanes, count):
-        """Lanes 0 … count-1 on."""
+        """Lanes 0 … count-1 on.  A Mask is returned as it is."""
+        if isinstance(count, Mask):
+            return count
         if isinstance(count, int):
-            return constant("i1", ("true" if lane < count else "false" for lane in range(lanes)))
+            on = ("true" if lane < count else "false" for lane in range(lanes))
+            return Mask(constant("i1", on))
         wide = self.splat("i64", lanes, count)
-        return self.op(f"icmp slt {vector('i64', lanes)} {iota('i64', lanes)}, {wide}")
+        return Mask(self.op(f"icmp slt {vector('i64', lanes)} {iota('i64', lanes)}, {wide}"))
 
     def vector_load(self, type, lanes, pointer, count=None, align=None):
         """`lanes` elements; those from `count` on are zero and their memory is not touched."""
@@ -269,6 +287,11 @@ class Function:
 
         `carried` are (type, value) pairs: the values that stand if it does not run.
         """
+        if condition == "true":
+            branch = Branch([value for _, value in carried])
+            yield branch
+            branch.values = branch.next
+            return
         self.count += 1
         n, before = self.count, self.block
         branch = Branch([value for _, value in carried])

@@ -1,0 +1,335 @@
+"""The contraction engine: out[b, i, j] = epilogue(Σ_k A(b, i, k) · B(b, k, j)).
+
+`plan` turns static sizes and the forms of the operands into a Plan: the register tile, the blocks, what is
+packed and what is read in place, and how the work is cut into parts.  `emit` turns a Plan and the
+callbacks of a `Product` into LLVM text.  Indices are flat: b, i, j and k each stand for any number of
+axes, and what an index means is the callbacks' business.  The order of the loops is that of Goto and van
+de Geijn (2008): a panel of B stays in the first cache, a block of A in the second.
+
+    plan(64, 256, 784, "float", Strided(784, 1), Strided(256, 1), out=Strided(256, 1), …)
+
+Relies on `text`, `tiles` and `packing`; the plan emitter of this package relies on it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from .text import BYTES
+from .tiles import Machine, Tile, shapes, step_cycles
+
+DISPATCH = 3000          # cycles that handing parts to other threads costs
+
+
+@dataclass(frozen=True)
+class Strided:
+    """An operand or result that is a buffer: strides in elements, the first for its first index.
+
+    A has indices (i, k), B (k, j), the result (i, j).  One of the two strides is 1.
+    """
+    first: int
+    second: int
+
+
+@dataclass(frozen=True)
+class Pulled:
+    """An operand that is computed where it is packed, along "k", "m" (A) or "n" (B).  `cost` counts its
+    scalar operations per element."""
+    along: str
+    cost: int = 1
+
+
+class Product:
+    """What a contraction is made of: the callbacks of `emit`.  Each writes code into `fn`.
+
+    Indices are i64 operands.  A vector of a Pulled operand has the accumulators' type and starts at the
+    given indices; from `count` (an operand, or None for all) its lanes are zero, and nothing that belongs
+    to them is read.
+    """
+
+    def workspace(self, fn):
+        """The address of `Plan.workspace` bytes, 64-byte aligned."""
+        raise NotImplementedError
+
+    def a_pointer(self, fn, b):
+        """The address of A(b, 0, 0), when A is Strided."""
+        raise NotImplementedError
+
+    def b_pointer(self, fn, b):
+        """The address of B(b, 0, 0), when B is Strided."""
+        raise NotImplementedError
+
+    def out_pointer(self, fn, b):
+        """The address of out(b, 0, 0), when out is Strided."""
+        raise NotImplementedError
+
+    def pack_a(self, fn, b, i, k, lanes, along, count):
+        """A vector of `lanes` elements of A, when A is Pulled."""
+        raise NotImplementedError
+
+    def pack_b(self, fn, b, k, j, lanes, along, count):
+        """A vector of `lanes` elements of B, when B is Pulled."""
+        raise NotImplementedError
+
+    def epilogue(self, fn, b, i, j, lanes, values, count):
+        """Store what becomes of the sums (b, i, j), (b, i, j+1), … of one row, vectors of `lanes`.
+
+        count: how many of them there are (a constant), None if all lanes of all vectors.
+        """
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a contraction is computed.  Everything `emit` needs, and nothing it decides.
+
+    grid: parts over batch, rows, columns and depth.  kc, mc, nc: blocks.
+    """
+    batch: int
+    rows: int
+    columns: int
+    depth: int
+    a: Strided | Pulled
+    b: Strided | Pulled
+    out: Strided | None
+    epilogue: bool
+    machine: Machine
+    tile: Tile
+    grid: tuple
+    kc: int
+    mc: int
+    nc: int
+    pack_a: bool
+    pack_b: bool
+
+    @property
+    def type(self):
+        return self.tile.type
+
+    @property
+    def parts(self):
+        b, r, c, k = self.grid
+        return b * r * c * k
+
+    @property
+    def row_tail(self):
+        return self.rows % self.tile.rows
+
+    @property
+    def column_tail(self):
+        return self.columns % self.tile.width
+
+    @property
+    def a_by_rows(self):
+        return self.a.along == "k" if isinstance(self.a, Pulled) else self.a.second == 1
+
+    @property
+    def b_by_rows(self):
+        return self.b.along == "n" if isinstance(self.b, Pulled) else self.b.second == 1
+
+    @property
+    def a_stride(self):
+        """The row stride of a packed block of A: one for all contractions, not a power of two."""
+        return depth_limit(self.machine, self.type) * 5 // 4 + self.machine.vector_bytes // 2
+
+    @property
+    def part_rows(self):
+        """The most rows a part has."""
+        return up(-(-self.rows // self.grid[1]), self.tile.rows)
+
+    @property
+    def part_depth(self):
+        """The depth of every part but the last."""
+        return up(-(-self.depth // self.grid[3]), 2 * self.tile.lanes) if self.split else self.depth
+
+    @property
+    def blocks(self):
+        """How many blocks the depth of one part has."""
+        return max(1, -(-self.part_depth // self.kc))
+
+    @property
+    def least_depth(self):
+        """The least depth of a block."""
+        parts = [self.part_depth, self.depth - (self.grid[3] - 1) * self.part_depth]
+        return min((p - 1) % self.kc + 1 for p in parts) if self.depth else 0
+
+    @property
+    def split(self):
+        """Whether the depth is cut among parts: a second phase then adds up."""
+        return self.grid[3] > 1
+
+    @property
+    def staged(self):
+        """Whether sums go to memory of our own before a row at a time is stored."""
+        scalar_tail = self.column_tail % self.tile.lanes > 0 and not self.machine.masks
+        return self.epilogue or self.out is None or self.split or scalar_tail
+
+    @property
+    def keeps_sums(self):
+        """Whether sums wait in memory of our own for the next block of the depth."""
+        return self.staged and self.blocks > 1 and not self.split
+
+    @property
+    def single(self):
+        """Whether a product is one tile, whose steps are then written in place."""
+        return (self.rows <= self.tile.rows and self.columns <= self.tile.width
+                and self.blocks == 1 and not self.split)
+
+
+@dataclass(frozen=True)
+class Emitted:
+    """functions: name → text (equal names are equal functions); declarations: lines; phases: (function,
+    parts) to run one after the other, each void (ptr %buffers, i64 %part); workspace: bytes."""
+    functions: dict
+    declarations: frozenset
+    phases: tuple
+    workspace: int
+
+
+def up(n, step):
+    return -(-n // step) * step
+
+
+# -- planning -----------------------------------------------------------------------------------------
+
+@lru_cache(maxsize=4096)
+def plan(rows, columns, depth, type, a, b, *, machine, batch=1, out=None, epilogue=False, threads=1):
+    """The cheapest Plan by estimated cycles of its slowest part.
+
+    a, b: Strided or Pulled; out: Strided or None; epilogue: whether `Product.epilogue` stores.
+    Raises ValueError for a stride that is not 1 on either axis.
+    """
+    a, b = settled_a(a, rows, depth), settled_b(b, depth, columns)
+    lanes = min(machine.vector_bytes // BYTES[type], 1 << max(0, columns - 1).bit_length())
+    if lanes < 2:
+        lanes = 2
+    best = None
+    for tile in tiles_for(rows, columns, type, lanes, machine):
+        for grid in grids(batch, rows, columns, depth, tile, threads):
+            kc = depth_block(machine, type, -(-depth // grid[3]), lanes)
+            found = with_packing(Plan(batch, rows, columns, depth, a, b, out, epilogue, machine,
+                                      tile, grid, kc, rows, columns, False, False))
+            cost = cycles(found)
+            if best is None or cost < best[0]:
+                best = cost, found
+    return best[1]
+
+
+def settled_a(a, rows, depth):
+    if isinstance(a, Pulled) or depth == 0:
+        return a if depth else Strided(0, 1)
+    if a.second == 1 or depth == 1:
+        return Strided(a.first if rows > 1 else 0, 1)
+    if a.first == 1 or rows == 1:
+        return Strided(1, a.second)
+    raise ValueError(f"A is strided by {a.first} and {a.second}; one of them must be 1")
+
+
+def settled_b(b, depth, columns):
+    if isinstance(b, Pulled) or depth == 0:
+        return b if depth else Strided(0, 1)
+    if b.second == 1 or columns == 1:
+        return Strided(b.first, 1)
+    if b.first == 1 or depth == 1:
+        return Strided(1, b.second)
+    raise ValueError(f"B is strided by {b.first} and {b.second}; one of them must be 1")
+
+
+def depth_limit(machine, type):
+    """The most steps of a block: a panel of two vectors fills two thirds of the first cache."""
+    return machine.l1 * 2 // 3 // (2 * machine.vector_bytes) // 64 * 64
+
+
+def depth_block(machine, type, depth, lanes):
+    """Blocks of equal depth, whole vectors, none shorter than a vector."""
+    limit = depth_limit(machine, type)
+    if depth <= limit + limit // 4:
+        return up(max(depth, 1), 2 * lanes)
+    kc = up(-(-depth // -(-depth // limit)), 2 * lanes)
+    while 0 < depth % kc < lanes:
+        kc -= 2 * lanes
+    return kc
+
+
+def tiles_for(rows, columns, type, lanes, machine):
+    vectors = -(-columns // lanes)
+    found = {(min(r, rows), min(v, vectors)) for r, v in shapes(machine)}
+    return [Tile(type, lanes, r, v) for r, v in sorted(found, reverse=True)]
+
+
+def grids(batch, rows, columns, depth, tile, threads):
+    """Ways to cut the work into as many parts as there are threads, or one."""
+    yield 1, 1, 1, 1
+    if threads == 1:
+        return
+    if batch > 1:
+        yield min(batch, threads), 1, 1, 1
+    row_tiles, column_tiles = -(-rows // tile.rows), -(-columns // tile.width)
+    for r in range(1, threads + 1):
+        c = threads // r
+        if r <= row_tiles and c <= column_tiles and r * c > 1:
+            yield 1, r, c, 1
+    if row_tiles * column_tiles < threads and depth >= 512 * threads:
+        yield 1, 1, 1, threads
+
+
+def with_packing(p):
+    """The plan with its blocks, and what is packed."""
+    rows = up(-(-p.rows // p.grid[1]), p.tile.rows)
+    columns = up(-(-p.columns // p.grid[2]), p.tile.width)
+    size = BYTES[p.type]
+    mc = max(p.tile.rows, p.machine.l2 // 2 // (p.kc * size) // p.tile.rows * p.tile.rows)
+    nc = max(p.tile.width, (4 << 20) // (p.kc * size) // p.tile.width * p.tile.width)
+    return replace(p, mc=min(mc, rows), nc=min(nc, columns), pack_a=packs_a(p, columns),
+                   pack_b=packs_b(p, rows))
+
+
+def packs_a(p, columns):
+    if p.depth == 0:
+        return False
+    if isinstance(p.a, Pulled):
+        return True
+    return columns > 4 * p.tile.width
+
+
+def packs_b(p, rows):
+    if p.depth == 0:
+        return False
+    if isinstance(p.b, Pulled) or p.b.second != 1:
+        return True
+    if p.columns % p.tile.lanes and not p.machine.masks:
+        return True
+    return rows > p.tile.rows and p.b.first != p.tile.width
+
+
+def share(size, step, parts):
+    """(whole steps, elements of a last shorter one) of the slowest of the parts of `size`."""
+    steps = -(-size // step)
+    if parts == 1:
+        return size // step, size % step
+    return -(-steps // parts), 0
+
+
+def cycles(p):
+    """Estimated cycles of the slowest part of a plan."""
+    batch = -(-p.batch // p.grid[0])
+    depth = -(-p.depth // p.grid[3])
+    tile = p.tile
+    whole_rows, row_tail = share(p.rows, tile.rows, p.grid[1])
+    whole_columns, column_tail = share(p.columns, tile.width, p.grid[2])
+    total = 0
+    for r, times_r in ((tile.rows, whole_rows), (row_tail, bool(row_tail))):
+        for w, times_c in ((tile.width, whole_columns), (column_tail, bool(column_tail))):
+            if times_r and times_c:
+                v = -(-w // tile.lanes)
+                one = depth * step_cycles(r, v) + p.blocks * (30 + 2 * r * v)
+                total += times_r * times_c * one
+    rows = whole_rows * tile.rows + row_tail
+    columns = whole_columns * tile.width + column_tail
+    if p.pack_a:
+        total += rows * depth * 1.6 / tile.lanes
+    if p.pack_b:
+        along = p.b.along == "n" if isinstance(p.b, Pulled) else p.b.second == 1
+        total += columns * depth * (2.5 if along else 6) / tile.lanes
+    return batch * total + (DISPATCH if p.parts > 1 else 0)

@@ -1,0 +1,363 @@
+"""LLVM text of a planned contraction: the loops over blocks, packing, tiles and epilogue.
+
+`emit` writes one function per phase, void (ptr %buffers, i64 %part), and lists the shareable functions
+that it calls.  Relies on `contract` for the Plan; the plan emitter of this package relies on it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .contract import Emitted, Pulled, Strided, up
+from .packing import Packer
+from .text import BYTES, Function
+from .tiles import KERNEL_TYPES, Columns, Kernel, Rows, Steps, Tile, added
+
+
+def emit(plan, product, name):
+    """The functions of a contraction called `name`."""
+    return Writer(plan, product, name).emitted()
+
+
+PARAMETERS = "ptr %buffers, i64 %part"
+
+
+@dataclass(frozen=True)
+class Block:
+    """A block of the product: batch b, its first row i, column j and step k, and its extents."""
+    b: object
+    i: object
+    j: object
+    k: object
+    rows: object
+    columns: object
+    depth: object
+
+
+class Writer:
+    """Writes one contraction.  `kernels` maps the names of shareable functions to what writes them."""
+
+    def __init__(self, plan, product, name):
+        self.plan, self.product, self.name = plan, product, name
+        self.kernels = {}
+
+    def emitted(self):
+        """The finished Emitted."""
+        p = self.plan
+        phases = [(self.multiply(), p.parts)]
+        if p.split:
+            phases.append((self.add_up(), 1))
+        written = [f for f, _ in phases] + [kernel() for kernel in self.kernels.values()]
+        declarations = frozenset().union(*(f.declarations for f in written))
+        return Emitted({f.name: str(f) for f in written}, declarations,
+                       tuple((f.name, parts) for f, parts in phases),
+                       self.part_bytes() * p.parts + self.partial_bytes())
+
+    # -- memory: per part a block of A, a block of B, sums; behind all parts the partial products -------
+
+    def a_bytes(self):
+        p = self.plan
+        if not p.pack_a:
+            return 0
+        rows = p.mc * p.a_stride if p.a_by_rows else up(p.mc, p.tile.rows) * p.kc + p.machine.vector_bytes
+        return up(rows * BYTES[p.type], 64) + 64
+
+    def b_bytes(self):
+        p = self.plan
+        return up(up(p.nc, p.tile.width) * p.kc * BYTES[p.type], 64) + 64 if p.pack_b else 0
+
+    def sums_bytes(self):
+        p = self.plan
+        return up(p.part_rows * self.sums_stride() * BYTES[p.type], 64) if p.keeps_sums else 0
+
+    def sums_stride(self):
+        return up(self.plan.nc, self.plan.tile.width)
+
+    def part_bytes(self):
+        return self.a_bytes() + self.b_bytes() + self.sums_bytes()
+
+    def partial_stride(self):
+        return up(self.plan.columns, self.plan.tile.width)
+
+    def partial_bytes(self):
+        p = self.plan
+        return p.grid[3] * p.batch * p.rows * self.partial_stride() * BYTES[p.type] if p.split else 0
+
+    def locate(self, part):
+        """Addresses of the part's memory."""
+        fn = self.fn
+        if not self.part_bytes() and not self.partial_bytes():
+            return
+        start = self.product.workspace(fn)
+        own = fn.gep("i8", start, fn.mul(part, self.part_bytes()))
+        self.a_pack = own
+        self.b_pack = fn.gep("i8", own, self.a_bytes())
+        self.sums = fn.gep("i8", own, self.a_bytes() + self.b_bytes())
+        self.partial = fn.gep("i8", start, self.part_bytes() * self.plan.parts)
+
+    # -- the loops ------------------------------------------------------------------------------------
+
+    def multiply(self):
+        """The function of the first phase: one part of the product."""
+        p = self.plan
+        fn = self.fn = Function(self.name, PARAMETERS)
+        self.packer = Packer(fn, p.tile, self.kernels)
+        part = "%part" if p.parts > 1 else 0
+        self.locate(part)
+        if p.staged and not p.split and not p.keeps_sums and not p.single:
+            self.stage = fn.alloca(p.type, p.tile.rows * p.tile.width)
+        batches, rest = self.cut(part, p.batch, 1, p.grid[0])
+        rows, rest = self.cut(rest, p.rows, p.tile.rows, p.grid[1])
+        columns, rest = self.cut(rest, p.columns, p.tile.width, p.grid[2])
+        self.depth_part = rest
+        with fn.loop(*batches) as b:
+            self.blocks(b.index, rows, columns, self.depth_range(rest))
+        return fn.ret()
+
+    def cut(self, part, size, step, parts):
+        """((start, stop), rest): what the part gets of `size`, in whole steps, and its other digits."""
+        fn = self.fn
+        if parts == 1:
+            return (0, size), part
+        steps, digit = -(-size // step), fn.rem(part, parts)
+        start = fn.mul(fn.div(fn.mul(digit, steps), parts), step)
+        stop = fn.mul(fn.div(fn.mul(fn.add(digit, 1), steps), parts), step)
+        return (start, fn.min(stop, size)), fn.div(part, parts)
+
+    def depth_range(self, part):
+        fn, p = self.fn, self.plan
+        if not p.split:
+            return 0, p.depth
+        start = fn.mul(part, p.part_depth)
+        return start, fn.min(fn.add(start, p.part_depth), p.depth)
+
+    def blocks(self, b, rows, columns, depth):
+        """One batch of one part; a product without depth has one empty block."""
+        fn, p = self.fn, self.plan
+        self.bases = self.pointers(b)
+        with fn.loop(*columns, p.nc) as j:
+            width = fn.min(fn.sub(columns[1], j.index), p.nc)
+            with fn.loop(depth[0], depth[1] if p.depth else 1, p.kc) as k:
+                steps = fn.min(fn.sub(depth[1], k.index), p.kc)
+                self.pack_b(Block(b, 0, j.index, k.index, 0, width, steps))
+                with fn.loop(*rows, p.mc) as i:
+                    height = fn.min(fn.sub(rows[1], i.index), p.mc)
+                    block = Block(b, i.index, j.index, k.index, height, width, steps)
+                    self.first_row, self.first_step = rows[0], depth[0]
+                    self.pack_a(block)
+                    self.tiles(block)
+
+    def pointers(self, b):
+        p, fn, product = self.plan, self.fn, self.product
+        a = product.a_pointer(fn, b) if isinstance(p.a, Strided) and p.depth else "null"
+        b_ = product.b_pointer(fn, b) if isinstance(p.b, Strided) and p.depth else "null"
+        out = product.out_pointer(fn, b) if p.out and not p.epilogue and not p.split else "null"
+        return a, b_, out
+
+    # -- packing --------------------------------------------------------------------------------------
+
+    def element(self, pointer, strides, first, second):
+        """The address of an element of a Strided operand."""
+        fn = self.fn
+        at = fn.add(fn.mul(first, strides.first), fn.mul(second, strides.second))
+        return fn.gep(self.plan.type, pointer, at)
+
+    def pack_a(self, block):
+        p, fn = self.plan, self.fn
+        if not p.pack_a:
+            return
+
+        def value(i, k, count):
+            i, k = fn.add(block.i, i), fn.add(block.k, k)
+            if isinstance(p.a, Pulled):
+                return self.product.pack_a(fn, block.b, i, k, p.tile.lanes, p.a.along, count)
+            return fn.vector_load(p.type, p.tile.lanes, self.element(self.bases[0], p.a, i, k), count)
+
+        if p.a_by_rows:
+            tail = p.depth % p.tile.lanes
+            self.packer.rows(value, block.rows, block.depth, tail, self.a_pack, p.a_stride)
+        else:
+            left = fn.sub(p.rows, block.i)
+            self.packer.columns(value, block.rows, left, block.depth, self.a_pack)
+
+    def pack_b(self, block):
+        p, fn = self.plan, self.fn
+        if not p.pack_b:
+            return
+
+        def value(k, j, count):
+            k, j = fn.add(block.k, k), fn.add(block.j, j)
+            if isinstance(p.b, Pulled):
+                return self.product.pack_b(fn, block.b, k, j, p.tile.lanes, "n", count)
+            return fn.vector_load(p.type, p.tile.lanes, self.element(self.bases[1], p.b, k, j), count)
+
+        if p.b_by_rows:
+            self.packer.panels(value, block.depth, block.columns, p.column_tail, self.b_pack)
+        else:
+            tail = p.columns % p.tile.lanes
+            self.packer.transposed_panels(self.square(block), block.depth, p.least_depth,
+                                          block.columns, tail, self.b_pack)
+
+    def square(self, block):
+        """What gives the transpose kernels rows of B's transpose: its own memory, or computed ones."""
+        p, fn = self.plan, self.fn
+
+        def strided(k, j, rows, depth):
+            k, j = fn.add(block.k, k), fn.add(block.j, j)
+            return self.element(self.bases[1], p.b, k, j), p.b.second
+
+        def computed(k, j, rows, depth):
+            count = None if depth == p.tile.lanes else depth
+            with fn.loop(0, rows) as r:
+                column = fn.add(fn.add(block.j, j), r.index)
+                row = self.product.pack_b(fn, block.b, fn.add(block.k, k), column, p.tile.lanes, "k",
+                                          count)
+                place = fn.gep(p.type, buffer, fn.mul(r.index, p.tile.lanes))
+                fn.vector_store(p.type, p.tile.lanes, row, place)
+            return buffer, p.tile.lanes
+
+        if isinstance(p.b, Strided):
+            return strided
+        buffer = fn.alloca(p.type, p.tile.lanes ** 2)
+        return computed
+
+    # -- tiles ----------------------------------------------------------------------------------------
+
+    def tiles(self, block):
+        """All tiles of a block, panel by panel of B."""
+        fn, p = self.fn, self.plan
+        width, tail = p.tile.width, p.column_tail
+        whole = fn.sub(block.columns, fn.rem(block.columns, width)) if tail else block.columns
+        if p.columns >= width:
+            with fn.loop(0, whole, width) as j:
+                self.panel(block, j.index, p.tile.vectors, None)
+        if tail:
+            with fn.if_(fn.compare("slt", whole, block.columns)):
+                self.panel(block, whole, -(-tail // p.tile.lanes), tail)
+
+    def panel(self, block, j, vectors, tail):
+        fn, p = self.fn, self.plan
+        if p.single:
+            return self.written_out(block, j, vectors, tail)
+        heights = [p.tile.rows] * (p.rows >= p.tile.rows) + [p.row_tail] * (p.row_tail > 0)
+        with fn.loop(0, block.rows, p.tile.rows) as i:
+            left = fn.min(fn.sub(block.rows, i.index), p.tile.rows)
+            c, stride = self.target(block, i.index, j)
+            for height in heights:
+                alone = len(heights) == 1
+                with fn.if_("true" if alone else fn.compare("eq", left, height)):
+                    self.tile(block, i.index, j, Tile(p.type, p.tile.lanes, height, vectors), tail, c,
+                              stride)
+            self.finish(block, i.index, j, left, vectors, tail, c, stride)
+
+    def target(self, block, i, j):
+        """Where a tile's sums go, and the stride of their rows."""
+        fn, p = self.fn, self.plan
+        row, column = fn.add(block.i, i), fn.add(block.j, j)
+        if p.split:
+            row = fn.add(fn.mul(fn.add(fn.mul(self.depth_part, p.batch), block.b), p.rows), row)
+            stride = self.partial_stride()
+            return fn.gep(p.type, self.partial, fn.add(fn.mul(row, stride), column)), stride
+        if p.keeps_sums:
+            stride = self.sums_stride()
+            row = fn.sub(row, self.first_row)
+            return fn.gep(p.type, self.sums, fn.add(fn.mul(row, stride), j)), stride
+        if p.staged:
+            return self.stage, p.tile.width
+        return self.element(self.bases[2], p.out, row, column), p.out.first
+
+    def operands(self, block, i, j):
+        """(A's form, address, stride; B's address, stride) for the tile at (i, j) of a block."""
+        fn, p = self.fn, self.plan
+        if not p.pack_a:
+            a = self.element(self.bases[0], p.a, fn.add(block.i, i), block.k) if p.depth else "null"
+            form, stride = (Rows(p.a.first), 0) if p.a_by_rows else (Columns(), p.a.second)
+        elif p.a_by_rows:
+            a, form, stride = fn.gep(p.type, self.a_pack, fn.mul(i, p.a_stride)), Rows(p.a_stride), 0
+        else:
+            a, form = fn.gep(p.type, self.a_pack, fn.mul(i, block.depth)), Columns()
+            stride = p.tile.rows
+        if p.pack_b:
+            return form, a, stride, fn.gep(p.type, self.b_pack, fn.mul(j, block.depth)), p.tile.width
+        b = self.element(self.bases[1], p.b, block.k, fn.add(block.j, j)) if p.depth else "null"
+        return form, a, stride, b, p.b.first
+
+    def valid_lanes(self, tail):
+        """How many lanes of the last vector are valid where memory that is not ours is touched, or None."""
+        p = self.plan
+        if tail is None or tail % p.tile.lanes == 0 or p.staged and p.pack_b:
+            return None
+        return tail % p.tile.lanes
+
+    def tile(self, block, i, j, tile, tail, c, stride):
+        """The call of one kernel."""
+        fn, p = self.fn, self.plan
+        form, a, a_stride, b, b_stride = self.operands(block, i, j)
+        count = self.valid_lanes(tail)
+        kernel = Kernel(tile, form, count is not None, p.blocks > 1, p.depth % 2 == 1)
+        self.kernels.setdefault(kernel.name, kernel.text)
+        add = fn.compare("ne", block.k, self.first_step)
+        values = block.depth, a, a_stride, b, b_stride, c, stride, count or 0, add
+        fn.call(kernel.name, *zip(KERNEL_TYPES, values), declare=False)
+
+    def written_out(self, block, j, vectors, tail):
+        """A product of one tile, without a call and without memory between sums and epilogue."""
+        fn, p = self.fn, self.plan
+        form, a, a_stride, b, b_stride = self.operands(block, 0, j)
+        tile = Tile(p.type, p.tile.lanes, p.rows, vectors)
+        steps = Steps(fn, tile, form, a_stride, b_stride, self.valid_lanes(tail))
+        sums = steps.run(a, b, block.depth, p.depth % 2 == 1)
+        for r in range(p.rows):
+            self.store_row(block.b, r, fn.add(block.j, j), sums[r * vectors:(r + 1) * vectors], tail)
+
+    # -- what becomes of the sums ---------------------------------------------------------------------
+
+    def finish(self, block, i, j, left, vectors, tail, c, stride):
+        """Store the rows of a staged tile, when its last block is done."""
+        fn, p = self.fn, self.plan
+        if not p.staged or p.split:
+            return
+        done = fn.compare("sge", fn.add(block.k, p.kc), p.depth)
+        with fn.if_(done), fn.loop(0, left) as r:
+            row = fn.gep(p.type, c, fn.mul(r.index, stride))
+            values = [fn.vector_load(p.type, p.tile.lanes, fn.gep(p.type, row, q * p.tile.lanes))
+                      for q in range(vectors)]
+            self.store_row(block.b, fn.add(fn.add(block.i, i), r.index), fn.add(block.j, j), values, tail)
+
+    def store_row(self, b, i, j, values, count):
+        fn, p = self.fn, self.plan
+        if p.epilogue or p.out is None:
+            return self.product.epilogue(fn, b, i, j, p.tile.lanes, values, count)
+        row = self.element(self.bases[2], p.out, i, j)
+        for q, value in enumerate(values):
+            left = None if count is None else min(p.tile.lanes, count - q * p.tile.lanes)
+            fn.vector_store(p.type, p.tile.lanes, value, fn.gep(p.type, row, q * p.tile.lanes), left)
+
+    def add_up(self):
+        """The function of the second phase: the partial products of all depths added, and stored."""
+        p, lanes = self.plan, self.plan.tile.lanes
+        fn = self.fn = Function(self.name + ".sum", PARAMETERS)
+        self.locate(0)
+        whole = p.columns - p.columns % lanes
+        with fn.loop(0, p.batch) as b:
+            out = self.product.out_pointer(fn, b.index) if p.out and not p.epilogue else "null"
+            self.bases = "null", "null", out
+            with fn.loop(0, p.rows) as i:
+                if whole:
+                    with fn.loop(0, whole, lanes) as j:
+                        self.add_up_at(b.index, i.index, j.index, None)
+                if whole < p.columns:
+                    self.add_up_at(b.index, i.index, whole, p.columns % lanes)
+        return fn.ret()
+
+    def add_up_at(self, b, i, j, count):
+        fn, p = self.fn, self.plan
+        stride, tile = self.partial_stride(), p.tile
+        row = fn.add(fn.mul(b, p.rows), i)
+        first = fn.gep(p.type, self.partial, fn.add(fn.mul(row, stride), j))
+        total = None
+        for part in range(p.grid[3]):
+            place = fn.gep(p.type, first, part * p.batch * p.rows * stride)
+            value = fn.vector_load(p.type, tile.lanes, place)
+            total = value if part == 0 else added(fn, p.type, tile.lanes, total, value)
+        self.store_row(b, i, j, [total], count)

@@ -1,0 +1,206 @@
+"""Register tiles: how much of a product fits in the registers, and the kernels that compute it.
+
+A kernel adds `depth` outer products into a tile of rows × vectors accumulators.  Each step reads
+the vectors of one row of B and multiplies them by one element of every row of A, so a tile of r × v
+needs r·v + v + 1 registers and loads r + v values for r·v multiply-adds.  Sizes and strides are
+arguments, save the row stride of A, which is better a constant in the addresses; equal kernels have
+equal names, so that a module holds each once.  Relies on `text`; `packing` and `contract` rely on it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .text import Function, mangled, vector
+
+FLOATS = ("float", "double")
+KERNEL_PARAMETERS = ("i64 %depth, ptr noalias readonly %a, i64 %as, ptr noalias readonly %b, "
+                     "i64 %bs, ptr noalias %c, i64 %cs, i64 %count, i1 %add")
+KERNEL_TYPES = ("i64", "ptr", "i64", "ptr", "i64", "ptr", "i64", "i64", "i1")
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What the engine knows of a processor: its vectors, and caches in bytes per core, from them."""
+    vector_bytes: int
+    registers: int
+
+    @property
+    def masks(self):
+        """Whether masked loads and stores are single instructions."""
+        return self.vector_bytes >= 32
+
+    @property
+    def l1(self):
+        return 48 << 10 if self.vector_bytes == 64 else 32 << 10
+
+    @property
+    def l2(self):
+        return 1 << 20 if self.vector_bytes == 64 else 512 << 10
+
+
+@dataclass(frozen=True)
+class Tile:
+    """rows × vectors accumulators of `lanes` elements of an LLVM type."""
+    type: str
+    lanes: int
+    rows: int
+    vectors: int
+
+    @property
+    def width(self):
+        return self.lanes * self.vectors
+
+    @property
+    def vector(self):
+        return vector(self.type, self.lanes)
+
+
+def shapes(machine):
+    """(rows, vectors) of the tiles worth trying, the best for large products first."""
+    if machine.registers == 16:
+        return [(6, 2), (4, 3), (5, 2), (4, 2), (3, 3), (12, 1), (8, 1)]
+    if machine.vector_bytes == 16:
+        return [(8, 3), (7, 3), (12, 2), (10, 2), (8, 2), (5, 4), (16, 1)]
+    return [(14, 2), (9, 3), (13, 2), (12, 2), (8, 3), (11, 2), (10, 2), (6, 4), (5, 5), (8, 2),
+            (16, 1), (24, 1)]
+
+
+def step_cycles(rows, vectors):
+    """Cycles of one step of a tile, fitted to measurements on AVX-512: two multiply-adds a cycle, a
+    tenth lost per load, and no less than the latency of a multiply-add."""
+    return max(4.2, rows * vectors / 2 + 0.1 * (rows + vectors) + 0.6)
+
+
+def multiply_add(fn, type, lanes, x, y, sum):
+    """x·y + sum, fused where the processor can."""
+    v = vector(type, lanes)
+    if type in FLOATS:
+        return fn.call(f"llvm.fmuladd.{mangled(type, lanes)}", (v, x), (v, y), (v, sum), result=v)
+    return fn.op(f"add {v} {fn.op(f'mul {v} {x}, {y}')}, {sum}")
+
+
+def added(fn, type, lanes, x, y):
+    return fn.op(f"{'fadd' if type in FLOATS else 'add'} {vector(type, lanes)} {x}, {y}")
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A is read along its rows: element (r, k) at r·stride + k; the stride is a constant."""
+    stride: int
+
+    @property
+    def name(self):
+        return f"rows{self.stride}"
+
+    def element(self, fn, type, pointer, r):
+        return fn.gep(type, pointer, r * self.stride)
+
+    def advance(self, fn, type, pointer, stride):
+        return fn.gep(type, pointer, 1)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """A is read along its columns: element (r, k) at r + k·stride; the stride is an argument."""
+    name = "columns"
+
+    def element(self, fn, type, pointer, r):
+        return fn.gep(type, pointer, r)
+
+    def advance(self, fn, type, pointer, stride):
+        return fn.gep(type, pointer, stride)
+
+
+class Steps:
+    """Writes the steps of a tile into a function.
+
+    a_form: Rows or Columns.  `count` is the number of valid lanes of the last vector, or None.
+    """
+
+    def __init__(self, fn, tile, a_form, a_stride, b_stride, count=None):
+        self.fn, self.tile, self.a_form = fn, tile, a_form
+        self.a_stride, self.b_stride, self.count = a_stride, b_stride, count
+
+    def b_vectors(self, b):
+        tile, last = self.tile, self.tile.vectors - 1
+        places = [self.fn.gep(tile.type, b, q * tile.lanes) for q in range(tile.vectors)]
+        return [self.fn.vector_load(tile.type, tile.lanes, place, self.count if q == last else None)
+                for q, place in enumerate(places)]
+
+    def step(self, state):
+        """(a, b, *sums) after one more k."""
+        fn, tile = self.fn, self.tile
+        a, b, *sums = state
+        columns = self.b_vectors(b)
+        for r in range(tile.rows):
+            x = fn.load(tile.type, self.a_form.element(fn, tile.type, a, r))
+            x = fn.splat(tile.type, tile.lanes, x)
+            for q, y in enumerate(columns):
+                at = r * tile.vectors + q
+                sums[at] = multiply_add(fn, tile.type, tile.lanes, x, y, sums[at])
+        return [self.a_form.advance(fn, tile.type, a, self.a_stride),
+                fn.gep(tile.type, b, self.b_stride), *sums]
+
+    def run(self, a, b, depth, odd):
+        """The sums after `depth` steps, two an iteration; `odd`: the depth may be odd."""
+        fn, tile = self.fn, self.tile
+        types = ["ptr", "ptr"] + [tile.vector] * (tile.rows * tile.vectors)
+        start = [a, b] + ["zeroinitializer"] * (tile.rows * tile.vectors)
+        pairs = fn.sub(depth, fn.rem(depth, 2)) if odd else depth
+        with fn.loop(0, pairs, 2, list(zip(types, start))) as loop:
+            loop.next = self.step(self.step(loop.values))
+        if not odd:
+            return loop.values[2:]
+        left = fn.compare("slt", pairs, depth)
+        with fn.if_(left, list(zip(types, loop.values))) as branch:
+            branch.next = self.step(loop.values)
+        return branch.values[2:]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A shareable function that computes one tile.
+
+    void (depth, a, a stride, b, b stride, c, c stride, count, add): the tile at c becomes A·B, or,
+    with `adds` and add, A·B is added to it.  `tail`: only `count` lanes of the last vector are valid.
+    `odd`: the depth may be odd.
+    """
+    tile: Tile
+    a_form: Rows | Columns
+    tail: bool = False
+    adds: bool = False
+    odd: bool = False
+
+    @property
+    def name(self):
+        t = self.tile
+        flags = "".join(f".{n}" for n in ("tail", "adds", "odd") if getattr(self, n))
+        return f"fg.tile.{mangled(t.type, t.lanes)}.{t.rows}x{t.vectors}.{self.a_form.name}{flags}"
+
+    def text(self):
+        """The kernel as a Function."""
+        tile = self.tile
+        fn = Function(self.name, KERNEL_PARAMETERS, linkage="internal",
+                      attributes="nounwind noinline")
+        count = fn.mask(tile.lanes, "%count") if self.tail else None
+        rows = [fn.gep(tile.type, "%c", fn.mul("%cs", r)) for r in range(tile.rows)]
+        for row in rows:
+            fn.prefetch(row, write=True)
+        sums = Steps(fn, tile, self.a_form, "%as", "%bs", count).run("%a", "%b", "%depth", self.odd)
+        places = [(fn.gep(tile.type, row, q * tile.lanes), count if q == tile.vectors - 1 else None)
+                  for row in rows for q in range(tile.vectors)]
+        if self.adds:
+            sums = self.added_to(fn, sums, places)
+        for value, (pointer, valid) in zip(sums, places):
+            fn.vector_store(tile.type, tile.lanes, value, pointer, valid)
+        return fn.ret()
+
+    def added_to(self, fn, sums, places):
+        tile = self.tile
+        with fn.if_("%add", [(tile.vector, s) for s in sums]) as branch:
+            branch.next = [
+                added(fn, tile.type, tile.lanes,
+                      fn.vector_load(tile.type, tile.lanes, pointer, valid), s)
+                for s, (pointer, valid) in zip(sums, places)]
+        return branch.values
