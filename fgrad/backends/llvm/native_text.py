@@ -1,0 +1,502 @@
+"""The machine code behind `native_call.py`, as LLVM text: `fg.call`, the entry of every builtin.
+
+The records mirror the ctypes structures there.  The offsets 8, 16, 24, 32, 56 and 64 are those of
+type, data, ndim, dims, descr and flags in an ndarray, checked there before any of this runs.  All of
+it runs with the interpreter's lock held, except the kernel of a call that releases it.
+"""
+
+TEXT = """
+%Interface = type { ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr }
+%Argument = type { ptr, ptr, i64, ptr }                      ; dtype, scalar class, ndim, dims
+%Result = type { ptr, ptr, i64, ptr, i64, i64 }   ; dtype, shape, ndim, dims, type number, bytes
+%Call = type { ptr, i64, i64, i64, ptr, ptr, ptr, i64, i64, i64, i64, ptr, ptr, ptr }
+
+@fg.interface = global %Interface zeroinitializer, align 64
+@pool = internal global [4 x ptr] zeroinitializer            ; big blocks that wait for reuse
+@turn = internal global i64 0                                ; the place that is overwritten next
+
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+
+define internal ptr @api(i32 %which) nounwind alwaysinline {
+  %place = getelementptr ptr, ptr @fg.interface, i32 %which
+  %function = load ptr, ptr %place
+  ret ptr %function
+}
+
+define internal void @hold(ptr %object) nounwind alwaysinline {
+  %f = call ptr @api(i32 3)
+  call void %f(ptr %object)
+  ret void
+}
+
+define internal void @release(ptr %object) nounwind alwaysinline {
+  %f = call ptr @api(i32 4)
+  call void %f(ptr %object)
+  ret void
+}
+
+define internal void @release_all(ptr %objects, i64 %count) nounwind {
+entry:
+  br label %head
+head:
+  %i = phi i64 [ 0, %entry ], [ %i1, %body ]
+  %more = icmp slt i64 %i, %count
+  br i1 %more, label %body, label %done
+body:
+  %p = getelementptr ptr, ptr %objects, i64 %i
+  %object = load ptr, ptr %p
+  call void @release(ptr %object)
+  %i1 = add i64 %i, 1
+  br label %head
+done:
+  ret void
+}
+
+; ---- Blocks aligned to 64 bytes.  In front of one stand its size (-8) and what malloc gave (-16).
+
+define internal void @block.free(ptr %block) nounwind {
+  %p = getelementptr i8, ptr %block, i64 -16
+  %raw = load ptr, ptr %p
+  %f = call ptr @api(i32 14)
+  call void %f(ptr %raw)
+  ret void
+}
+
+define internal ptr @block.reuse(i64 %bytes) nounwind {
+entry:
+  %quarter = lshr i64 %bytes, 2
+  %most = add i64 %bytes, %quarter
+  br label %head
+head:
+  %i = phi i64 [ 0, %entry ], [ %i1, %next ]
+  %more = icmp slt i64 %i, 4
+  br i1 %more, label %look, label %none
+look:
+  %place = getelementptr ptr, ptr @pool, i64 %i
+  %block = load ptr, ptr %place
+  %empty = icmp eq ptr %block, null
+  br i1 %empty, label %next, label %compare
+compare:
+  %p = getelementptr i8, ptr %block, i64 -8
+  %size = load i64, ptr %p
+  %enough = icmp uge i64 %size, %bytes
+  %fair = icmp ule i64 %size, %most
+  %fits = and i1 %enough, %fair
+  br i1 %fits, label %take, label %next
+next:
+  %i1 = add i64 %i, 1
+  br label %head
+take:
+  store ptr null, ptr %place
+  ret ptr %block
+none:
+  ret ptr null
+}
+
+define internal ptr @block.new(i64 %bytes) nounwind {
+entry:
+  %big = icmp uge i64 %bytes, POOLED_LEAST
+  br i1 %big, label %again, label %fresh
+again:
+  %old = call ptr @block.reuse(i64 %bytes)
+  %none = icmp eq ptr %old, null
+  br i1 %none, label %fresh, label %reused
+reused:
+  ret ptr %old
+fresh:
+  %room = add i64 %bytes, 128
+  %f = call ptr @api(i32 13)
+  %raw = call ptr %f(i64 %room)
+  %failed = icmp eq ptr %raw, null
+  br i1 %failed, label %fail, label %made
+made:
+  %number = ptrtoint ptr %raw to i64
+  %beyond = add i64 %number, 79
+  %aligned = and i64 %beyond, -64
+  %step = sub i64 %aligned, %number
+  %block = getelementptr i8, ptr %raw, i64 %step
+  %p = getelementptr i8, ptr %block, i64 -16
+  store ptr %raw, ptr %p
+  %q = getelementptr i8, ptr %block, i64 -8
+  store i64 %bytes, ptr %q
+  ret ptr %block
+fail:
+  ret ptr null
+}
+
+; The destructor of the capsule that owns a block: keep it for reuse, or free it.
+define internal void @block.done(ptr %capsule) nounwind {
+entry:
+  %get = call ptr @api(i32 12)
+  %block = call ptr %get(ptr %capsule, ptr null)
+  %p = getelementptr i8, ptr %block, i64 -8
+  %size = load i64, ptr %p
+  %big = icmp uge i64 %size, POOLED_LEAST
+  %modest = icmp ule i64 %size, POOLED_MOST
+  %pooled = and i1 %big, %modest
+  br i1 %pooled, label %keep, label %drop
+keep:
+  %turn = load i64, ptr @turn
+  %next = add i64 %turn, 1
+  %wrapped = and i64 %next, 3
+  store i64 %wrapped, ptr @turn
+  %place = getelementptr ptr, ptr @pool, i64 %turn
+  %old = load ptr, ptr %place
+  store ptr %block, ptr %place
+  %none = icmp eq ptr %old, null
+  br i1 %none, label %done, label %drop
+drop:
+  %gone = phi ptr [ %block, %entry ], [ %old, %keep ]
+  call void @block.free(ptr %gone)
+  br label %done
+done:
+  ret void
+}
+
+; ---- Results
+
+define internal ptr @array.of(ptr %result, ptr %data, i32 %flags) nounwind alwaysinline {
+  %ndim.p = getelementptr %Result, ptr %result, i32 0, i32 2
+  %dims.p = getelementptr %Result, ptr %result, i32 0, i32 3
+  %type.p = getelementptr %Result, ptr %result, i32 0, i32 4
+  %ndim.long = load i64, ptr %ndim.p
+  %type.long = load i64, ptr %type.p
+  %ndim = trunc i64 %ndim.long to i32
+  %type = trunc i64 %type.long to i32
+  %dims = load ptr, ptr %dims.p
+  %ndarray = call ptr @api(i32 0)
+  %f = call ptr @api(i32 1)
+  %a = call ptr %f(ptr %ndarray, i32 %ndim, ptr %dims, i32 %type, ptr null, ptr %data, i32 0, i32 %flags, ptr null)
+  ret ptr %a
+}
+
+; An ndarray on an aligned block that a capsule, its base, owns; null and an exception on failure.
+define internal ptr @array.aligned(ptr %result, i64 %bytes) nounwind {
+entry:
+  %block = call ptr @block.new(i64 %bytes)
+  %failed = icmp eq ptr %block, null
+  br i1 %failed, label %memory, label %wrap
+memory:
+  %raise = call ptr @api(i32 15)
+  %ignored = call ptr %raise()
+  ret ptr null
+wrap:
+  %new = call ptr @api(i32 11)
+  %capsule = call ptr %new(ptr %block, ptr null, ptr @block.done)
+  %lost = icmp eq ptr %capsule, null
+  br i1 %lost, label %free, label %array
+free:
+  call void @block.free(ptr %block)
+  ret ptr null
+array:
+  %a = call ptr @array.of(ptr %result, ptr %block, i32 1281)
+  %none = icmp eq ptr %a, null
+  br i1 %none, label %uncapsule, label %own
+uncapsule:
+  call void @release(ptr %capsule)
+  ret ptr null
+own:
+  %own.f = call ptr @api(i32 2)
+  %refused = call i32 %own.f(ptr %a, ptr %capsule)
+  %bad = icmp ne i32 %refused, 0
+  br i1 %bad, label %unmake, label %good
+unmake:
+  call void @release(ptr %a)
+  ret ptr null
+good:
+  ret ptr %a
+}
+
+; A new read-only ndarray of the result's type.
+define internal ptr @array.new(ptr %result) nounwind alwaysinline {
+entry:
+  %bytes.p = getelementptr %Result, ptr %result, i32 0, i32 5
+  %bytes = load i64, ptr %bytes.p
+  %big = icmp uge i64 %bytes, ALIGNED_LEAST
+  br i1 %big, label %aligned, label %plain
+aligned:
+  %x = call ptr @array.aligned(ptr %result, i64 %bytes)
+  br label %made
+plain:
+  %y = call ptr @array.of(ptr %result, ptr null, i32 0)
+  br label %made
+made:
+  %a = phi ptr [ %x, %aligned ], [ %y, %plain ]
+  %none = icmp eq ptr %a, null
+  br i1 %none, label %done, label %seal
+seal:
+  %flags.p = getelementptr i8, ptr %a, i64 64
+  %flags = load i32, ptr %flags.p
+  %sealed = and i32 %flags, -1025
+  store i32 %sealed, ptr %flags.p
+  br label %done
+done:
+  ret ptr %a
+}
+
+; A new box around the array, which it owns from then on; null and an exception on failure.
+define internal ptr @box.new(ptr %call, ptr %result, ptr %array) nounwind alwaysinline {
+entry:
+  %class = load ptr, ptr %call
+  %f = call ptr @api(i32 10)
+  %box = call ptr %f(ptr %class, i64 0)
+  %none = icmp eq ptr %box, null
+  br i1 %none, label %done, label %fill
+fill:
+  %np.p = getelementptr %Call, ptr %call, i32 0, i32 1
+  %shape.p = getelementptr %Call, ptr %call, i32 0, i32 2
+  %dtype.p = getelementptr %Call, ptr %call, i32 0, i32 3
+  %np.o = load i64, ptr %np.p
+  %shape.o = load i64, ptr %shape.p
+  %dtype.o = load i64, ptr %dtype.p
+  %np = getelementptr i8, ptr %box, i64 %np.o
+  %shape = getelementptr i8, ptr %box, i64 %shape.o
+  %dtype = getelementptr i8, ptr %box, i64 %dtype.o
+  %dtype.object = load ptr, ptr %result
+  %shape.q = getelementptr %Result, ptr %result, i32 0, i32 1
+  %shape.object = load ptr, ptr %shape.q
+  call void @hold(ptr %shape.object)
+  call void @hold(ptr %dtype.object)
+  store ptr %array, ptr %np
+  store ptr %shape.object, ptr %shape
+  store ptr %dtype.object, ptr %dtype
+  br label %done
+done:
+  ret ptr %box
+}
+
+; ---- The entry: PyObject *(PyObject *self, PyObject **args, Py_ssize_t count, PyObject *keywords)
+
+define ptr @fg.call(ptr %self, ptr %args, i64 %count, ptr %keywords) nounwind {
+entry:
+  %call.p = getelementptr i8, ptr %self, i64 16
+  %call = load ptr, ptr %call.p
+  %fallback.p = getelementptr %Call, ptr %call, i32 0, i32 5
+  %inputs.p = getelementptr %Call, ptr %call, i32 0, i32 8
+  %inputs = load i64, ptr %inputs.p
+  %arity = icmp eq i64 %count, %inputs
+  %bare = icmp eq ptr %keywords, null
+  %plain = and i1 %arity, %bare
+  br i1 %plain, label %room, label %miss
+
+room:
+  %outputs.p = getelementptr %Call, ptr %call, i32 0, i32 9
+  %constants.p = getelementptr %Call, ptr %call, i32 0, i32 10
+  %outputs = load i64, ptr %outputs.p
+  %constants = load i64, ptr %constants.p
+  %arrays = add i64 %inputs, %outputs
+  %pointers = add i64 %arrays, %constants
+  %data = alloca ptr, i64 %pointers                 ; what the kernel is given
+  %room.held = add i64 %arrays, 1
+  %held = alloca ptr, i64 %room.held                ; the objects that own the data
+  %made = getelementptr ptr, ptr %held, i64 %inputs
+  %box.class = load ptr, ptr %call
+  %np.p = getelementptr %Call, ptr %call, i32 0, i32 1
+  %np.offset = load i64, ptr %np.p
+  %arguments.p = getelementptr %Call, ptr %call, i32 0, i32 11
+  %results.p = getelementptr %Call, ptr %call, i32 0, i32 12
+  %arguments = load ptr, ptr %arguments.p
+  %results = load ptr, ptr %results.p
+  %ndarray = call ptr @api(i32 0)
+  br label %arg
+
+arg:                                                ; for every argument: match, and find its data
+  %i = phi i64 [ 0, %room ], [ %i1, %taken ]
+  %arg.more = icmp slt i64 %i, %inputs
+  br i1 %arg.more, label %open, label %allocate
+open:
+  %given.p = getelementptr ptr, ptr %args, i64 %i
+  %given = load ptr, ptr %given.p
+  %want = getelementptr %Argument, ptr %arguments, i64 %i
+  %class.p = getelementptr i8, ptr %given, i64 8
+  %class = load ptr, ptr %class.p
+  %boxed = icmp eq ptr %class, %box.class
+  br i1 %boxed, label %unbox, label %array
+unbox:
+  %inner.p = getelementptr i8, ptr %given, i64 %np.offset
+  %inner = load ptr, ptr %inner.p
+  %vacant = icmp eq ptr %inner, null
+  br i1 %vacant, label %miss, label %unboxed
+unboxed:
+  %inner.class.p = getelementptr i8, ptr %inner, i64 8
+  %inner.class = load ptr, ptr %inner.class.p
+  br label %array
+array:
+  %a = phi ptr [ %given, %open ], [ %inner, %unboxed ]
+  %a.class = phi ptr [ %class, %open ], [ %inner.class, %unboxed ]
+  %a.data.p = getelementptr i8, ptr %a, i64 16
+  %is.array = icmp eq ptr %a.class, %ndarray
+  br i1 %is.array, label %match, label %scalar
+scalar:
+  %scalar.p = getelementptr %Argument, ptr %want, i32 0, i32 1
+  %scalar.class = load ptr, ptr %scalar.p
+  %is.scalar = icmp eq ptr %a.class, %scalar.class
+  br i1 %is.scalar, label %taken, label %miss
+match:
+  %dtype.p = getelementptr i8, ptr %a, i64 56
+  %ndim.p = getelementptr i8, ptr %a, i64 24
+  %flags.p = getelementptr i8, ptr %a, i64 64
+  %dtype = load ptr, ptr %dtype.p
+  %ndim.short = load i32, ptr %ndim.p
+  %flags = load i32, ptr %flags.p
+  %ndim = zext i32 %ndim.short to i64
+  %want.dtype = load ptr, ptr %want
+  %want.ndim.p = getelementptr %Argument, ptr %want, i32 0, i32 2
+  %want.ndim = load i64, ptr %want.ndim.p
+  %kind = and i32 %flags, 257
+  %same.dtype = icmp eq ptr %dtype, %want.dtype
+  %same.ndim = icmp eq i64 %ndim, %want.ndim
+  %same.kind = icmp eq i32 %kind, 257
+  %same.1 = and i1 %same.dtype, %same.ndim
+  %same = and i1 %same.1, %same.kind
+  br i1 %same, label %shape, label %miss
+shape:
+  %dims.p = getelementptr i8, ptr %a, i64 32
+  %dims = load ptr, ptr %dims.p
+  %want.dims.p = getelementptr %Argument, ptr %want, i32 0, i32 3
+  %want.dims = load ptr, ptr %want.dims.p
+  br label %axis
+axis:
+  %k = phi i64 [ 0, %shape ], [ %k1, %extent ]
+  %axis.more = icmp slt i64 %k, %ndim
+  br i1 %axis.more, label %extent, label %matched
+extent:
+  %n.p = getelementptr i64, ptr %dims, i64 %k
+  %want.n.p = getelementptr i64, ptr %want.dims, i64 %k
+  %n = load i64, ptr %n.p
+  %want.n = load i64, ptr %want.n.p
+  %k1 = add i64 %k, 1
+  %same.n = icmp eq i64 %n, %want.n
+  br i1 %same.n, label %axis, label %miss
+matched:
+  %a.data = load ptr, ptr %a.data.p
+  br label %taken
+taken:
+  %place = phi ptr [ %a.data.p, %scalar ], [ %a.data, %matched ]
+  %data.i = getelementptr ptr, ptr %data, i64 %i
+  %held.i = getelementptr ptr, ptr %held, i64 %i
+  store ptr %place, ptr %data.i
+  store ptr %a, ptr %held.i
+  %i1 = add i64 %i, 1
+  br label %arg
+
+allocate:                                           ; arrays for the results
+  %j = phi i64 [ 0, %arg ], [ %j1, %allocated ]
+  %allocate.more = icmp slt i64 %j, %outputs
+  br i1 %allocate.more, label %new, label %run
+new:
+  %result = getelementptr %Result, ptr %results, i64 %j
+  %out = call ptr @array.new(ptr %result)
+  %out.none = icmp eq ptr %out, null
+  br i1 %out.none, label %fail, label %allocated
+allocated:
+  %out.data.p = getelementptr i8, ptr %out, i64 16
+  %out.data = load ptr, ptr %out.data.p
+  %ij = add i64 %inputs, %j
+  %data.ij = getelementptr ptr, ptr %data, i64 %ij
+  %made.j = getelementptr ptr, ptr %made, i64 %j
+  store ptr %out.data, ptr %data.ij
+  store ptr %out, ptr %made.j
+  %j1 = add i64 %j, 1
+  br label %allocate
+
+run:
+  %rest = getelementptr ptr, ptr %data, i64 %arrays
+  %constant.p = getelementptr %Call, ptr %call, i32 0, i32 13
+  %constant = load ptr, ptr %constant.p
+  %constant.bytes = shl i64 %constants, 3
+  call void @llvm.memcpy.p0.p0.i64(ptr %rest, ptr %constant, i64 %constant.bytes, i1 false)
+  %kernel.p = getelementptr %Call, ptr %call, i32 0, i32 4
+  %kernel = load ptr, ptr %kernel.p
+  %gil.p = getelementptr %Call, ptr %call, i32 0, i32 7
+  %gil = load i64, ptr %gil.p
+  %keep.gil = icmp eq i64 %gil, 0
+  br i1 %keep.gil, label %short, label %long
+short:
+  call void %kernel(ptr %data)
+  br label %box
+long:                                               ; another thread may empty a box meanwhile
+  %h = phi i64 [ 0, %run ], [ %h1, %hold.one ]
+  %hold.more = icmp slt i64 %h, %inputs
+  br i1 %hold.more, label %hold.one, label %unlocked
+hold.one:
+  %held.h = getelementptr ptr, ptr %held, i64 %h
+  %owner = load ptr, ptr %held.h
+  call void @hold(ptr %owner)
+  %h1 = add i64 %h, 1
+  br label %long
+unlocked:
+  %save = call ptr @api(i32 5)
+  %thread = call ptr %save()
+  call void %kernel(ptr %data)
+  %restore = call ptr @api(i32 6)
+  call void %restore(ptr %thread)
+  call void @release_all(ptr %held, i64 %inputs)
+  br label %box
+
+box:                                                ; put every array into a box, in its place
+  %b = phi i64 [ 0, %short ], [ 0, %unlocked ], [ %b1, %boxed.one ]
+  %box.more = icmp slt i64 %b, %outputs
+  br i1 %box.more, label %box.one, label %return
+box.one:
+  %made.b = getelementptr ptr, ptr %made, i64 %b
+  %bare.array = load ptr, ptr %made.b
+  %box.result = getelementptr %Result, ptr %results, i64 %b
+  %new.box = call ptr @box.new(ptr %call, ptr %box.result, ptr %bare.array)
+  %box.none = icmp eq ptr %new.box, null
+  br i1 %box.none, label %fail, label %boxed.one
+boxed.one:
+  store ptr %new.box, ptr %made.b
+  %b1 = add i64 %b, 1
+  br label %box
+
+return:
+  %assemble.p = getelementptr %Call, ptr %call, i32 0, i32 6
+  %assemble = load ptr, ptr %assemble.p
+  %flat = icmp eq ptr %assemble, null
+  %single = icmp eq i64 %outputs, 1
+  %direct = and i1 %flat, %single
+  br i1 %direct, label %return.one, label %gather
+return.one:
+  %only = load ptr, ptr %made
+  ret ptr %only
+gather:
+  %tuple.new = call ptr @api(i32 7)
+  %tuple = call ptr %tuple.new(i64 %outputs)
+  %tuple.none = icmp eq ptr %tuple, null
+  br i1 %tuple.none, label %fail, label %put
+put:
+  %t = phi i64 [ 0, %gather ], [ %t1, %put.one ]
+  %put.more = icmp slt i64 %t, %outputs
+  br i1 %put.more, label %put.one, label %gathered
+put.one:
+  %made.t = getelementptr ptr, ptr %made, i64 %t
+  %item = load ptr, ptr %made.t
+  %set = call ptr @api(i32 8)
+  %ignored = call i32 %set(ptr %tuple, i64 %t, ptr %item)
+  %t1 = add i64 %t, 1
+  br label %put
+gathered:
+  br i1 %flat, label %return.tuple, label %assembled
+return.tuple:
+  ret ptr %tuple
+assembled:
+  store ptr %tuple, ptr %held
+  %vector = call ptr @api(i32 9)
+  %final = call ptr %vector(ptr %assemble, ptr %held, i64 1, ptr null)
+  call void @release(ptr %tuple)
+  ret ptr %final
+
+fail:                                               ; an exception is set; give back what was made
+  %count.made = phi i64 [ %j, %new ], [ %outputs, %box.one ], [ %outputs, %gather ]
+  call void @release_all(ptr %made, i64 %count.made)
+  ret ptr null
+
+miss:
+  %fallback = load ptr, ptr %fallback.p
+  %python = call ptr @api(i32 9)
+  %answer = call ptr %python(ptr %fallback, ptr %args, i64 %count, ptr %keywords)
+  ret ptr %answer
+}
+""".replace("ALIGNED_LEAST", str(1 << 15)).replace(
+    "POOLED_LEAST", str(1 << 24)).replace("POOLED_MOST", str(1 << 27))
