@@ -21,7 +21,7 @@ vector pointers; and 512-bit registers want WIDE, since its compiler prefers 256
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
@@ -48,7 +48,7 @@ class Tile:
 
     rows x columns outputs and `depth` terms at a time belong to one work-group; row_step x column_step
     sums to one register block.  `lanes` is the vector width (thread), the number of partial sums along
-    k (plain), or the number of work-items (team).
+    k (plain), or the number of work-items (team).  In plain, row_step is the work-items of a group.
     """
 
     rows: int
@@ -97,14 +97,14 @@ def source(name, sizes, load_a, load_b, store, arguments, *, dtype, scheme, tile
 
 # ---- pieces of text -------------------------------------------------------------------------------
 
-def blocks(spec, tile):
+def tiles(M, N, tile):
     """How many tiles lie along M and along N."""
-    return -(-spec.M // tile.rows), -(-spec.N // tile.columns)
+    return -(-M // tile.rows), -(-N // tile.columns)
 
 
 def corner(spec, tile, number):
     """Statements that set b, m0 and n0 from the number of the tile."""
-    down, across = blocks(spec, tile)
+    down, across = [max(1, count) for count in tiles(spec.M, spec.N, tile)]
     row = f"{number} / {across} % {down}" if across > 1 else f"{number} % {down}"
     return (f"const {spec.index} b = {number} / {down * across}, "
             f"m0_ = {row if down > 1 else 0} * {tile.rows}, "
@@ -158,7 +158,7 @@ def thread_source(name, spec, tile):
   }}
 }}
 """
-    return text, (spec.batch * prod(blocks(spec, tile)),), (1,)
+    return text, (spec.batch * prod(tiles(spec.M, spec.N, tile)),), (1,)
 
 
 def pack_b(spec, tile):
@@ -202,8 +202,7 @@ def micro_kernel(spec, tile, vector, passes):
     MR, NR, V = tile.row_step, tile.column_step, tile.lanes
     across = range(NR // V)
     ahead, step = (f" * {tile.depth}", 1) if spec.unit_a == "k" else ("", MR)
-    tiles = tile.columns // NR
-    where = "Cv_" if passes == 1 else f"Cv_ + (im_ * {tiles} + jn_) * {MR * NR // V}"
+    where = "Cv_" if passes == 1 else f"Cv_ + (im_ * {tile.columns // NR} + jn_) * {MR * NR // V}"
     cells = [(i, j) for i in range(MR) for j in across]
     start = (lambda at: f"({vector})(0)") if passes == 1 else \
             (lambda at: f"k0_ ? C_[{at}] : ({vector})(0)")
@@ -271,7 +270,7 @@ def group_source(name, spec, tile):
     }}
 }}
 """
-    return text, (spec.batch * prod(blocks(spec, tile)) * local,), (local,)
+    return text, (spec.batch * prod(tiles(spec.M, spec.N, tile)) * local,), (local,)
 
 
 def fetch(spec, tile, operand, local):
@@ -295,24 +294,22 @@ for (int i_ = id_; i_ < {step * tile.depth}; i_ += {local}) {{
 # ---- plain and team: little work, few rows, few columns -------------------------------------------
 
 def plain_source(name, spec, tile):
-    """rows x columns sums for each work-item, read directly; `lanes` partial sums along k.
+    """rows x columns sums for each work-item, `depth` terms at a time, read directly.
 
-    The loop over columns, or rows, or lanes is innermost, and becomes vectors on a CPU.
+    With `lanes` partial sums along k everything is unrolled, and the sums become registers; without,
+    the longer of rows and columns is a loop that a CPU's compiler turns into vectors.
     """
     t, R, C, L = spec.ctype, tile.rows, tile.columns, tile.lanes
-    items = spec.batch * prod(blocks(spec, tile))
-    local, whole = max(1, min(tile.row_step, items)), spec.K // L * L
-    last = spec.K - whole
+    items = spec.batch * prod(tiles(spec.M, spec.N, tile))
+    local = max(1, min(tile.row_step, items))
     text = f"""\
 {header(name, spec, local)} {{
-  const {spec.index} item_ = get_global_id(0);
-  {f"if (item_ >= {items}) return;" if items % local else ""}
+  const {spec.index} item_ = get_global_id(0);{beyond(items, local)}
   {corner(spec, tile, "item_")}
   const int rows_ = {extent(spec.M, R, "m0_")}, columns_ = {extent(spec.N, C, "n0_")};
   {t} c_[{R * C * L}];
   for (int i_ = 0; i_ < {R * C * L}; i_++) c_[i_] = 0;
-  {indented(plain_sums(spec, tile, L, f"for ({spec.index} k0_ = 0; k0_ < {whole}; k0_ += {L})"), 2)}
-  {indented(plain_sums(spec, tile, last, f"const {spec.index} k0_ = {whole};"), 2) if last else ""}
+  {indented(plain_sums(spec, tile), 2)}
   for (int i_ = 0; i_ < rows_; i_++)
     for (int j_ = 0; j_ < columns_; j_++) {{
       const {spec.index} m = m0_ + i_, n = n0_ + j_;
@@ -326,38 +323,57 @@ def plain_source(name, spec, tile):
     return text, (-(-items // local) * local,), (local,)
 
 
-def plain_sums(spec, tile, depth, head):
-    """Adds terms under `head`; with constant bounds, which compilers want, where the tile is whole."""
-    R, C = tile.rows, tile.columns
-    if spec.M % R == 0 and spec.N % C == 0:
-        return f"{{ {head} {{ {plain_terms(spec, tile, R, C, depth)} }} }}"
-    return (f"if (rows_ == {R} && columns_ == {C}) {{ {head} {{ "
-            f"{plain_terms(spec, tile, R, C, depth)} }} }}\n"
-            f"else {{ {head} {{ {plain_terms(spec, tile, 'rows_', 'columns_', depth)} }} }}")
+def beyond(items, local):
+    """Ends the work-items that only fill up the last group."""
+    return f"\n  if (item_ >= {items}) return;" if items % local else ""
+
+
+def plain_sums(spec, tile):
+    """All terms of a work-item's sums; with constant bounds, which compilers want, in a whole tile."""
+    whole = plain_loops(spec, tile, tile.rows, tile.columns)
+    if spec.M % tile.rows == 0 and spec.N % tile.columns == 0:
+        return whole
+    return (f"if (rows_ == {tile.rows} && columns_ == {tile.columns}) {{\n  {indented(whole, 2)}\n"
+            f"}} else {{\n  {indented(plain_loops(spec, tile, 'rows_', 'columns_'), 2)}\n}}")
+
+
+def plain_loops(spec, tile, rows, columns):
+    """The loop over k in steps of `depth`, and the terms that are left."""
+    whole = spec.K // tile.depth * tile.depth
+    steps = (f"for ({spec.index} k0_ = 0; k0_ < {whole}; k0_ += {tile.depth}) {{\n"
+             f"  {indented(plain_terms(spec, tile, rows, columns, tile.depth), 2)}\n}}")
+    if whole == spec.K:
+        return steps
+    left = plain_terms(spec, tile, rows, columns, spec.K - whole)
+    return f"{steps}\n{{\n  const {spec.index} k0_ = {whole};\n  {indented(left, 2)}\n}}"
 
 
 def plain_terms(spec, tile, rows, columns, depth):
     """c += A · B for rows x columns sums and `depth` terms."""
-    return f"""
-  for (int i_ = 0; i_ < {rows}; i_++)
-    for (int j_ = 0; j_ < {columns}; j_++)
-      for (int l_ = 0; l_ < {depth}; l_++) {{
-        const {spec.index} m = m0_ + i_, n = n0_ + j_, k = k0_ + l_;
-        const {spec.ctype} p_ = {spec.load_a}, q_ = {spec.load_b};
-        c_[(i_ * {tile.columns} + j_) * {tile.lanes} + l_] += p_ * q_;
-      }}
-"""
+    unroll = "#pragma unroll\n"
+    loops = [f"for (int i_ = 0; i_ < {rows}; i_++)\n", f"for (int j_ = 0; j_ < {columns}; j_++)\n"]
+    if tile.rows > tile.columns and tile.lanes == 1:
+        loops.reverse()
+    if tile.lanes > 1 and rows == tile.rows:
+        loops = [unroll + loop for loop in loops]
+    lane = "l_" if tile.lanes > 1 else "0"
+    return f"""\
+{"".join(loops)}{unroll}for (int l_ = 0; l_ < {depth}; l_++) {{
+  const {spec.index} m = m0_ + i_, n = n0_ + j_, k = k0_ + l_;
+  const {spec.ctype} p_ = {spec.load_a}, q_ = {spec.load_b};
+  c_[(i_ * {tile.columns} + j_) * {tile.lanes} + {lane}] += p_ * q_;
+}}"""
 
 
 def team_source(name, spec, tile):
     """One sum for each work-group: `lanes` work-items walk along k, and a tree adds what they have."""
-    t, L = spec.ctype, tile.lanes
+    t, L, M, N = spec.ctype, tile.lanes, max(1, spec.M), max(1, spec.N)
     text = f"""\
 {header(name, spec, L)} {{
   __local {t} part_[{L}];
   const int id_ = get_local_id(0);
   const {spec.index} group_ = get_group_id(0);
-  const {spec.index} b = group_ / {spec.M * spec.N}, m = group_ / {spec.N} % {spec.M}, n = group_ % {spec.N};
+  const {spec.index} b = group_ / {M * N}, m = group_ / {N} % {M}, n = group_ % {N};
   {t} c_ = 0;
   for ({spec.index} k = id_; k < {spec.K}; k += {L}) {{
     const {t} p_ = {spec.load_a}, q_ = {spec.load_b};
@@ -383,28 +399,37 @@ SCHEMES = {"thread": thread_source, "group": group_source,
 
 def choose(record, M, N, K, batch=1, *, dtype="float32", unit_a="k", unit_b="n"):
     """The scheme and Tile for these sizes on the device of this Record."""
-    size = np.dtype(dtype).itemsize
+    M, N, size = max(1, M), max(1, N), np.dtype(dtype).itemsize
     if record.kind == "cpu":
         return choose_cpu(record, M, N, K, batch, size, unit_a, unit_b)
     return choose_gpu(record, M, N, K, batch, size)
 
 
 def choose_cpu(record, M, N, K, batch, size, unit_a, unit_b):
+    """Packed panels where there is work to pay for them; at least two tiles for each core."""
     V = max(1, min(16, record.lanes * 4 // size))
-    if min(M, N) < 4 or K < 4 or M * N * K < 4096:
-        return "plain", plain_cpu(M, N, K, V, unit_a, unit_b)
-    NR = V if N <= V else 2 * V
-    MR = rows_in_registers(M, V)
-    BK = balanced(K, 256 * 4 // size, 1)
-    BM, BN = balanced(M, 256, MR), balanced(N, 512, NR)
-    budget = min(record.local_memory, 1 << 20) // size
-    while batch * -(-M // BM) * -(-N // BN) < 2 * record.units and max(BM // 2, BN // 2) >= 64 \
-            or BM * BK + BN * BK + BM * BN > budget and (BM > MR or BN > NR):
-        if BN // 2 >= BM or BM <= MR:
-            BN = balanced(N, max(NR, BN // 2), NR)
-        else:
-            BM = balanced(M, max(MR, BM // 2), MR)
-    return "thread", Tile(BM, BN, BK, MR, NR, V)
+    if min(M, N) < 4 or K < 4 or M * N * K < 2048:
+        return "plain", plain_cpu(M, N, K, V, size, unit_a, unit_b)
+    MR, NR = rows_in_registers(M, V), V if N <= V else 2 * V
+    tile = Tile(balanced(M, 256, MR), balanced(N, 512, NR), balanced(K, 1024 // size, 1), MR, NR, V)
+    room = min(record.local_memory, 1 << 20)
+    while local_bytes("thread", tile, K, size) > room:
+        tile = halved(tile, M, N) or replace(tile, depth=tile.depth // 2)
+    while (batch * prod(tiles(M, N, tile)) < 2 * record.units
+           and max(tile.rows, tile.columns) >= 128):
+        tile = halved(tile, M, N)
+    return "thread", tile
+
+
+def halved(tile, M, N):
+    """The tile with its longer side cut in two; None if it is one register block."""
+    if tile.columns >= tile.rows and tile.columns > tile.column_step:
+        columns = balanced(N, max(tile.column_step, tile.columns // 2), tile.column_step)
+        return replace(tile, columns=min(columns, tile.columns - tile.column_step))
+    if tile.rows > tile.row_step:
+        rows = balanced(M, max(tile.row_step, tile.rows // 2), tile.row_step)
+        return replace(tile, rows=min(rows, tile.rows - tile.row_step))
+    return None
 
 
 def rows_in_registers(M, V):
@@ -421,27 +446,43 @@ def balanced(size, most, step):
     return -(-(-(-size // pieces)) // step) * step
 
 
-def plain_cpu(M, N, K, V, unit_a, unit_b):
-    if K >= 4 * V and unit_a == "k" and (unit_b == "k" or N < 4):
-        return Tile(min(M, 4), 1, 0, 1, 1, 2 * V)
+def plain_cpu(M, N, K, V, size, unit_a, unit_b):
+    """Vectors along the index in which the larger operand is adjacent."""
+    lanes = (256 if M * N < 4 else 64) // size
+    if K >= 4 * lanes and unit_a == "k" and (unit_b == "k" or N < 4):
+        most = 8 if V * size >= 64 else 4
+        return Tile(min(M, most), 1 if M >= most else min(N, most // M), lanes, 1, 1, lanes)
+    depth = max(1, min(8, K))
     if N >= M or unit_a == "k":
-        return Tile(min(M, 2), min(N, 4 * V), 0, 1, 1, 1)
-    return Tile(min(M, 4 * V), min(N, 2), 0, 1, 1, 1)
+        return Tile(min(M, 2), min(N, max(4 * V, min(512, N // 4))), depth, 1, 1, 1)
+    return Tile(min(M, max(4 * V, min(512, M // 4))), min(N, 2), depth, 1, 1, 1)
 
 
 def choose_gpu(record, M, N, K, batch, size):
-    outputs = batch * M * N
-    few = outputs < record.units * 256
+    """A tile per group if there are enough of them; one sum per group where k is all the work."""
+    plain = "plain", Tile(1, 1, 1, min(64, record.max_group), 1, 1)
+    few = batch * M * N < record.units * 256
     if K >= 256 and (few and min(M, N) < 16 or min(M, N) == 1):
         return "team", Tile(1, 1, 0, 1, 1, min(128, 1 << (record.max_group.bit_length() - 1)))
     if min(M, N) < 8 or K < 4 or M * N < 256:
-        return "plain", Tile(1, 1, 0, min(64, record.max_group), 1, 1)
-    for edge, step in ((128, 8), (64, 4), (32, 2)):
-        groups = batch * -(-M // edge) * -(-N // edge)
-        local = 2 * 16 * (edge + 1) * size
-        if groups >= record.units and min(M, N) > edge // 2 and local <= record.local_memory:
-            break
-    threads = (edge // step) ** 2
-    if threads > record.max_group:
-        return "plain", Tile(1, 1, 0, min(64, record.max_group), 1, 1)
-    return "group", Tile(edge, edge, 16, step, step, 1)
+        return plain
+    fitting = [tile for tile in (Tile(128, 128, 16, 8, 8, 1), Tile(64, 64, 16, 4, 4, 1),
+                                 Tile(32, 32, 16, 2, 2, 1), Tile(16, 16, 16, 2, 2, 1))
+               if (tile.rows // tile.row_step)**2 <= record.max_group
+               and local_bytes("group", tile, K, size) <= record.local_memory]
+    busy = [tile for tile in fitting if min(M, N) > tile.rows // 2
+            and batch * prod(tiles(M, N, tile)) >= record.units]
+    return ("group", (busy or fitting[-1:])[0]) if fitting else plain
+
+
+def local_bytes(scheme, tile, K, size):
+    """The local memory that a scheme takes."""
+    match scheme:
+        case "thread":
+            kept = tile.rows * tile.columns if K > tile.depth else tile.row_step * tile.column_step
+            return (tile.depth * (tile.rows + tile.columns) + kept + tile.lanes) * size
+        case "group":
+            return tile.depth * (tile.rows + tile.columns + 2) * size
+        case "team":
+            return tile.lanes * size
+    return 0

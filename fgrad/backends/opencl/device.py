@@ -77,9 +77,13 @@ class Record:
 def devices():
     """Every OpenCL device of this machine, as Records, GPUs first.
 
-    Raises DeviceError when pyopencl or an OpenCL platform is missing.
+    Raises DeviceError when pyopencl or an OpenCL platform is missing, or in a forked child of a process
+    that has asked before: the threads of the drivers do not survive a fork.
     """
     cl = load()
+    if ASKED and os.getpid() not in ASKED:
+        raise forked(f"process {os.getpid()}, forked from process {min(ASKED)}")
+    ASKED.add(os.getpid())
     try:
         handles = [d for platform in cl.get_platforms() for d in available(cl, platform)]
     except cl.Error:                            # PLATFORM_NOT_FOUND_KHR
@@ -89,6 +93,16 @@ def devices():
                           fix=INSTALL)
     handles.sort(key=lambda d: not d.type & cl.device_type.GPU)
     return [record(cl, index, handle) for index, handle in enumerate(handles)]
+
+
+ASKED = set()              # process ids that asked for devices: this one, or the parent of a fork
+
+
+def forked(given):
+    """The error of a child that was forked after OpenCL was used."""
+    return DeviceError("OpenCL cannot be used in a forked process once its parent has used it.",
+                       given=given, fix='multiprocessing.set_start_method("spawn"), or use OpenCL '
+                                        "in the children only")
 
 
 def available(cl, platform):
@@ -224,10 +238,7 @@ class Device:
     def __getattr__(self, name):
         if name != "queue":
             raise AttributeError(name)
-        raise DeviceError("OpenCL cannot be used in a forked process once its parent has used it.",
-                          given=repr(self),
-                          fix='multiprocessing.set_start_method("spawn"), or use OpenCL '
-                              "in the children only")
+        raise forked(str(self.record))
 
     # ---- memory
 
