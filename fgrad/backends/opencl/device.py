@@ -1,13 +1,13 @@
 """OpenCL devices: find them, allocate and copy, build programs, launch kernels.
 
 A `Device` owns a context, one in-order queue, a pool of buffers and the programs built so far.
-Everything is asynchronous; only `read` and `sync` wait.  That one queue is what makes the pool safe:
-whatever reuses a buffer is enqueued behind the kernels that still read it.  Relies on pyopencl, which
-is imported at first use, and on `errors.py`; the OpenCL executables rely on it.
+Everything is asynchronous; only `read` and `sync` wait.  That one queue is what makes the pool
+safe: whatever reuses a buffer is enqueued behind the kernels that still read it.  Relies on
+pyopencl, which is imported at first use, and on `errors.py`; the OpenCL executables rely on it.
 
-Measured with PoCL 3.0 on 2 cores: a launch 3 µs of host time with arguments set (60 times that when each
-one is waited for), a program 150–300 ms to build whatever it holds: so many kernels in one program, and
-no wait between launches.
+Measured with PoCL 3.0 on 2 cores: a launch takes 2 µs of host time, its arguments included, and 16
+when it is waited for; a program takes 90 ms to build and 30 ms more at a kernel's first launch, or
+20 ms where PoCL has it on disk: so many kernels in one program, and no wait between launches.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def load():
                           given=str(error), fix='pip install "fgrad[opencl]"') from error
 
 
-# ---- which devices there are ----------------------------------------------------------------------
+# ---- which devices there are ---------------------------------------------------------------------
 
 @dataclass(frozen=True)
 class Record:
@@ -77,8 +77,8 @@ class Record:
 def devices():
     """Every OpenCL device of this machine, as Records, GPUs first.
 
-    Raises DeviceError when pyopencl or an OpenCL platform is missing, or in a forked child of a process
-    that has asked before: the threads of the drivers do not survive a fork.
+    Raises DeviceError when pyopencl or an OpenCL platform is missing, or in a forked child of a
+    process that has asked before: the threads of the drivers do not survive a fork.
     """
     cl = load()
     if ASKED and os.getpid() not in ASKED:
@@ -135,8 +135,8 @@ OPENING = threading.Lock()
 def find(name="opencl"):
     """The Device of this name: one object per physical device and process.
 
-    "opencl" is the first device, "opencl:1" the second, "opencl:text" the first whose name, platform
-    or kind holds the text, and "gpu" the first GPU.  Raises DeviceError when there is none.
+    "opencl" is the first device, "opencl:1" the second, "opencl:text" the first whose name,
+    platform or kind holds the text, and "gpu" the first GPU.  DeviceError when there is none.
     """
     found = devices()
     head, _, wanted = name.partition(":")
@@ -163,7 +163,7 @@ INHERITED = []             # queues of the parent process, kept so that they are
 
 
 def forget_queues():
-    """After a fork the threads behind a queue are gone: take the queues, so that using one raises."""
+    """In a forked child the threads behind a queue are gone: takes it, so that its use raises."""
     for device in OPENED.values():
         INHERITED.append(device.__dict__.pop("queue", None))
 
@@ -172,13 +172,13 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=forget_queues)
 
 
-# ---- one device -----------------------------------------------------------------------------------
+# ---- one device ----------------------------------------------------------------------------------
 
 class Buffer:
     """Memory of a device.  When its last reference goes, the memory returns to the device's pool.
 
-    `memory` is the pyopencl buffer, `nbytes` what was asked for; `host` is the array it lies in, if it
-    uses the host's memory in place.
+    `memory` is the pyopencl buffer, `nbytes` what was asked for; `host` is the array it lies in, if
+    it uses the host's memory in place: then kernels may read it, but not write.
     """
 
     __slots__ = ("device", "memory", "nbytes", "bucket", "host", "__weakref__")
@@ -282,36 +282,42 @@ class Device:
         """action(); when memory is short, once more with the pool emptied."""
         try:
             return action()
-        except self.short_of_memory():
-            self.trim()
+        except self.cl.Error as error:
+            if not self.short_of_memory(error):
+                raise
+        self.trim()
         try:
             return action()
-        except self.short_of_memory() as error:
+        except self.cl.Error as error:
+            if not self.short_of_memory(error):
+                raise
             r = self.record
             raise DeviceError(
                 f"{r.name} is out of memory: {what} could not be had.",
                 given=f"largest buffer {r.largest_buffer} bytes, memory {r.global_memory} bytes, "
                       f"in the pool {self.pooled} bytes",
-                fix="smaller arrays or batches, fewer arrays kept alive, or donate_argnums") from error
+                fix="smaller arrays or batches, fewer arrays kept alive, or donate_argnums"
+            ) from error
 
-    def short_of_memory(self):
-        """What pyopencl raises for too large a buffer, and for memory that is used up."""
-        return self.cl.MemoryError, self.cl.LogicError
+    def short_of_memory(self, error):
+        """Is this what pyopencl raises for too large a buffer, or for memory that is used up?"""
+        too_large = self.cl.status_code.INVALID_BUFFER_SIZE
+        return isinstance(error, self.cl.MemoryError) or error.code == too_large
 
     # ---- copies
 
     def write(self, array):
         """A Buffer with the array's elements in row-major order.
 
-        Where the device shares the host's memory and the array is contiguous and aligned to 64 bytes,
-        the Buffer is the array itself.  In any case the array must not change while the Buffer lives,
-        nor before the next wait.
+        Where the device shares the host's memory and the array is contiguous and aligned to 64
+        bytes, the Buffer is the array itself.  In any case the array must not change while the
+        Buffer lives, nor before the next wait.
         """
         array = np.ascontiguousarray(array)
         if self.retired_bytes > RETIRED:
             self.sync()
         if self.fits_in_place(array):
-            flags = self.cl.mem_flags.READ_WRITE | self.cl.mem_flags.USE_HOST_PTR
+            flags = self.cl.mem_flags.READ_ONLY | self.cl.mem_flags.USE_HOST_PTR
             memory = self.cl.Buffer(self.context, flags, hostbuf=array)
             return Buffer(self, memory, array.nbytes, host=array)
         buffer = self.allocate(array.nbytes)
@@ -321,8 +327,8 @@ class Device:
         return buffer
 
     def fits_in_place(self, array):
-        """May kernels read the host's own array?  Only one that can be passed on as writable memory."""
-        return (self.record.host_memory and array.nbytes > 0 and array.flags.writeable
+        """May kernels read the host's own array?"""
+        return (self.record.host_memory and array.nbytes > 0
                 and array.ctypes.data % ALIGNMENT == 0)
 
     def retire(self, nbytes, *kept):
@@ -405,10 +411,10 @@ class Device:
             try:
                 return self.cl.enqueue_nd_range_kernel(self.queue, kernel, global_size, local_size)
             except self.cl.MemoryError:         # some drivers allocate at the first use
-                pass
-            again = lambda: self.cl.enqueue_nd_range_kernel(    # noqa: E731
-                self.queue, kernel, global_size, local_size)
-            return self.retrying(again, f"the memory of kernel {kernel.function_name}")
+                return self.retrying(
+                    lambda: self.cl.enqueue_nd_range_kernel(
+                        self.queue, kernel, global_size, local_size),
+                    f"the memory of kernel {kernel.function_name}")
 
 
 def bucket_of(nbytes):

@@ -29,7 +29,7 @@ def device():
 
 
 def loads(M, N, K, unit_a, unit_b):
-    """The texts that read A and B, batch first; A lies as [k][m] if unit_a is m, B as [n][k] if k."""
+    """The texts that read A and B; A lies as [k][m] if unit_a is m, B as [n][k] if unit_b is k."""
     a = f"A[b * {M * K} + " + (f"m * {K} + k]" if unit_a == "k" else f"k * {M} + m]")
     b = f"B[b * {K * N} + " + (f"k * {N} + n]" if unit_b == "n" else f"n * {K} + k]")
     return a, b
@@ -47,7 +47,8 @@ class Case:
         if scheme is None:
             scheme, tile = choose(record, M, N, K, batch, dtype=dtype, unit_a=unit_a, unit_b=unit_b)
         ctype = contract.C_TYPES[dtype]
-        store = f"C[(b * {M} + m) * {N} + n] = " + (f"max(x + bias[n], ({ctype})0);" if relu else "x;")
+        value = f"max(x + bias[n], ({ctype})0)" if relu else "x"
+        store = f"C[(b * {M} + m) * {N} + n] = {value};"
         arguments = f"__global {ctype} *restrict C, " + ", ".join(
             f"__global const {ctype} *restrict {name}" for name in ("A", "B", "bias"))
         self.label = f"{scheme} {sizes} {dtype} {unit_a}{unit_b} {tile}"
@@ -145,12 +146,14 @@ def test_names_of_the_caller_do_not_collide(device):
         assert (device.read(out, (5, 6), np.float32) == 7).all()
 
 
-# ---- the choice, on devices that are not here -----------------------------------------------------
+# ---- the choice, on devices that are not here ----------------------------------------------------
 
-GPU = Record(0, "p", "n", "gpu", 80, 48 << 10, 1 << 34, 1 << 32, 1024, 1, True, True, False, "", "", None)
+GPU = Record(0, "p", "n", "gpu", 80, 48 << 10, 1 << 34, 1 << 32, 1024, 1, True, True, False,
+             "", "", None)
 CPU = replace(GPU, kind="cpu", units=8, local_memory=256 << 10, lanes=8, host_memory=True)
 SHAPES = [(1, 1, 1), (1, 1, 10**6), (2, 2, 9), (1, 4096, 4096), (4096, 1, 4096), (16, 16, 16),
-          (10, 784, 1024), (300, 300, 300), (1024, 1024, 1024), (4000, 5000, 17), (5, 9, 0), (0, 3, 3)]
+          (10, 784, 1024), (300, 300, 300), (1024, 1024, 1024), (4000, 5000, 17), (5, 9, 0),
+          (0, 3, 3)]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -36,7 +36,7 @@ def aligned(n, dtype):
     return raw[start:start + n * np.dtype(dtype).itemsize].view(dtype)
 
 
-# ---- names ----------------------------------------------------------------------------------------
+# ---- names ---------------------------------------------------------------------------------------
 
 def test_every_spelling_of_a_name_gives_the_same_object(device):
     r = device.record
@@ -70,7 +70,7 @@ def test_threads_that_ask_at_once_get_one_object(device, monkeypatch):
     assert len(found) == 8 and len(set(map(id, found))) == 1
 
 
-# ---- what is missing ------------------------------------------------------------------------------
+# ---- what is missing -----------------------------------------------------------------------------
 
 def test_without_pyopencl_the_error_says_how_to_install_it(monkeypatch):
     def missing(name):
@@ -101,7 +101,7 @@ def test_without_a_platform_the_error_says_what_to_install(monkeypatch):
     assert 'pip install "pyopencl[pocl]"' in str(caught.value)
 
 
-# ---- memory ---------------------------------------------------------------------------------------
+# ---- memory --------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "uint64", "bool"])
 @pytest.mark.parametrize("shape", [(), (0,), (1,), (7, 3), (3, 0, 2)])
@@ -153,6 +153,14 @@ def test_aligned_arrays_are_used_in_place_where_memory_is_shared(device):
     assert device.write(x[1:]).host is None
 
 
+def test_read_only_arrays_are_written(device):
+    x = aligned(65, np.float32)
+    x[:] = np.arange(65)
+    x.flags.writeable = False
+    for part in (x, x[1:], x[::2]):
+        assert np.array_equal(device.read(device.write(part), part.shape, np.float32), part)
+
+
 def test_an_array_used_in_place_outlives_the_kernels_that_read_it(device):
     program = device.build(SCALE)
     kernel = program.kernel("scale", [None, None, np.float32])
@@ -173,7 +181,7 @@ def test_fill_and_copy_touch_what_they_are_given(device):
     assert device.read(y, (8,), np.int16).tolist() == [3, 4, 3, 3, 3, 3, 3, 3]
 
 
-# ---- programs -------------------------------------------------------------------------------------
+# ---- programs ------------------------------------------------------------------------------------
 
 def test_a_program_is_built_once_per_text(device):
     assert device.build(SCALE) is device.build(SCALE)
@@ -214,7 +222,7 @@ def test_threads_may_share_a_kernel(device):
     assert not wrong
 
 
-# ---- forks ----------------------------------------------------------------------------------------
+# ---- forks ---------------------------------------------------------------------------------------
 
 def report(queue):
     """In a forked child: what using OpenCL says."""
@@ -239,3 +247,21 @@ def test_a_forked_child_gets_a_clear_error_and_the_parent_goes_on(device):
     child.join(20)
     assert all("forked process" in text and "spawn" in text for text in said)
     assert device.read(device.write(np.ones(3)), (3,), np.float64).tolist() == [1, 1, 1]
+
+
+# ---- short of memory ------------------------------------------------------------------------------
+
+def test_a_launch_that_runs_short_trims_the_pool_and_tries_once_more(device, monkeypatch):
+    cl, calls, kernel = device.cl, [], device.build(SCALE).kernel("scale", [None, None, "float32"])
+    x, y = device.write(np.ones(5, np.float32)), device.allocate(20)
+    real = cl.enqueue_nd_range_kernel
+
+    def short_once(*args):
+        calls.append(args)
+        if len(calls) == 1:
+            raise cl.MemoryError("out of memory")
+        return real(*args)
+
+    monkeypatch.setattr(cl, "enqueue_nd_range_kernel", short_once)
+    device.launch(kernel, (5,), None, y, x, 2)
+    assert len(calls) == 2 and device.read(y, (5,), np.float32).tolist() == [2] * 5
