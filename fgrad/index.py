@@ -233,6 +233,11 @@ def is_affine(x, v):
     return not any(a.free & v.bit for a, _ in x.terms if not isinstance(a, Var))
 
 
+def divides(x):
+    """Does x hold a quotient or remainder?"""
+    return any(isinstance(a, Quot) for a, _ in x.terms)
+
+
 def text(x):
     """`4*i+j+1`."""
     out = []

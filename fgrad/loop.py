@@ -36,7 +36,7 @@ class Let:
     """name = expr, once per run of its body."""
     name: str
     expr: Node
-    source: tuple = None
+    source: tuple = None               # (source, mark) of the Equation, as everywhere below
 
 
 @dataclass(eq=False)
@@ -69,9 +69,14 @@ class Store:
 
 @dataclass(eq=False)
 class For:
-    """for var in lo..lo+extent: body.  kind: "parallel", "serial" or "reduce".
+    """for var in 0..extent by step: body.  kind: "parallel", "serial" or "reduce".
 
-    width: vector lanes.  unroll: copies of the vector body, with an accumulator each.
+    parallel: outermost in the kernel, iterations are independent; on a "gpu" target a perfect nest of
+    them.  It is cut into parts of at least `grain` iterations, at multiples of `grain`.
+    reduce: accumulators started right before the loop (nest) are fed in it, in any order.
+    serial: in order; an accumulator it feeds is carried from iteration to iteration (cumsum).
+    width: vector lanes, only of an innermost loop.  unroll: copies of the vector body, with an
+    accumulator each.
     """
     var: Var
     body: list
@@ -79,13 +84,15 @@ class For:
     width: int = 1
     unroll: int = 1
     step: int = 1
+    grain: int = 1
 
 
 @dataclass(eq=False)
 class Contract:
     """name = Σ over `k` of a · b, for every index of batch, rows and columns; then `body` for each.
 
-    `a` is read at (batch, rows, k), `b` at (batch, k, columns); either may be any expression of loads.
+    `a` knows (batch, rows, k), `b` (batch, k, columns): index variables, outermost first.  Both have
+    dtype `dtype`, and either may be any expression of loads, without reductions.
     It stands for a whole nest of loops; the contraction engine of a backend chooses how to run it.
     body holds Let and Store statements that use `name`, an accumulator of `dtype`.
     """
@@ -103,16 +110,22 @@ class Contract:
 
 @dataclass(eq=False)
 class Kernel:
-    """One loop nest (or Contract) over buffers.
+    """Statements over buffers: loop nests in order, or one Contract.
 
-    Outputs that are accumulated into (`Store.how`) are filled with the identity first, by the backend.
+    params are read only.  outputs are written, and read where the kernel has written them before, or
+    where a `Store.how` accumulates.  scratch: rows local to one iteration of the parallel loop.
+    aliases: (output, param) pairs that share storage, elements being read before they are written.
     """
     name: str
     params: list
     outputs: list
     scratch: list
     body: list
-    space: Space = None
+    space: Space
+    aliases: list = field(default_factory=list)
+
+    def __str__(self):
+        return TEXT["kernel"](self)
 
 
 @dataclass(eq=False)
@@ -142,3 +155,9 @@ class Plan:
     offsets: dict = field(default_factory=dict)
     arena: int = 0
     donated: dict = field(default_factory=dict)
+
+    def __str__(self):
+        return TEXT["plan"](self)
+
+
+TEXT = {}                  # "kernel", "plan": their printed forms; filled by loop_text

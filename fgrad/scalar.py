@@ -267,6 +267,8 @@ def reduce(how, extents, body):
     variables = tuple(v for v in variables if v.extent != 1)
     if not variables:
         return got
+    if 0 in extents:
+        return const(REDUCTIONS[how][1](got.dtype), got.dtype)
     narrow = got.dtype.itemsize == 2 and got.dtype.kind == "f" and how in ("sum", "prod")
     wide = cast(got, F32) if narrow else got
     return cast(node("reduce", (wide,), (how, variables), wide.dtype), got.dtype)
@@ -341,7 +343,8 @@ def rewrite(root, to, nodes, memo):
             stack.extend(missing)
             continue
         stack.pop()
-        memo[n] = rebuilt(n, to, lambda a: nodes[a] if a in nodes else memo[a])
+        made = memo[n] = rebuilt(n, to, lambda a: nodes[a] if a in nodes else memo[a])
+        made.origin = made.origin or n.origin
     return nodes[root] if root in nodes else memo[root]
 
 
@@ -356,8 +359,18 @@ def rebuilt(n, to, new):
         case "guard":
             return guard(tuple((replaced(x, to, new), lo, hi) for x, lo, hi in n.data), *args)
         case "name":
+            return name(n.data, n.dtype, moved(n.free, to))
+        case "const":
             return n
     return node(n.op, args, n.data, n.dtype)
+
+
+def moved(free, to):
+    """A mask of variables after substitution."""
+    for v, x in to.items():
+        if free & v.bit:
+            free = free & ~v.bit | x.free
+    return free
 
 
 def replaced(x, to, new):
@@ -397,6 +410,8 @@ def at_text(buffer, at):
     """buffer[i,j] where the offset falls apart into indices within the axes, else buffer[offset]."""
     shape = buffer.type.shape
     parts = index.unflat(at, shape) if at.lo >= 0 and 0 not in shape else (at,)
+    if any(index.divides(x) for x in parts) and not index.divides(at):
+        parts = (at,)
     return f"{buffer.name}[{','.join(map(index.text, parts))}]"
 
 

@@ -1,0 +1,202 @@
+"""The two oracles: a Program by NumPy rules, and a Plan one element at a time in plain Python.
+
+Everything that a compiled backend gives is compared with these.  They are slow, and say exactly what
+the two IRs mean.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from .. import index
+from ..ir import Var
+from ..loop import Accumulate, Call, Contract, For, Let, Start, Store
+from ..scalar import INSTRUCTIONS, REDUCTIONS
+from ..types import BOOL
+
+
+def run_program(program, arrays):
+    """The results of a Program, by the NumPy rule of each operation.
+
+    arrays: NumPy arrays for the inputs, in order.
+    """
+    values = dict(zip(program.inputs, map(np.asarray, arrays)))
+    values.update((v, np.asarray(x.np)) for v, x in program.hidden)
+    with np.errstate(all="ignore"):
+        for eqn in program.eqns:
+            args = [values[a] if a.__class__ is Var else a for a in eqn.args]
+            out = numpy_rule(eqn.op, args, eqn.params)
+            for v, x in zip(eqn.outs, out):
+                values[v] = np.asarray(x).reshape(v.shape).astype(v.dtype, copy=False)
+    return [values[v] for v in program.outputs]
+
+
+def numpy_rule(op, args, params):
+    """The results of an operation on NumPy arrays, as a tuple."""
+    dtype = next((a.dtype for a in args if isinstance(a, np.ndarray)), None)
+    args = [a if isinstance(a, np.ndarray) else np.asarray(a, dtype) for a in args]
+    out = op.numpy(*args, **params)
+    return tuple(out) if op.multiple else (out,)
+
+
+# ---------------------------------------------------------------------------- plans
+
+def run_plan(plan, arrays):
+    """The results of a Plan, by running its statements one element at a time."""
+    memory = {}
+    for b, x in [*zip(plan.inputs, arrays), *((b, c.np) for b, c in plan.constants)]:
+        memory[b] = np.array(x, b.type.dtype).reshape(-1)
+    with np.errstate(all="ignore"):
+        for step in plan.steps:
+            run_call(step, memory) if isinstance(step, Call) else run_kernel(step, memory)
+    return [view(memory, b) for b in plan.outputs]
+
+
+def view(memory, b):
+    """The array of a buffer; one without elements need not have been written."""
+    if b not in memory:
+        assert b.type.size == 0, f"{b.name} was never written"
+        memory[b] = np.zeros(0, b.type.dtype)
+    return memory[b].reshape(b.type.shape)
+
+
+def run_call(step, memory):
+    args = [view(memory, a) if hasattr(a, "type") else a for a in step.params]
+    for b, x in zip(step.outputs, numpy_rule(step.op, args, step.op_params)):
+        memory[b] = np.array(x, b.type.dtype).reshape(-1)
+
+
+def run_kernel(kernel, memory):
+    """Runs the statements of a kernel.  What it has not written yet holds a sentinel, to be noticed."""
+    for b in (*kernel.outputs, *kernel.scratch):
+        if b not in memory or b in kernel.scratch:
+            memory[b] = np.full(b.type.size, sentinel(b.type.dtype), b.type.dtype)
+    for b in kernel.params:
+        view(memory, b)
+    Run(memory).body(kernel.body, {})
+
+
+def sentinel(dtype):
+    """A value that stands out where it was not meant to be read."""
+    return {"f": np.nan, "b": True}.get(dtype.kind, 113)
+
+
+class Run:
+    """The state of one kernel: memory, named values, and scalars computed since a loop moved on."""
+
+    def __init__(self, memory):
+        self.memory, self.names = memory, {}
+
+    def body(self, statements, at):
+        """Runs statements with the loop variables `at`."""
+        known = {}
+        for s in statements:
+            match s:
+                case For():
+                    for k in range(0, s.var.extent, s.step):
+                        self.body(s.body, at | {s.var: k})
+                    known = {}
+                case Contract():
+                    self.contract(s, at)
+                case Start():
+                    self.names[s.name] = s.dtype.type(REDUCTIONS[s.how][1](s.dtype))
+                case Let():
+                    self.names[s.name] = self.value(s.expr, at, known)
+                case Accumulate():
+                    old = self.names[s.name]
+                    self.names[s.name] = combined(s.how, old, self.value(s.expr, at, known), old.dtype)
+                    known = {}
+                case Store():
+                    self.store(s, at, known)
+                    known = {}
+
+    def store(self, s, at, known):
+        if not all(lo <= self.index(x, at, known) < hi for x, lo, hi in s.when):
+            return
+        out, k = self.memory[s.buffer], self.index(s.index, at, known)
+        assert 0 <= k < out.size, f"{s.buffer.name}[{k}] is outside of {s.buffer.type}"
+        value = self.value(s.expr, at, known)
+        out[k] = combined(s.how, out[k], value, out.dtype) if s.how else value
+
+    def contract(self, s, at):
+        outer = [*s.batch, *s.rows, *s.columns]
+        for place in itertools.product(*[range(v.extent) for v in outer]):
+            here = at | dict(zip(outer, place))
+            total = s.dtype.type(0)
+            for inner in itertools.product(*[range(v.extent) for v in s.k]):
+                there, known = here | dict(zip(s.k, inner)), {}
+                product = self.value(s.a, there, known) * self.value(s.b, there, known)
+                total = s.dtype.type(total + product)
+            self.names[s.name] = total
+            self.body(s.body, here)
+
+    def index(self, x, at, known):
+        """The value of an Ix."""
+        total = x.const
+        for a, c in x.terms:
+            match a:
+                case index.Var():
+                    total += c * at[a]
+                case index.Dynamic():
+                    total += c * int(self.value(a.node, at, known))
+                case _:
+                    k = self.index(a.ix, at, known)
+                    total += c * (k // a.n if a.op == "/" else k % a.n)
+        return total
+
+    def value(self, root, at, known):
+        """The value of a scalar expression; only the side of a guard that holds is computed."""
+        stack = [root]
+        while stack:
+            n = stack[-1]
+            if n in known:
+                stack.pop()
+                continue
+            wanted = self.wanted(n, at, known)
+            missing = [a for a in wanted if a not in known]
+            if missing:
+                stack.extend(missing)
+                continue
+            stack.pop()
+            known[n] = self.scalar(n, wanted, at, known)
+        return known[root]
+
+    def wanted(self, n, at, known):
+        if n.op != "guard":
+            return n.args
+        inside = all(lo <= self.index(x, at, known) < hi for x, lo, hi in n.data)
+        return (n.args[0 if inside else 1],)
+
+    def scalar(self, n, wanted, at, known):
+        match n.op:
+            case "const":
+                return n.dtype.type(n.data)
+            case "name":
+                return self.names[n.data]
+            case "index":
+                return n.dtype.type(self.index(n.data, at, known))
+            case "load":
+                return self.load(*n.data, at, known)
+            case "guard":
+                return known[wanted[0]]
+            case "cast":
+                return cast(known[wanted[0]], n.dtype)
+        out = INSTRUCTIONS[n.op].numpy(*[known[a] for a in n.args])
+        return n.dtype.type(out)
+
+    def load(self, buffer, x, at, known):
+        k, held = self.index(x, at, known), self.memory[buffer]
+        assert 0 <= k < held.size, f"{buffer.name}[{k}] is outside of {buffer.type}"
+        return held[k]
+
+
+def cast(x, dtype):
+    """x as another dtype; to bool it is x != 0."""
+    return np.bool_(x != 0) if dtype == BOOL else np.asarray(x).astype(dtype)[()]
+
+
+def combined(how, old, new, dtype):
+    """old how= new"""
+    return dtype.type(INSTRUCTIONS[REDUCTIONS[how][0]].numpy(old, new))

@@ -1,0 +1,138 @@
+"""The printed form of the loop IR.
+
+    kernel k0(x: f32[8,3], w: f32[3,2]) -> t: f32[8,2]
+      parallel i in 0..8
+        serial j in 0..2 (2 lanes)
+          t[i,j] = tanh(acc)                           │ model.py:5   tanh
+
+The right column gives the user's line where it differs from the line above; ∂ marks derivatives.
+Relied on by inspection and by tests.
+"""
+
+from __future__ import annotations
+
+import os
+
+from . import index, source
+from .loop import TEXT, Accumulate, Call, Contract, For, Kernel, Let, Start, Store
+from .scalar import REDUCTIONS, at_text, number_text, text
+from .types import SHORT
+
+COLUMN = 50                # where the user's lines begin, at the earliest
+SIGNS = {None: "=", "sum": "+=", "prod": "*=", "and": "&=", "or": "|="}
+
+
+def sign(how):
+    """=, +=, max=, …"""
+    return SIGNS.get(how) or f"{how}="
+
+
+def typed(b):
+    """`x: f32[8,3]`"""
+    return f"{b.name}: {b.type}"
+
+
+def kernel_text(kernel):
+    """The kernel as printed, with the user's lines beside it."""
+    with kernel.space:
+        lines = rows(kernel.body, "  ")
+    return "\n".join(beside([(head_text(kernel), None), *lines], kernel.scratch))
+
+
+def head_text(kernel):
+    params = ", ".join(map(typed, kernel.params))
+    outputs = ", ".join(map(typed, kernel.outputs))
+    return f"kernel {kernel.name}({params}) -> {outputs}"
+
+
+def rows(body, pad):
+    """(line, source) pairs of some statements."""
+    out = []
+    for s in body:
+        match s:
+            case For():
+                out.append((pad + for_text(s), None))
+                out += rows(s.body, pad + "  ")
+            case Contract():
+                out.append((pad + contract_text(s), None))
+                out.append((f"{pad}  {s.name}: {SHORT[s.dtype]} += {text(s.a)} * {text(s.b)}", s.source))
+                out += rows(s.body, pad + "  ")
+            case _:
+                out.append((pad + statement_text(s), getattr(s, "source", None)))
+    return out
+
+
+def statement_text(s):
+    """A Let, Start, Accumulate or Store."""
+    match s:
+        case Let():
+            return f"{s.name}: {SHORT[s.expr.dtype]} = {text(s.expr)}"
+        case Start():
+            return f"{s.name}: {SHORT[s.dtype]} = {number_text(REDUCTIONS[s.how][1](s.dtype), s.dtype)}"
+        case Accumulate():
+            return f"{s.name} {sign(s.how)} {text(s.expr)}"
+        case Store():
+            when = " and ".join(f"{lo} <= {index.text(x)} < {hi}" for x, lo, hi in s.when)
+            tail = f" if {when}" if when else ""
+            return f"{at_text(s.buffer, s.index)} {sign(s.how)} {text(s.expr)}{tail}"
+
+
+def for_text(s):
+    """The head of a loop."""
+    step = f" step {s.step}" if s.step > 1 else ""
+    notes = [f"{s.width} lanes"] * (s.width > 1) + [f"{s.unroll} at once"] * (s.unroll > 1)
+    notes += [f"parts of {s.grain}"] * (s.kind == "parallel" and s.grain > 1)
+    return f"{s.kind} {s.var.name} in 0..{s.var.extent}{step}" + (f" ({', '.join(notes)})" if notes else "")
+
+
+def contract_text(s):
+    """The head of a contraction: its batch, rows, columns and summed variables with extents."""
+    groups = [("batch", s.batch), ("rows", s.rows), ("columns", s.columns), ("sum", s.k)]
+    parts = [f"{title} " + ",".join(f"{v.name} in 0..{v.extent}" for v in vs) for title, vs in groups if vs]
+    return "contract " + "; ".join(parts)
+
+
+def beside(lines, scratch=()):
+    """The lines with the user's lines in a column at the right, and rows for scratch behind the head."""
+    head, *rest = lines
+    lines = [head, *[(f"  local {typed(b)}", None) for b in scratch], *rest]
+    width = max([COLUMN, *(len(t) + 1 for t, s in lines if s is not None)])
+    out, before = [], (None, None)
+    for t, where in lines:
+        note, before = note_text(where, before)
+        out.append(f"{t:{width}}│ {note}".rstrip() if where is not None and note else t)
+    return out
+
+
+def note_text(where, before):
+    """(what the right column says, the (file, line) it stands at)."""
+    code, mark = where if where is not None else (None, None)
+    place = source.place(mark if mark is not None else code)
+    if place is None or not place.file:
+        return "", before
+    here = place.file, place.line, mark is not None
+    if here == before:
+        return "", before
+    name = os.path.basename(place.file)
+    at = f"{name if before[0] != place.file else '':{len(name)}}:{place.line}"
+    words = "∂ " if mark is not None else ""
+    return f"{words}{at}   {'' if mark is not None else place.words}".rstrip(), here
+
+
+def call_text(call):
+    """A Call as printed."""
+    params = " ".join(b.name if hasattr(b, "name") else str(b) for b in call.params)
+    inside = " ".join(f"{k}={v}" for k, v in call.op_params.items())
+    inside = f"[{inside}]" if inside else ""
+    return f"call {', '.join(map(typed, call.outputs))} = {call.op.name}{inside} {params}"
+
+
+def plan_text(plan):
+    """All steps of a Plan, one after the other."""
+    out = [f"plan {plan.name}({', '.join(map(typed, plan.inputs))}) -> {', '.join(map(typed, plan.outputs))}"]
+    for s in plan.steps:
+        out.append(kernel_text(s) if isinstance(s, Kernel) else call_text(s))
+    return "\n\n".join(out)
+
+
+TEXT.update(kernel=kernel_text, plan=plan_text)

@@ -1,0 +1,114 @@
+"""Collapsing: adjacent loops that every access steps through as one become one loop.
+
+    for i in 0..m: for j in 0..n: y[n*i+j] = f(x[n*i+j])      for i in 0..m*n: y[i] = f(x[i])
+
+It rewrites the Nests of fuse.py before they are lowered.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from .. import index, scalar
+
+
+def indices(nodes):
+    """The Ixs in some nodes; those inside of run-time indices belong to nodes of their own."""
+    for n in nodes:
+        match n.op:
+            case "load":
+                yield n.data[1]
+            case "index":
+                yield n.data
+            case "guard":
+                yield from (x for x, _, _ in n.data)
+
+
+def as_one(x, i, j):
+    """Does x step through i and j as through one variable of extent i.extent * j.extent?"""
+    if not x.free & (i.bit | j.bit):
+        return True
+    if index.stride(x, i) != index.stride(x, j) * j.extent:
+        return False
+    return all(as_one(a.ix, i, j) for a, _ in x.terms if isinstance(a, index.Quot))
+
+
+def runs(loops, found):
+    """The loops in runs that every Ix of `found` steps through as one."""
+    out = [[v] for v in loops[:1]]
+    for i, j in zip(loops, loops[1:]):
+        if all(as_one(x, i, j) for x in found):
+            out[-1].append(j)
+        else:
+            out.append([j])
+    return out
+
+
+def merged(loops, found, space):
+    """(new loops, substitution): runs of several loops become one."""
+    new, to = [], {}
+    for run in runs(loops, found):
+        if len(run) == 1:
+            new += run
+            continue
+        v = space.variable(prod(a.extent for a in run), run[0].name)
+        to.update({a: index.ix({}) for a in run})
+        to[run[-1]] = index.of(v)
+        new.append(v)
+    return tuple(new), to
+
+
+def collapse(nest):
+    """The Nest with its loops merged where every access allows it.  Changes its roots in place."""
+    found = {index.flat(r.index, r.value.shape) for r in nest.roots}
+    nodes = {}
+    for r in nest.roots:
+        scalar.walk(r.expr, nodes)
+    if nest.product is not None:
+        return collapse_product(nest, nodes, found)
+    found.update(indices(nodes))
+    loops, to = merged(nest.nest, found, nest.space)
+    if to:
+        memo = {}
+        for r in nest.roots:
+            r.nest = tuple(v for v in loops if v in r.nest or any(x is not None and x.free & v.bit
+                           for x in (to.get(a) for a in r.nest)))
+            rewrite_root(r, to, memo)
+        nest.nest = loops
+    return nest
+
+
+def rewrite_root(r, to, memo):
+    r.expr = scalar.rewrite(r.expr, to, {}, memo)
+    r.index = tuple(index.substitute(x, to, lambda n: n) for x in r.index)
+
+
+def collapse_product(nest, nodes, found):
+    """A product's rows, columns, batch and k are merged within each of these."""
+    p = nest.product
+    scalar.walk(p.b, scalar.walk(p.a, nodes))
+    found.update(indices(nodes))
+    to, parts = {}, {}
+    for part in ("batch", "rows", "columns", "k"):
+        parts[part], more = merged(getattr(p, part), found, nest.space)
+        to.update(more)
+    if to:
+        memo = {}
+        for r in nest.roots:
+            rewrite_root(r, to, memo)
+        a, b = (scalar.rewrite(n, to, {}, memo) for n in (p.a, p.b))
+        nest.product = type(p)(a, b, p.scale, parts["k"], parts["rows"], parts["columns"],
+                               parts["batch"], p.dtype)
+        nest.nest = parts["batch"] + parts["rows"] + parts["columns"]
+    return nest
+
+
+def collapse_reduction(n, space):
+    """A reduce node with its variables merged where every access allows it."""
+    how, variables = n.data
+    new, to = merged(variables, set(indices(scalar.walk(n.args[0]))), space)
+    if not to:
+        return n
+    out = scalar.node("reduce", (scalar.rewrite(n.args[0], to, {}, {}),), (how, new), n.dtype)
+    out.origin = n.origin
+    return out

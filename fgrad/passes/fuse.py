@@ -1,0 +1,499 @@
+"""Fusing: which values are stored, and which stored values share a kernel.
+
+An array is a function from index to scalar, so by default nothing is stored: pulls compose.  Stored are
+
+    results, products, arguments and results of library calls,
+    every value whose inlined depth passes 50 with two readers, or 100,
+    and what would be computed again: a reduction or expensive scalar that misses a loop around it (a
+    hole), that two kernels want, or that stands under a guard.
+
+A stored value's nest is its own axes (row form); or, where a reduction reads memory along a kept axis,
+reduced axes outside and kept axes inside, accumulating (column form); or the first reduced axis, for a
+reduction to one number (outer form).  Values join the latest kernel that fits: one nest is a prefix of
+the other, they share something, and everything else is made earlier.  A product's kernel takes later
+values at its own index as an epilogue.  Deciding is repeated until nothing more is stored.
+
+    layernorm(x) with gradient         one kernel, nest i,j:  dx[i,j] =,  dg[j] +=,  db[j] +=
+
+It relies on pull.py and product.py; lower.py turns its groups into loops.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import prod
+
+from .. import index, scalar
+from ..scalar import EXPENSIVE
+from .pull import Graph, Puller, step_of, uncast
+from .product import product_of
+
+DEPTH, DEPTH_SHARED = 100, 50      # inlined operations, a reduction counts 20
+REDUCTION_DEPTH = 20
+SIZE = 400                         # scalar nodes of one kernel
+LOOKBACK = 4                       # kernels tried for joining
+PACKED_ONCE = 256                  # columns up to which an operand's elements are computed about once
+EPILOGUE = 30                      # operations in a row that are drawn into a product's kernel
+TREE = 200                         # nodes of an expression under a guard, written out as a tree
+AXES = "ijklmnopq"
+PRODUCT = "acc"                    # the name of a product within its kernel
+
+
+# ---------------------------------------------------------------------------- records
+
+@dataclass(eq=False)
+class Root:
+    """A stored value: value[index] = expr (or how= expr) in the loops `nest`, outermost first."""
+    value: object
+    nest: tuple
+    index: tuple
+    expr: scalar.Node
+    how: str = None
+
+
+@dataclass(eq=False)
+class Nest:
+    """A kernel to be: stored values that share loops.
+
+    product: the kernel is a contraction.  first: the value it was started for.
+    """
+    number: int
+    space: index.Space
+    puller: Puller
+    nest: tuple
+    roots: list = field(default_factory=list)
+    reads: set = field(default_factory=set)
+    size: int = 0
+    product: object = None
+    first: object = None
+
+
+@dataclass(eq=False)
+class Step:
+    """An equation that is a step of its own.  kind: "scan", "push" or "call"."""
+    number: int
+    kind: str
+    eqn: object
+
+
+@dataclass(eq=False)
+class Fused:
+    """A Program shared out into steps."""
+    program: object
+    graph: Graph
+    stored: set
+    steps: list
+
+
+# ---------------------------------------------------------------------------- what is stored
+
+def fuse(program, target):
+    """The Program as Nests and Steps, in order."""
+    graph = Graph(program)
+    products = {}
+    stored = initially_stored(graph, products)
+    while True:
+        attempt = Attempt(graph, stored, target, products)
+        more = attempt.run()
+        if not more:
+            return Fused(program, graph, stored, unstore(attempt))
+        stored |= more
+
+
+def initially_stored(graph, products):
+    """Inputs, results, arguments and results of steps, products with their epilogues, deep values."""
+    stored = graph.given | graph.outputs
+    for eqn in graph.program.eqns:
+        kind = step_of(eqn.op)
+        assert eqn.op.name != "call", "programs are inlined before they are compiled"
+        if kind == "call":
+            stored.update(eqn.variables)
+        if kind != "pull":
+            stored.update(eqn.outs)
+    depths = {}
+    for eqn in graph.program.eqns:
+        below = 1 + max([depths.get(a, 0) for a in eqn.variables], default=0)
+        for v in eqn.outs:
+            depths[v] = inlined_depth(graph, v, below, stored, products)
+    return stored
+
+
+def inlined_depth(graph, v, below, stored, products):
+    """The depth of v after it has been stored or not: products and values that are too deep are."""
+    if v in stored and not (step_of(graph.makers[v][0].op) == "pull" and graph.probe(v).reduces):
+        return 0
+    if graph.probe(v).reduces:
+        if is_product(graph, v, stored):
+            products[v] = True
+            stored.add(v)
+            stored.add(epilogue_end(graph, v, stored))
+            return 0
+        below += REDUCTION_DEPTH - 1
+    limit = DEPTH_SHARED if len(graph.readers.get(v, ())) > 1 and not graph.probe(v).reduces else DEPTH
+    if v in stored:
+        return 0
+    if below > limit:
+        stored.add(v)
+        return 0
+    return below
+
+
+def is_product(graph, v, stored):
+    """Is the element of v a product, with what is stored so far?"""
+    with index.Space() as space:
+        axes = tuple(space.variable(n) for n in v.shape)
+        at = tuple(index.of(a) for a in axes)
+        return 0 not in v.shape and product_of(Puller(graph, stored).inside(v, at), axes) is not None
+
+
+def epilogue_end(graph, v, stored):
+    """The last of the only readers of v, each at its own index: what is stored instead of v."""
+    for _ in range(EPILOGUE):
+        if v in graph.outputs:
+            break
+        readers = graph.readers.get(v, ())
+        if len(readers) != 1 or step_of(readers[0].op) != "pull" or readers[0].op.multiple:
+            return v
+        (w,) = readers[0].outs
+        if w.shape != v.shape or w.dtype.itemsize > v.dtype.itemsize or not graph.probe(w).pointwise:
+            return v
+        v = w
+        if v in stored:
+            return v
+    return v
+
+
+def unstore(attempt):
+    """The steps, where a value that is only used inside its own kernel is not stored."""
+    wanted = set(attempt.graph.outputs)
+    for step in attempt.steps:
+        if isinstance(step, Nest):
+            made = {r.value for r in step.roots}
+            wanted |= {v for v in step.reads if v not in made}
+        else:
+            wanted |= set(step.eqn.variables)
+    # What a scan or push reads through a pull is stored or inlined: its reads are looked up on their way.
+    wanted |= attempt.read_by_steps
+    for step in attempt.steps:
+        if isinstance(step, Nest):
+            step.roots = [r for r in step.roots if r.value in wanted]
+    return [s for s in attempt.steps if not isinstance(s, Nest) or s.roots]
+
+
+# ---------------------------------------------------------------------------- holes
+
+def holes(root_expr, order, found):
+    """Origins of reductions and expensive scalars evaluated more than once per index under `order`."""
+    seen, stack = set(), [(root_expr, order)]
+    while stack:
+        n, order = stack.pop()
+        if (n, order) in seen or not (n.args or n.free):
+            continue
+        seen.add((n, order))
+        if n.op == "reduce" or n.cost >= EXPENSIVE:
+            inside = [bool(n.free & v.bit) for v in order]
+            depth = max([k + 1 for k, on in enumerate(inside) if on], default=0)
+            again = prod(v.extent for v, on in zip(order[:depth], inside) if not on)
+            alone = n.op == "reduce" and depth == 0 and order      # every part would do it again
+            if (again > 1 or alone) and n.origin is not None:
+                found.add(n.origin)
+                continue                                           # its own kernel is judged next time
+            if n.op == "reduce":
+                order = order[:depth] + n.data[1]
+        stack.extend((a, order) for a in scalar.arguments(n))
+
+
+def hidden(nodes):
+    """Nodes under a guard that should not be there: reductions, and expressions that share too much."""
+    under, out = {}, set()
+    for n in nodes:
+        if n.op == "guard":
+            inside = scalar.walk(n.args[0])
+            under.update(inside)
+            if tree_size(inside) > TREE:
+                out.add(n.args[0])
+    return out | {n for n in under if n.op == "reduce"}
+
+
+def tree_size(nodes):
+    """The nodes of the last of `nodes` (arguments first) written out as a tree."""
+    size, out = {}, 0
+    for n in nodes:
+        out = size[n] = 1 + sum(size[a] for a in n.args)
+    return out
+
+
+def column_form(reduction, axes):
+    """Is the largest read under the reduction contiguous along a kept axis?"""
+    best = (0, False)
+    mask = sum(r.bit for r in reduction.data[1])
+    for n in scalar.walk(reduction.args[0]):
+        if n.op != "load" or not n.data[1].free & mask:
+            continue
+        terms = n.data[1].terms
+        size = prod(a.extent for a, _ in terms if isinstance(a, index.Var))
+        unit = [a for a, c in terms if c == 1]
+        if unit and size > best[0]:
+            best = (size, unit[0] in axes)
+    return best[1]
+
+
+def outer_form(reduction, axes, target):
+    """Is it a reduction to one number, over several axes, rows with reductions, or many elements?"""
+    if axes:
+        return False
+    first, *rest = reduction.data[1]
+    if rest or first.extent >= target.region_cost:
+        return True
+    return any(n.op == "reduce" and n.free & first.bit for n in scalar.walk(reduction.args[0]))
+
+
+# ---------------------------------------------------------------------------- one attempt
+
+class Attempt:
+    """Shares stored values out into kernels; collects what should have been stored too."""
+
+    def __init__(self, graph, stored, target, products):
+        self.graph, self.stored, self.target, self.products = graph, stored, target, products
+        self.steps, self.home, self.shelves = [], {}, {}
+        self.found, self.twice, self.owner = set(), set(), {}
+        self.origins = {}              # value → the latest stored values it is computed from
+        self.read_by_steps = set()
+
+    def run(self):
+        """What must be stored as well; nothing when the steps are final."""
+        for eqn in self.graph.program.eqns:
+            if step_of(eqn.op) != "pull":
+                self.step(eqn)
+            for v in eqn.outs:
+                self.trace(v, eqn)
+                if v in self.stored and v not in self.home and 0 not in v.shape:
+                    self.store(v)
+        more = (self.found - self.stored) or (self.twice - self.stored)   # first what is certain
+        return more
+
+    def trace(self, v, eqn):
+        """Notes the kernels that v is computed from: where it may join."""
+        found = []
+        for a in eqn.variables:
+            found += [a] if a in self.stored else self.origins.get(a, [])
+        latest = sorted({a for a in found if a in self.home}, key=self.home.get)
+        self.origins[v] = latest[-LOOKBACK:]
+
+    def step(self, eqn):
+        """A step of its own; what it reads by pulling is checked like a kernel of its own."""
+        kind = step_of(eqn.op)
+        step = Step(len(self.steps), kind, eqn)
+        self.steps.append(step)
+        for v in eqn.outs:
+            self.home[v] = step.number
+        if kind != "call":
+            self.prepare(eqn)
+
+    def prepare(self, eqn):
+        """Arguments of a scan or push that are not plain to read are stored."""
+        for v in eqn.variables:
+            if v in self.stored:
+                self.read_by_steps.add(v)
+                continue
+            with index.Space() as space:
+                axes = tuple(space.variable(n) for n in v.shape)
+                at = tuple(index.of(a) for a in axes)
+                nodes = scalar.walk(Puller(self.graph, self.stored)(v, at))
+                if any(n.op in ("reduce", "guard") or n.cost >= EXPENSIVE for n in nodes):
+                    self.found.add(v)
+                self.read_by_steps |= self.graph.loaded(nodes)
+
+    def store(self, v):
+        """v joins a kernel, or starts one."""
+        nest, root = None, None
+        for g in self.candidates(v):
+            with g.space:
+                root = self.join(g, v)
+            if root is not None:
+                nest = g
+                break
+        if nest is None:
+            nest, root = self.start(v)
+            self.steps.append(nest)
+            self.shelves.setdefault(leading(nest), []).append(nest)
+        with nest.space:
+            self.add(nest, root)
+
+    def candidates(self, v):
+        """Kernels that v may join, the likeliest first."""
+        makers = [self.steps[self.home[a]] for a in reversed(self.origins[v])]
+        eqn = self.graph.makers[v][0]
+        shapes = {v.shape[:1], *(a.shape[:1] for a in eqn.variables if self.graph.probe(v).reduces)}
+        shelf = [g for s in shapes for g in self.shelves.get(s, ())[-LOOKBACK:]]
+        near = sorted(shelf, key=lambda g: -g.number)
+        nests = dict.fromkeys(g for g in makers + near if isinstance(g, Nest))
+        return [g for g in nests if g.size <= SIZE]
+
+    def start(self, v):
+        """A new kernel for v, in the form that its expression asks for."""
+        space = index.Space()
+        with space:
+            axes = tuple(space.variable(n, AXES[a] if a < len(AXES) else None)
+                         for a, n in enumerate(v.shape))
+            puller = Puller(self.graph, self.stored)
+            at = tuple(index.of(a) for a in axes)
+            expr = puller.inside(v, at)
+            del puller.memo[v, at]
+            kept = tuple(a for a in axes if a.extent != 1)
+            product = product_of(expr, kept) if v in self.products else None
+            if product is not None:
+                root = Root(v, kept, at, value_of_product(product, expr))
+            else:
+                root = self.form(v, kept, at, expr)
+        return Nest(len(self.steps), space, puller, root.nest, product=product, first=v), root
+
+    def form(self, v, axes, at, expr):
+        """The Root in row, column or outer form."""
+        n = uncast(expr)
+        if n.op != "reduce":
+            return Root(v, axes, at, expr)
+        how, variables = n.data
+        if axes and self.target.kind == "cpu" and column_form(n, axes):
+            return Root(v, variables + axes, at, n.args[0], how)
+        if outer_form(n, axes, self.target):
+            first, *rest = variables
+            body = scalar.node("reduce", n.args, (how, tuple(rest)), n.dtype) if rest else n.args[0]
+            return Root(v, (first,), at, body, how)
+        return Root(v, axes, at, expr)
+
+    def join(self, g, v):
+        """The Root that v would be in kernel g, or None."""
+        root = None
+        if g.product is not None:
+            if tuple(n for n in v.shape if n != 1) == extents(g.nest):
+                root = self.joined(g, v, None, g.nest, ())
+            return root
+        for how, nest, reduced in self.fitting(g, v):
+            root = self.joined(g, v, how, nest, reduced)
+            if root is not None:
+                g.nest = max(g.nest, root.nest, key=len)
+                return root
+        return None
+
+    def fitting(self, g, v):
+        """Ways in which v fits the loops of g: (how, loops of its kept axes, loops it is reduced over)."""
+        shape = tuple(n for n in v.shape if n != 1)
+        out = []
+        if self.graph.probe(v).reduces and self.target.kind == "cpu":
+            out += self.accumulating(g, v, shape)
+        have = extents(g.nest)
+        if shape[:len(have)] == have[:len(shape)]:
+            more = tuple(g.space.variable(n, AXES[len(have) + a] if len(have) + a < len(AXES) else None)
+                         for a, n in enumerate(shape[len(have):]))
+            out.append((None, (g.nest + more)[:len(shape)], ()))
+        return out
+
+    def accumulating(self, g, v, shape):
+        """v as a sum over the outer loops of g, one addition per iteration."""
+        for k in range(1, len(g.nest)):
+            if extents(g.nest)[k:] == shape and prod(shape) > 1:
+                return [("reduce", g.nest[k:], g.nest[:k])]
+        if not shape and len(g.nest) >= 2:
+            return [("reduce", (), g.nest[:1])]
+        return []
+
+    def joined(self, g, v, how, kept, reduced):
+        """The Root of v in kernel g with these loops, or None if it does not belong there."""
+        loops = iter(kept)
+        at = tuple(index.of(next(loops)) if n != 1 else index.of(0) for n in v.shape)
+        expr = g.puller.inside(v, at)
+        del g.puller.memo[v, at]
+        if how:
+            expr, how = self.accumulated(uncast(expr), reduced)
+            if expr is None:
+                return None
+        nodes = scalar.walk(expr)
+        reads = self.graph.loaded(nodes)
+        if any(self.home.get(b, -1) >= g.number for b in reads) or hidden(nodes):
+            return None
+        if g.product is not None and any(n.op == "reduce" for n in nodes):
+            return None
+        made = {r.value for r in g.roots}
+        if not (reads & g.reads or any(n.origin in made or n.op == "name" for n in nodes)):
+            return None
+        return Root(v, reduced + kept, at, expr, how)
+
+    def accumulated(self, n, reduced):
+        """The body of a reduction with its first variables replaced by loops of the kernel."""
+        if n.op != "reduce":
+            return None, None
+        how, variables = n.data
+        left = [r for r in variables]
+        if extents(left[:len(reduced)]) != extents(reduced):
+            return None, None
+        to = {r: index.of(v) for r, v in zip(left, reduced)}
+        body = scalar.rewrite(n.args[0], to, {}, {})
+        rest = tuple(left[len(reduced):])
+        return (scalar.node("reduce", (body,), (how, rest), n.dtype) if rest else body), how
+
+    def add(self, g, root):
+        """root becomes part of kernel g; what it would compute again is noted."""
+        v, nodes = root.value, scalar.walk(root.expr)
+        if g.product is not None and not g.roots:
+            scalar.walk(g.product.b, scalar.walk(g.product.a, nodes))
+        self.judge(g, root, nodes)
+        g.reads |= self.graph.loaded(nodes)
+        g.size += len(nodes)
+        g.roots.append(root)
+        if root.how is None:
+            g.puller.memo[v, root.index] = root.expr
+        self.home[v] = g.number
+
+    def judge(self, g, root, nodes):
+        """Notes values that should be stored before `root`."""
+        self.found |= {n.origin for n in hidden(nodes) if n.origin is not None}
+        mask = sum(v.bit for v in root.nest)
+        for n in nodes:
+            if n.op != "reduce":
+                continue
+            if n.origin and self.owner.setdefault(n.origin, g.number) != g.number:
+                self.twice.add(n.origin)
+            top = n is uncast(root.expr)
+            if n.free == mask and not top and root.how is None and self.accumulates(n, root.nest):
+                self.found.add(n.origin)
+        if g.product is not None:
+            self.judge_product(g, root, nodes)
+        else:
+            holes(root.expr, root.nest, self.found)
+
+    def accumulates(self, n, nest):
+        cpu = self.target.kind == "cpu"
+        return cpu and column_form(n, nest) or outer_form(n, nest, self.target)
+
+    def judge_product(self, g, root, nodes):
+        """Reductions are stored before a product, and so is what packing would compute many times."""
+        p = g.product
+        self.found |= {n.origin for n in nodes if n.op == "reduce" and n.origin is not None}
+        if g.roots:
+            return
+        for side, other in ((p.a, p.columns), (p.b, p.rows)):
+            many = prod(v.extent for v in other) > PACKED_ONCE
+            for n in scalar.walk(side):
+                dear = n.cost >= EXPENSIVE and (many or len(self.graph.readers.get(n.origin, ())) > 1)
+                if dear and n.origin is not None:
+                    self.found.add(n.origin)
+
+
+def value_of_product(product, expr):
+    """The element in terms of the contraction's result, named "acc"."""
+    mask = sum(v.bit for v in (*product.batch, *product.rows, *product.columns))
+    out = scalar.name(PRODUCT, product.dtype, mask)
+    if product.scale is not None:
+        out = scalar.apply("mul", out, scalar.cast(product.scale, product.dtype))
+    return scalar.cast(out, expr.dtype)
+
+
+def extents(variables):
+    """The extents of some loop variables."""
+    return tuple(v.extent for v in variables)
+
+
+def leading(nest):
+    """The key of the shelf on which a kernel waits for others."""
+    return extents(nest.nest[:1])

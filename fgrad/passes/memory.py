@@ -1,0 +1,170 @@
+"""Memory: where every buffer of a Plan lives.
+
+Temporaries share one arena.  A temporary lives from the step that first writes it to the last that reads
+it; offsets are found first-fit among those alive, largest needs first in order of birth.  A result may
+take the storage of an argument that dies in the same kernel, if the kernel reads each of its elements
+before it writes the one in its place; donated inputs are taken over likewise.
+"""
+
+from __future__ import annotations
+
+import bisect
+
+from .. import scalar
+from ..loop import Contract, For, Kernel, Store
+
+ALIGN = 64
+
+
+def aligned(n):
+    """Bytes, rounded up to a whole number of cache lines."""
+    return -(-n // ALIGN) * ALIGN
+
+
+def plan_memory(plan, donate=()):
+    """The Plan with offsets, arena size, aliases and donations filled in.  Changes it in place."""
+    births, deaths = lifetimes(plan)
+    root = in_place(plan, births, deaths, donate)
+    blocks = {}
+    for b in births:
+        if b.kind == "temporary":
+            r = root.get(b, b)
+            first, last = blocks.get(r, (births[b], deaths[b]))
+            blocks[r] = min(first, births[b]), max(last, deaths[b])
+    owned = {r: span for r, span in blocks.items() if r.kind == "temporary"}
+    place, plan.arena = first_fit(owned)
+    plan.offsets = {b: place[root.get(b, b)] for b in births
+                    if b.kind == "temporary" and root.get(b, b) in place}
+    return plan
+
+
+def lifetimes(plan):
+    """Per buffer the first step that writes it, and the last that uses it."""
+    births, deaths = {}, {}
+    for k, step in enumerate(plan.steps):
+        for b in step.outputs:
+            births.setdefault(b, k)
+            deaths[b] = k
+        for b in step.params:
+            deaths[b] = k
+    return births, deaths
+
+
+def first_fit(spans):
+    """(buffer → offset, bytes in all) for {buffer: (first step, last step)}."""
+    place, total, alive = {}, 0, []                 # alive: sorted (offset, end, last step)
+    for b, (first, last) in sorted(spans.items(), key=lambda t: t[1][0]):
+        alive = [t for t in alive if t[2] >= first]
+        size, at = aligned(b.type.nbytes), 0
+        for offset, end, _ in alive:
+            if offset - at >= size:
+                break
+            at = max(at, end)
+        place[b] = at
+        bisect.insort(alive, (at, at + size, last), key=lambda t: t[:2])
+        total = max(total, at + size)
+    return place, total
+
+
+# ---------------------------------------------------------------------------- in place
+
+def in_place(plan, births, deaths, donate):
+    """Buffer → the buffer whose storage it takes.  Fills in kernel aliases and plan.donated."""
+    given = {plan.inputs[k] for k in donate}
+    protected = set(plan.outputs)
+    root, taken = {}, set()
+    for k, step in enumerate(plan.steps):
+        if not isinstance(step, Kernel):
+            continue
+        candidates = [b for b in step.params if deaths[b] == k and b not in protected
+                      and (b.kind == "temporary" or b in given) and b not in taken]
+        for out in step.outputs:
+            if births[out] != k or not candidates:
+                continue
+            match = next((b for b in candidates if fits(out, b, step, root)), None)
+            if match is not None:
+                candidates.remove(match)
+                taken.add(match)
+                step.aliases.append((out, match))
+                take(plan, out, match, root)
+    donate_rest(plan, births, deaths, given - taken)
+    return root
+
+
+def fits(out, b, kernel, root):
+    """May `out` take the storage of `b`, which dies in this kernel?"""
+    if out.type != b.type or out.type.size == 0:
+        return False
+    if out.kind == "output" and root.get(b, b).kind == "temporary":
+        return False                                # results do not live in the arena
+    return elementwise(kernel.body, out, b)
+
+
+def take(plan, out, b, root):
+    origin = root.get(b, b)
+    root[out] = origin
+    if out.kind == "output" and origin.kind == "input":
+        plan.donated[out] = origin
+
+
+def donate_rest(plan, births, deaths, given):
+    """Donated inputs that die before a result of their size is born give it their storage."""
+    for out in dict.fromkeys(plan.outputs):
+        if out.kind != "output" or out in plan.donated:
+            continue
+        for b in given:
+            if b.type == out.type and b not in plan.outputs and deaths.get(b, -1) < births[out]:
+                plan.donated[out] = b
+                given = given - {b}
+                break
+
+
+def elementwise(body, out, b):
+    """Is every read of b at the index at which out is stored, not behind it, in the same loop body?"""
+    homes, stores, late = set(), [], False
+    stack = [body]
+    while stack:
+        current = stack.pop()
+        reads_done = False
+        for s in current:
+            match s:
+                case For():
+                    stack.append(s.body)
+                    continue
+                case Contract():
+                    if reads(s.a, b) or reads(s.b, b):
+                        return False
+                    stack.append(s.body)
+                    continue
+                case Store() if s.buffer is out:
+                    if s.how or s.when:
+                        return False
+                    stores.append(s)
+                    homes.add(id(current))
+                    late = late or reads_after(current, s, b)
+            if hasattr(s, "expr") and reads(s.expr, b):
+                homes.add(id(current))
+    if len(stores) != 1 or len(homes) != 1 or late:
+        return False
+    at = stores[0].index
+    return all(x is at for x in loaded_at(body, b))
+
+
+def reads(expr, b):
+    return any(n.op == "load" and n.data[0] is b for n in scalar.walk(expr))
+
+
+def reads_after(body, store, b):
+    after = body[body.index(store) + 1:]
+    return any(hasattr(s, "expr") and reads(s.expr, b) for s in after)
+
+
+def loaded_at(body, b):
+    """The Ixs at which b is loaded anywhere in some statements."""
+    stack = [body]
+    while stack:
+        for s in stack.pop():
+            if isinstance(s, (For, Contract)):
+                stack.append(s.body)
+            elif hasattr(s, "expr"):
+                yield from (n.data[1] for n in scalar.walk(s.expr) if n.op == "load" and n.data[0] is b)

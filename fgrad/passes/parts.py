@@ -1,0 +1,223 @@
+"""Parts: who runs which iterations of a kernel's outermost loop, and partial results of sums over it.
+
+    for i in 0..512: for j: db[j] += dy[i,j]           (fused: nest i,j, accumulating over i)
+
+    k: parallel p in 0..2                              k_sum: for j in 0..256
+         for j: part[p,j] = 0                                   acc = sum p: part[p,j]
+         for i in 0..256: for j: part[p,j] += …                 db[j] = acc
+
+A kernel whose work does not pay for a parallel region stays serial.  Results are the same for the same
+number of parts.  lower.py calls `split`; everything is said in loop IR, so backends need no notion of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+
+from .. import index, scalar
+from ..loop import Accumulate, Buffer, For, Start, Store
+from ..scalar import REDUCTIONS
+from ..types import ArrayType
+
+COLUMNS = (512, 384, 320, 256, 192, 128, 96, 64)      # columns of a block of column sums
+
+
+def cost_of(body):
+    """The work of some statements, in additions; a load counts 1."""
+    total = 0
+    for s in body:
+        if isinstance(s, For):
+            total += (s.var.extent // s.step) * cost_of(s.body)
+        elif not isinstance(s, Start):
+            total += 1 + sum(max(n.cost, 1) for n in scalar.walk(s.expr) if n.op not in ("const", "name"))
+    return total
+
+
+def substituted(body, to):
+    """The statements with loop variables replaced by Ixs."""
+    memo, out = {}, []
+    for s in body:
+        match s:
+            case For():
+                out.append(replace(s, body=substituted(s.body, to)))
+            case Start():
+                out.append(s)
+            case Store():
+                expr = scalar.rewrite(s.expr, to, {}, memo)
+                when = tuple((substitute(x, to), lo, hi) for x, lo, hi in s.when)
+                out.append(replace(s, expr=expr, index=substitute(s.index, to), when=when))
+            case _:
+                out.append(replace(s, expr=scalar.rewrite(s.expr, to, {}, memo)))
+    return out
+
+
+def substitute(x, to):
+    """An Ix with loop variables replaced; run-time indices inside of it too."""
+    return scalar.replaced(x, to, lambda n: scalar.rewrite(n, to, {}, {}))
+
+
+def split(name, body, nest, target, make):
+    """The kernels of a Nest: make(name, body) → Kernel for each.
+
+    `body` ends in the loop over nest.nest[0] if the Nest has loops; roots with `how` add up over it.
+    """
+    sums = [r for r in nest.roots if r.how]
+    work = cost_of(body)
+    serial = target.kind == "cpu" and (target.threads == 1 or work < target.region_cost)
+    if not sums:
+        if nest.nest and not serial:
+            spread(body[-1], target)
+        return [make(name, body)]
+    loop = body[-1]
+    parts = 1 if serial else parts_of(loop.var.extent, target.cut)
+    narrow = any(r.expr.dtype != r.value.dtype for r in sums)
+    if parts == 1 and not narrow:
+        inside = accumulators(loop) or starts(sums, nest, make) + [loop]
+        return [make(name, body[:-1] + inside)]
+    blocked = column_blocks(loop, nest, target) if not narrow else None
+    if blocked and loop.var.extent < 4 * target.cut:
+        return [make(name, body[:-1] + [blocked(starts, sums, make)])]
+    return partial_kernels(name, body, loop, sums, nest, parts, target, make)
+
+
+def spread(loop, target):
+    """Makes a loop parallel, and on a GPU the perfect nest below it."""
+    each = max(1, cost_of(loop.body))
+    loop.kind, loop.grain = "parallel", max(1, -(-target.region_cost // each)) if target.kind == "cpu" else 1
+    if target.kind == "gpu" and len(loop.body) == 1 and isinstance(loop.body[0], For):
+        inner = loop.body[0]
+        if inner.kind == "serial":
+            spread(inner, target)
+
+
+def parts_of(extent, wanted):
+    """The number of parts of a loop: `wanted`, or a divisor of the extent near it."""
+    for parts in range(wanted, min(4 * wanted, extent) + 1):
+        if extent % parts == 0:
+            return parts
+    return max(1, min(wanted, extent))
+
+
+def starts(sums, nest, make):
+    """Loops that set the sums to the identity of their reductions."""
+    out = []
+    for r in sums:
+        buffer = make.buffer(r.value)
+        out.append(fill(buffer, index.ix({}), buffer.type.size, r, nest))
+    return out
+
+
+def fill(buffer, offset, size, r, nest):
+    """buffer[offset + e] = identity, for e below size."""
+    e = nest.space.variable(size)
+    identity = scalar.const(REDUCTIONS[r.how][1](r.expr.dtype), r.expr.dtype)
+    store = Store(buffer, index.plus(offset, index.of(e)), identity)
+    return For(e, [store], "serial") if size != 1 else store
+
+
+def accumulators(loop, mask=0):
+    """The loop, its sums to one number in accumulators where it holds nothing else.
+
+    mask: of the variables around the loop.
+    """
+    bit = loop.var.bit
+    if not all(isinstance(s, Store) and s.how and not s.index.free & bit for s in loop.body):
+        return None
+    before, inside, after = [], [], []
+    for k, s in enumerate(loop.body):
+        name = f"acc{k + 1 if k else ''}"
+        before.append(Start(name, s.how, s.expr.dtype))
+        inside.append(Accumulate(name, s.how, s.expr, s.source))
+        after.append(replace(s, expr=scalar.name(name, s.expr.dtype, mask), how=None))
+    return before + [replace(loop, body=inside, kind="reduce")] + after
+
+
+def column_blocks(loop, nest, target):
+    """A function that makes the parallel loop over blocks of columns, or None if it cannot be."""
+    inner = loop
+    while len(inner.body) == 1 and isinstance(inner.body[0], For):
+        inner = inner.body[0]
+    j = inner.var
+    width = next((w for w in COLUMNS if j.extent % w == 0 and j.extent > w), None)
+    perfect = all(isinstance(s, Store) and s.how and s.index.free & j.bit for s in inner.body)
+    if width is None or not perfect or inner is loop or not all(len(r.index) == 1 for r in nest.roots):
+        return None
+
+    def block(starts, sums, make):
+        b, jj = nest.space.variable(j.extent // width), nest.space.variable(width)
+        to = {j: index.combine([(index.of(b), width), (index.of(jj), 1)])}
+        fills = [fill(make.buffer(r.value), index.combine([(index.of(b), width)]), width, r, nest)
+                 for r in sums]
+        rows = renamed(loop, j, jj, to)
+        return For(b, fills + [rows], "parallel")
+    return block
+
+
+def renamed(loop, old, new, to):
+    """The loops with one variable replaced by another of smaller extent."""
+    if loop.var is old:
+        return replace(loop, var=new, body=substituted(loop.body, to))
+    return replace(loop, body=[renamed(s, old, new, to) for s in loop.body])
+
+
+def partial_kernels(name, body, loop, sums, nest, parts, target, make):
+    """The kernel of partial results, one for iterations left over, and the one that adds them up."""
+    chunk = loop.var.extent // parts
+    rest = loop.var.extent - chunk * parts
+    partial = {r.value: Buffer(make.names.fresh("part"), ArrayType(
+        r.expr.dtype, (parts + bool(rest), max(1, prod(r.value.shape)))), "temporary") for r in sums}
+    p, i = nest.space.variable(parts), nest.space.variable(chunk)
+    at = [(index.of(p), 1), (index.of(i), parts)] if target.kind == "gpu" else \
+        [(index.of(p), chunk), (index.of(i), 1)]
+    before = body[:-1]
+    rows = part(loop, index.combine(at), i, index.of(p), sums, partial, nest, make)
+    kernels = [make(name, before + [For(p, rows, "parallel")])]
+    if rest:
+        t = nest.space.variable(rest)
+        left = part(loop, index.plus(index.of(t), chunk * parts), t, index.of(parts), sums, partial, nest,
+                    make)
+        kernels.append(make(name + "_rest", before + left))
+    return kernels + [make(name + "_sum", added(sums, partial, nest, make))]
+
+
+def part(loop, at, i, p, sums, partial, nest, make):
+    """One part: its partial results set to the identity, then its iterations."""
+    rows = {make.buffer(r.value): (partial[r.value], prod(r.value.shape)) for r in sums}
+    fills = [fill(partial[r.value], index.combine([(p, prod(r.value.shape))]), prod(r.value.shape), r, nest)
+             for r in sums]
+    body = redirected(substituted(loop.body, {loop.var: at}), rows, p)
+    inner = For(i, body, "serial")
+    return accumulators(inner, p.free) or fills + [inner]
+
+
+def redirected(body, rows, p):
+    """The statements with sums stored into row p of their partial results."""
+    out = []
+    for s in body:
+        if isinstance(s, For):
+            out.append(replace(s, body=redirected(s.body, rows, p)))
+        elif isinstance(s, Store) and s.how and s.buffer in rows:
+            buffer, size = rows[s.buffer]
+            out.append(replace(s, buffer=buffer, index=index.combine([(p, size), (s.index, 1)])))
+        else:
+            out.append(s)
+    return out
+
+
+def added(sums, partial, nest, make):
+    """Loops that add the partial results up."""
+    out = []
+    for k, r in enumerate(sums):
+        buffer, size = partial[r.value], max(1, prod(r.value.shape))
+        parts = buffer.type.shape[0]
+        e, p = nest.space.variable(size), nest.space.variable(parts)
+        at = index.combine([(index.of(p), size), (index.of(e), 1)])
+        name = f"acc{k + 1 if k else ''}"
+        mask = e.bit if size != 1 else 0
+        total = scalar.cast(scalar.name(name, r.expr.dtype, mask), r.value.dtype)
+        body = [Start(name, r.how, r.expr.dtype),
+                For(p, [Accumulate(name, r.how, scalar.load(buffer, at))], "reduce"),
+                Store(make.buffer(r.value), index.of(e), total, None, (), make.source(r.value))]
+        out += [For(e, body, "serial")] if size != 1 else body
+    return out

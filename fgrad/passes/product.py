@@ -1,0 +1,115 @@
+"""Recognising products: sums of a·b, where `a` knows the rows and `b` the columns.
+
+A dot_general, a convolution and a reduce_sum of broadcast factors all pull to the same expression, a sum
+over k of a product.  The factors are told apart by the variables they know.  fuse asks; the result
+becomes a Contract statement, which the contraction engine of a backend runs.
+
+    sum k: (x[i,k] * 2.0) * w[k,j]        a = x[i,k]   b = w[k,j]   rows i   columns j   scale 2.0
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from .. import scalar
+from .pull import uncast
+
+SMALL = 512                # multiply-adds; smaller products are ordinary reductions
+FACTORS = 8                # of one product; more are not a contraction
+
+
+@dataclass(frozen=True, eq=False)
+class Product:
+    """The sum over k of a · b, times `scale` (a Node, or None), for every batch, row and column."""
+    a: scalar.Node
+    b: scalar.Node
+    scale: object
+    k: tuple
+    rows: tuple
+    columns: tuple
+    batch: tuple
+    dtype: object
+
+
+def product_of(expr, axes):
+    """The Product that the element at `axes` (variables) is, or None."""
+    n = uncast(expr)
+    if n.op != "reduce" or n.data[0] != "sum":
+        return None
+    found = factors(n.args[0], n.dtype)
+    if found is None or len(found) < 2:
+        return None
+    k = n.data[1]
+    return sides(found, k, axes, n.dtype)
+
+
+def factors(n, dtype):
+    """The factors of a product, cast to `dtype`, or None.  Casts to a wider float are looked through."""
+    out, stack = [], [n]
+    while stack:
+        n = stack.pop()
+        inner = n.args[0] if n.op == "cast" else None
+        if n.op == "mul":
+            stack += n.args
+        elif n.op == "neg":
+            out.append(scalar.const(-1, dtype))
+            stack.append(n.args[0])
+        elif inner is not None and inner.op in ("mul", "neg") and widens(inner.dtype, n.dtype):
+            stack.append(inner)
+        else:
+            out.append(scalar.cast(n, dtype))
+        if len(out) > FACTORS:
+            return None
+    return out if dtype.kind in "fiu" else None
+
+
+def widens(narrow, wide):
+    """Is every product of two `narrow` floats a float of `wide`?"""
+    return narrow.kind == wide.kind == "f" and 2 * narrow.itemsize <= wide.itemsize
+
+
+def sides(found, k, axes, dtype):
+    """The factors shared out between a and b by the variables they know, as a Product or None."""
+    ks = sum(v.bit for v in k)
+    inner = [f for f in found if f.free & ks]
+    outer = [f for f in found if not f.free & ks]
+    groups = split(inner, [v for v in axes if v.extent != 1])
+    if groups is None:
+        return None
+    a, b = (multiply(g) for g in groups)
+    if not all(a.free & v.bit and b.free & v.bit for v in k):
+        return None
+    rows = tuple(v for v in axes if a.free & v.bit and not b.free & v.bit)
+    columns = tuple(v for v in axes if b.free & v.bit and not a.free & v.bit)
+    batch = tuple(v for v in axes if a.free & b.free & v.bit)
+    work = prod(v.extent for v in (*rows, *columns, *batch, *k))
+    if not rows or not columns or work < SMALL:
+        return None
+    known = {*rows, *columns, *batch}
+    if any(v not in known and v.extent != 1 for v in axes):
+        return None
+    return Product(a, b, multiply(outer) if outer else None, k, rows, columns, batch, dtype)
+
+
+def split(found, axes):
+    """(factors of a, factors of b): b holds what knows the last axis that not every factor knows."""
+    if len(found) < 2:
+        return None
+    partial = [v for v in axes if not all(f.free & v.bit for f in found)]
+    if not partial:
+        return None
+    last = partial[-1]
+    b = [f for f in found if f.free & last.bit]
+    a = [f for f in found if not f.free & last.bit]
+    if not b or not a:
+        return None
+    return a, b
+
+
+def multiply(found):
+    """The product of some nodes."""
+    out = found[0]
+    for f in found[1:]:
+        out = scalar.apply("mul", out, f)
+    return out

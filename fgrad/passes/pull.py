@@ -1,0 +1,182 @@
+"""Pulling: how one element of a variable is read, composed from the `pull` rules of its operations.
+
+A Graph answers who makes and who reads each variable of a Program.  A Puller composes pulls within one
+kernel: stored variables are loads, all others are computed in place.  `probe` pulls one operation alone,
+to see whether it reduces, and whether it reads its arguments at its own index only.
+
+    softmax:  max, broadcast, sub, exp, sum, broadcast, div
+    y at i,j  exp(x[i,j] - M) / S      M = max r: x[i,r]      S = sum r: exp(x[i,r] - M)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .. import index, scalar
+from ..ir import Var
+from ..loop import Buffer
+from .names import user_name
+
+
+class Graph:
+    """A Program with its makers, readers and buffers looked up by variable."""
+
+    def __init__(self, program):
+        self.program = program
+        self.makers, self.readers, self.probes = {}, {}, {}
+        self.buffers, self.variables = {}, {}                # Var → Buffer, and back
+        self.given = {*program.inputs, *(v for v, _ in program.hidden)}
+        self.outputs = set(program.outputs)
+        for eqn in program.eqns:
+            for k, v in enumerate(eqn.outs):
+                self.makers[v] = eqn, k
+            for a in dict.fromkeys(eqn.variables):
+                self.readers.setdefault(a, []).append(eqn)
+        for v in (*program.inputs, *(v for v, _ in program.hidden), *program.outputs):
+            self.buffer(v)
+
+    def buffer(self, v):
+        """The Buffer that holds v, if v is stored."""
+        found = self.buffers.get(v)
+        if found is None:
+            found = self.buffers[v] = Buffer(v.name, v.type)
+            self.variables[found] = v
+        return found
+
+    def loaded(self, nodes):
+        """The variables whose buffers the nodes load."""
+        return {self.variables[n.data[0]] for n in nodes if n.op == "load"}
+
+    def source(self, v):
+        """The (source, mark) of the equation that makes v."""
+        eqn, _ = self.makers.get(v, (None, 0))
+        return (eqn.source, eqn.mark) if eqn is not None else None
+
+    def name(self, v):
+        """The user's name of a variable, or None."""
+        return user_name(v, self.makers.get(v, (None, 0))[0]) if v is not None else None
+
+    def probe(self, v):
+        """What the operation that makes v does, as a Probe."""
+        eqn, k = self.makers[v]
+        types = tuple(a.type if a.__class__ is Var else (a.__class__, a) for a in eqn.args)
+        key = eqn.op, k, types, tuple(eqn.params.items())
+        try:
+            found = self.probes.get(key)
+        except TypeError:                         # a parameter that cannot be hashed
+            return probe(eqn, k)
+        if found is None:
+            found = self.probes[key] = probe(eqn, k)
+        return found
+
+
+def step_of(op):
+    """How an operation runs: "pull", "scan", "push" or "call" (its NumPy rule)."""
+    for how in ("pull", "scan", "push"):
+        if getattr(op, how, None) is not None:
+            return how
+    return "call"
+
+
+# ---------------------------------------------------------------------------- one operation alone
+
+@dataclass(frozen=True)
+class Probe:
+    """reduces: the element is a reduction.  pointwise: arguments of its shape are read at its index only."""
+    reduces: bool
+    pointwise: bool
+
+
+class ProbeArgument:
+    """An argument whose elements are placeholders."""
+    __slots__ = ("type", "shape", "dtype", "read")
+
+    def __init__(self, v):
+        self.type, self.shape, self.dtype, self.read = v.type, v.shape, v.dtype, []
+
+    def __call__(self, at):
+        self.read.append(at)
+        free = 0
+        for x in at:
+            free |= x.free
+        return scalar.node("element", (), (self, at), self.dtype, free)
+
+
+def probe(eqn, k):
+    """The Probe of result k of an equation."""
+    v = eqn.outs[k]
+    with index.Space() as space:
+        args = [ProbeArgument(a) if a.__class__ is Var else a for a in eqn.args]
+        at = tuple(index.of(space.variable(n)) for n in v.shape)
+        pulled = eqn.op.pull(*args, **eqn.params)
+        out = (pulled[k] if eqn.op.multiple else pulled)(at)
+        reads = [(a.shape, x) for a in args if a.__class__ is ProbeArgument for x in a.read]
+    return Probe(uncast(out).op == "reduce", all(s == v.shape and x == at for s, x in reads))
+
+
+def uncast(n):
+    """n without the cast around it: the sum in f32 that an f16 sum is made from."""
+    return n.args[0] if n.op == "cast" else n
+
+
+# ---------------------------------------------------------------------------- a kernel's elements
+
+class Element:
+    """An argument of a pull rule: called with an index it gives the element."""
+    __slots__ = ("puller", "var", "type", "shape", "dtype")
+
+    def __init__(self, puller, v):
+        self.puller, self.var, self.type, self.shape, self.dtype = puller, v, v.type, v.shape, v.dtype
+
+    def __call__(self, at):
+        return self.puller(self.var, at)
+
+
+class Puller:
+    """Elements of variables within one kernel.
+
+    `memo` also holds the values that the kernel itself stores, at their own index.  The depth of
+    inlined operations is bounded by fuse, and so is the recursion here.
+    """
+
+    def __init__(self, graph, stored):
+        self.graph, self.stored, self.memo, self.functions, self.elements = graph, stored, {}, {}, {}
+
+    def __call__(self, v, at):
+        found = self.memo.get((v, at))
+        if found is not None:
+            return found
+        if v in self.stored:
+            return scalar.load(self.graph.buffer(v), index.flat(at, v.shape))
+        return self.inside(v, at)
+
+    def inside(self, v, at):
+        """The element computed, even if v is stored."""
+        function = self.functions.get(v)
+        if function is None:
+            function = self.functions[v] = self.pulled(v)
+        out = self.memo[v, at] = function(at)
+        mark(out, v)
+        return out
+
+    def pulled(self, v):
+        eqn, k = self.graph.makers[v]
+        args = [self.element(a) if a.__class__ is Var else a for a in eqn.args]
+        pulled = eqn.op.pull(*args, **eqn.params)
+        return pulled[k] if eqn.op.multiple else pulled
+
+    def element(self, v):
+        found = self.elements.get(v)
+        if found is None:
+            found = self.elements[v] = Element(self, v)
+        return found
+
+
+def mark(out, v):
+    """Nodes that the pull of v made get v as their origin."""
+    stack = [out]
+    while stack:
+        n = stack.pop()
+        if n.origin is None and n.op not in ("const", "name", "index", "load"):
+            n.origin = v
+            stack.extend(n.args)

@@ -1,0 +1,162 @@
+"""Schedules: vector lanes, accumulators, tiles.  Only For statements are rewritten.
+
+    serial j in 0..1024                        serial j in 0..1024 (8 lanes, 2 at once)
+
+A Schedule is data, so it can be printed and searched.  Rows of a column sum are added several at once;
+a read that is contiguous along the outer loop is tiled.  It relies on parts.py for substitution.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from .. import index, scalar
+from ..loop import Accumulate, Contract, For, Kernel, Start, Store
+from ..scalar import EXPENSIVE, REDUCTIONS
+from .parts import substituted
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """lanes: of a vector of 4-byte elements.  light, heavy: copies of a vector loop's body, each with
+    an accumulator.  rows: added at once into a column sum.  tile: side of a transposed read's tile."""
+    lanes: int = 8
+    light: int = 4
+    heavy: int = 2
+    rows: int = 4
+    tile: int = 16
+
+
+def schedule_for(target):
+    """The Schedule of a target."""
+    if target.kind == "gpu":
+        return Schedule(lanes=1, light=1, heavy=1, rows=1, tile=0)
+    return Schedule(lanes=target.vector_bytes // 4)
+
+
+def schedule(steps, how):
+    """The steps with the loops of their kernels arranged.  Changes them in place."""
+    for k in steps:
+        if isinstance(k, Kernel):
+            with k.space:
+                k.body = [s for t in k.body for s in (arrange(t, how, k.space) if isinstance(t, For) else [t])]
+    return steps
+
+
+def arrange(loop, how, space):
+    """The loop, and the loops that its remainder needs, arranged."""
+    inner = [s for s in loop.body if isinstance(s, For)]
+    if not inner:
+        return [vectorised(loop, how)]
+    if len(loop.body) == 1 and not any(isinstance(s, For) for s in inner[0].body):
+        if is_column_sum(loop, inner[0]):
+            return [rows_at_once(loop, inner[0], how)]
+        if how.tile and is_crossed(loop, inner[0]):
+            return tiled(loop, inner[0], how, space)
+    body = [s for t in loop.body for s in (arrange(t, how, space) if isinstance(t, For) else [t])]
+    return [replace(loop, body=body)]
+
+
+def vectorised(loop, how):
+    """An innermost loop with lanes and copies of its body."""
+    if how.lanes == 1 or carries(loop):
+        return loop
+    nodes = {}
+    for s in loop.body:
+        if not isinstance(s, Start):
+            scalar.walk(s.expr, nodes)
+    widest = max([n.dtype.itemsize for n in nodes] + [4 if not nodes else 1])
+    lanes = max(1, 4 * how.lanes // max(widest, 4))
+    width = min(lanes, 1 << (loop.var.extent - 1).bit_length())
+    heavy = sum(n.cost for n in nodes) >= EXPENSIVE
+    unroll = how.light if loop.kind == "reduce" and not heavy else how.heavy
+    unroll = max(1, min(unroll, loop.var.extent // max(width, 1)))
+    grain = loop.grain
+    if loop.kind == "parallel":
+        grain = -(-grain // (width * unroll)) * width * unroll
+    return replace(loop, width=width, unroll=unroll, grain=grain)
+
+
+def carries(loop):
+    """Must its iterations stay in order?  Those of a serial loop that feeds an accumulator, or stores with
+    run-time indices."""
+    if loop.kind == "reduce":
+        return False
+    return any(isinstance(s, Accumulate) or isinstance(s, Store) and (s.when or index_at_run_time(s.index)
+               or s.how and not s.index.free & loop.var.bit) for s in loop.body)
+
+
+def index_at_run_time(x):
+    return bool(scalar.dynamic_nodes(x))
+
+
+# ---------------------------------------------------------------------------- column sums
+
+def is_column_sum(loop, inner):
+    return loop.kind == "serial" and all(
+        isinstance(s, Store) and s.how and not s.when and not s.index.free & loop.var.bit
+        and s.index.free & inner.var.bit for s in inner.body)
+
+
+def rows_at_once(loop, inner, how):
+    """Several rows are combined before the one read and write of the sum."""
+    rows = next((r for r in (how.rows, 3, 2) if r <= how.rows and loop.var.extent % r == 0), 1)
+    if rows == 1 or loop.step != 1:
+        return replace(loop, body=[vectorised(inner, how)])
+    body = []
+    for s in inner.body:
+        found = [scalar.rewrite(s.expr, {loop.var: index.plus(index.of(loop.var), k)}, {}, {})
+                 for k in range(rows)]
+        while len(found) > 1:
+            pairs = [scalar.apply(REDUCTIONS[s.how][0], a, b) for a, b in zip(found[::2], found[1::2])]
+            found = pairs + found[len(found) // 2 * 2:]
+        body.append(replace(s, expr=found[0]))
+    loop.var.step = rows
+    return replace(loop, step=rows, body=[vectorised(replace(inner, body=body), how)])
+
+
+# ---------------------------------------------------------------------------- transposed reads
+
+def is_crossed(loop, inner):
+    """Is something read contiguously along the outer loop, but not along the inner one?"""
+    i, j = loop.var, inner.var
+    if loop.step != 1 or inner.kind != "serial" or not all(isinstance(s, Store) and not s.how and not s.when
+                                                          for s in inner.body):
+        return False
+    nodes = {}
+    for s in inner.body:
+        scalar.walk(s.expr, nodes)
+    return any(n.op == "load" and index.stride(n.data[1], i) == 1 and index.stride(n.data[1], j) > 1
+               for n in nodes)
+
+
+def tiled(loop, inner, how, space):
+    """Square tiles, then the rows and columns that are left over."""
+    i, j, n = loop.var, inner.var, how.tile
+    rows, columns = i.extent // n * n, j.extent // n * n
+    if not rows or not columns:
+        return [replace(loop, body=[vectorised(inner, how)])]
+    out = [tiles(loop, inner, rows, columns, how, space)]
+    if columns < j.extent:
+        out.append(rest(loop, inner, 0, rows, columns, j.extent, how, space))
+    if rows < i.extent:
+        out.append(rest(loop, inner, rows, i.extent, 0, j.extent, how, space))
+    return out
+
+
+def tiles(loop, inner, rows, columns, how, space):
+    n = how.tile
+    it, jt = space.variable(rows // n), space.variable(columns // n)
+    ii, jj = space.variable(n), space.variable(n)
+    to = {loop.var: index.combine([(index.of(it), n), (index.of(ii), 1)]),
+          inner.var: index.combine([(index.of(jt), n), (index.of(jj), 1)])}
+    body = substituted(inner.body, to)
+    deepest = vectorised(For(jj, body, "serial"), how)
+    grain = max(1, loop.grain // n)
+    return For(it, [For(jt, [For(ii, [deepest], "serial")], "serial")], loop.kind, grain=grain)
+
+
+def rest(loop, inner, row, rows_end, column, columns_end, how, space):
+    i, j = space.variable(rows_end - row), space.variable(columns_end - column)
+    to = {loop.var: index.plus(index.of(i), row), inner.var: index.plus(index.of(j), column)}
+    return replace(loop, var=i, body=[vectorised(For(j, substituted(inner.body, to), "serial"), how)])

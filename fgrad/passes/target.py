@@ -1,0 +1,33 @@
+"""What the compiler's middle knows of the machine: the Target of a Plan.
+
+Fusing asks whether columns are summed by accumulation; scheduling asks for lanes and parts.  A backend
+makes its Target; a Plan made for one Target runs anywhere, only slower.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Target:
+    """kind: "cpu" (loops over rows, vector lanes inside) or "gpu" (a work-item an element or row).
+
+    vector_bytes: of a vector register.  registers: vector registers.  threads: that run a parallel
+    loop.  region_cost: what starting a parallel region costs, in additions; smaller kernels are serial.
+    parts: partial results of a large reduction.
+    """
+    kind: str = "cpu"
+    vector_bytes: int = 32
+    registers: int = 16
+    threads: int = 1
+    region_cost: int = 25_000
+    parts: int = 0
+
+    @property
+    def cut(self):
+        """The number of partial results to aim at."""
+        return self.parts or self.threads
+
+
+CPU = Target()
