@@ -106,7 +106,7 @@ def emitted(text, level, gvn, vectorize, is_object):
     options.loop_vectorization = options.slp_vectorization = vectorize
     builder = llvm.create_pass_builder(machine, options)
     passes = builder.getModulePassManager() if vectorize else short_pipeline(gvn)
-    with strength_reduction_off():
+    with compiling():
         unlocked("LLVMPY_RunNewModulePassManager")(passes, module, builder)
         return emit(machine, module, is_object)
 
@@ -153,14 +153,16 @@ def unlocked(name):
     return getattr(function, "_cfn", function)
 
 
-_compiling = 0                                   # threads within strength_reduction_off
-_compiling_lock = threading.Lock()               # guards it
+loading = threading.RLock()                      # guards what is loaded, see below
+_work = threading.Condition()                    # guards _compiling
+_compiling = 0                                   # threads within `compiling`
 
 
 @contextmanager
-def strength_reduction_off():
-    """Within the block LLVM skips loop strength reduction, which takes 10-30 % of code generation.
+def compiling():
+    """Around the calls that run without llvmlite's lock.
 
+    Within the block LLVM skips loop strength reduction, which takes 10-30 % of code generation:
     fgrad's addresses are row pointer + offset + constant already.  The option belongs to the whole
     process, so it is put back for others (numba) when no thread of ours compiles.
     """
@@ -173,15 +175,33 @@ def strength_reduction_off():
 
 def count_compiling(step):
     global _compiling
-    with _compiling_lock:
+    with _work:
         _compiling += step
         if _compiling == max(step, 0):           # the first came, or the last went
             llvm.set_option("", f"-disable-lsr={'true' if step > 0 else 'false'}")
+        _work.notify_all()
 
+
+def before_fork():
+    """Waits until no other thread is within LLVM, and keeps it so: a child inherits held locks."""
+    loading.acquire()
+    _work.acquire()
+    _work.wait_for(lambda: _compiling == 0)
+    llvm.ffi.lib._lock.__enter__()
+
+
+def after_fork():
+    """In parent and child: gives back what before_fork took."""
+    llvm.ffi.lib._lock.__exit__()
+    _work.release()
+    loading.release()
+
+
+if hasattr(os, "register_at_fork") and hasattr(llvm.ffi.lib, "_lock"):
+    os.register_at_fork(before=before_fork, after_in_parent=after_fork, after_in_child=after_fork)
 
 # ---------------------------------------------------------------------------- object to addresses
 
-_loading = threading.Lock()                      # guards the four below
 _linker = None                                   # the process's one LLJIT, made at first use
 _symbols = {}                                    # name → address, see add_symbol
 _loaded = {}                                     # name → Library: code stays until it is closed
@@ -199,16 +219,21 @@ class Library:
     def address(self, symbol):
         """The address of a function or variable that the object defines.
 
-        Raises CheckError where it does not, or where the object needs a name that nobody defines.
+        Raises CheckError where it does not, or where the object needs a name that nobody defines; in
+        the second case LLVM names it on stderr.
         """
-        if symbol not in self.addresses:
-            try:
-                tracker = self.linker.lookup(self.name, symbol)
-            except RuntimeError as error:
-                raise CheckError(f"{symbol} cannot be linked: {error}", where=None) from None
-            self.trackers.append(tracker)
-            self.addresses[symbol] = tracker[symbol]
-        return self.addresses[symbol]
+        with loading:
+            if symbol not in self.addresses:
+                self.look_up(symbol)
+            return self.addresses[symbol]
+
+    def look_up(self, symbol):
+        try:
+            tracker = self.linker.lookup(self.name, symbol)
+        except RuntimeError as error:
+            raise CheckError(f"{symbol} cannot be linked: {error}", where=None) from None
+        self.trackers.append(tracker)
+        self.addresses[symbol] = tracker[symbol]
 
     def close(self):
         """Frees the code.  Nobody may hold an address of it, or be running it."""
@@ -224,9 +249,9 @@ def load(object_bytes):
     address is asked for.
     """
     global _linker, _count
-    with _loading:
+    with loading:
         if _linker is None:
-            _linker = llvm.create_lljit_compiler(target_machine(2), suppress_errors=True)
+            _linker = llvm.create_lljit_compiler(target_machine(2))
         _count += 1
         name = f"fgrad.{_count}"
         builder = llvm.JITLibraryBuilder().add_object_img(object_bytes).add_current_process()
@@ -238,5 +263,5 @@ def load(object_bytes):
 
 def add_symbol(name, address):
     """Makes the address known under a name to every object that is loaded from now on."""
-    with _loading:
+    with loading:
         _symbols[name] = address

@@ -27,7 +27,6 @@ import functools
 import os
 import signal
 import sys
-import threading
 import time
 
 from ... import config
@@ -387,9 +386,6 @@ class Pool:
         run(body_address, context_address, parts)
 
 
-_making = threading.Lock()
-
-
 @functools.cache
 def made():
     return Pool(config.threads())
@@ -397,5 +393,5 @@ def made():
 
 def pool():
     """The process's pool, made at first use; its threads start with the first parallel region."""
-    with _making:
+    with target.loading:
         return made()
