@@ -21,8 +21,9 @@ from contextvars import ContextVar
 
 import numpy as np
 
-from .errors import ArgumentError, FgradError, LeakError, NumpyError
-from .types import SCALARS, SHORT, ArrayType, DTYPES
+from .errors import ArgumentError, FgradError, LeakError, NumpyError, notice
+from .ir_text import OPERATIONS as PRIMITIVES
+from .types import DTYPES, SCALARS, SHORT, ArrayType, default_for, dtype_of_scalar
 
 NOTHING = {}               # the parameters of an operation that has none; never written to
 UFUNCS = {}                # NumPy ufunc → function of values; filled by fgrad.numpy
@@ -35,6 +36,7 @@ class Value:
     """What operations take: an Array, or a tracer.  Has `shape` and `dtype`."""
     __slots__ = ()
     __hash__ = object.__hash__
+    is_number = False          # does it stand for a Python number that jit traces?
 
     @property
     def type(self):
@@ -50,6 +52,45 @@ class Value:
     def size(self):
         """The number of elements."""
         return self.type.size
+
+    def settled(self):
+        """The value, no longer mixing like a Python number."""
+        return self
+
+    def value_for(self, what):
+        """The NumPy value; `what` says what Python wants it for.  Raises where there is none."""
+        raise NotImplementedError
+
+    def __bool__(self):
+        return bool(self.value_for("bool"))
+
+    def __float__(self):
+        return float(self.value_for("float"))
+
+    def __complex__(self):
+        return complex(float(self))
+
+    def __int__(self):
+        return int(self.value_for("int"))
+
+    def __index__(self):
+        return self.value_for("index").__index__()
+
+    def item(self):
+        """The Python number of an array of one element."""
+        return self.value_for("item()").item()
+
+    def tolist(self):
+        """The elements as nested lists of Python numbers."""
+        return self.value_for("tolist()").tolist()
+
+    def __len__(self):
+        if not self.shape:
+            raise ArgumentError("a scalar has no len().", given=repr(self.type))
+        return self.shape[0]
+
+    def __iter__(self):                          # without it, Python would index until IndexError
+        return (self[k] for k in range(len(self)))
 
     def __array_ufunc__(self, ufunc, method, *args, out=None, **rest):
         found = UFUNCS.get(ufunc)
@@ -82,8 +123,17 @@ class Array(Value):
         self.dtype = np_value.dtype
 
     def value_for(self, what):
-        """The NumPy value; `what` names what Python wants it for."""
+        """The NumPy value."""
         return self.np
+
+    def __repr__(self):
+        return f"Array({array_text(self.np)}, {self.type})"
+
+    def __str__(self):
+        return str(self.np)
+
+    def __format__(self, form):
+        return format(self.np.item() if form and not self.shape else str(self.np), form)
 
     @property
     def device(self):
@@ -92,6 +142,11 @@ class Array(Value):
 
     def __reduce__(self):
         return frozen_array, (np.asarray(self.np),)
+
+
+def array_text(x):
+    """The elements, in NumPy's form."""
+    return np.array2string(np.asarray(x), separator=", ", prefix="Array(", threshold=1000)
 
 
 def frozen_array(x):
@@ -104,6 +159,57 @@ def frozen_array(x):
 class Tracer(Value):
     """A value inside of a transformation; `owner` is the interpreter that made it."""
     __slots__ = ("owner",)
+
+    def settled(self):
+        if not self.is_number:
+            return self
+        return PRIMITIVES["convert"](self, dtype=default_for(self.dtype))
+
+    def known(self):
+        """The value behind it that is no tracer, or None: grad and jvp know it, jit and vmap do not."""
+        return None
+
+    def describe(self):
+        """What is printed where there is no value: the type and the transformation."""
+        return f"{self.type}<{self.owner.title}>"
+
+    def __repr__(self):
+        known = self.known()
+        return self.describe() if known is None else repr(known)
+
+    def __str__(self):
+        known = self.known()
+        return self.describe() if known is None else str(known)
+
+    def __format__(self, form):
+        known = self.known()
+        return self.describe() if known is None else format(known, form)
+
+    def __float__(self):
+        return float(self.number_for("float()"))
+
+    def item(self):
+        """The Python number of an array of one element; no gradient flows through it."""
+        return self.number_for("item()").item()
+
+    def tolist(self):
+        """The elements as nested lists of Python numbers; no gradient flows through them."""
+        return self.number_for("tolist()").tolist()
+
+    def number_for(self, what):
+        """The value, with one notice per line that its derivative is lost there.
+
+        NumPy's `A[0, 0] = x` asks for a float, and would keep a constant: that is refused.
+        """
+        frame = sys._getframe(2)
+        if stores_into_array(frame):
+            self.__array__()
+        value = self.value_for(what)
+        if self.dtype.kind == "f":
+            line = frame.f_code.co_filename, frame.f_lineno
+            notice(("constant", *line), f"{what} takes the number out of a value that is being "
+                   "differentiated: no gradient flows through it")
+        return value
 
     def __array__(self, dtype=None, copy=None):
         """Never: under grad the value is known, but its derivative would be lost without a word."""
@@ -123,11 +229,16 @@ class Tracer(Value):
         raise FgradError("a value that is being traced cannot be pickled.",
                          fix="return it from the function, and pickle the result")
 
+    def origin(self):
+        """Where it was made, in words, or None."""
+        return None
+
     def leaked(self):
         """The error for using this value outside of its transformation."""
-        name = type(self.owner).title
-        return LeakError(f"a value {SHORT[self.dtype]}{list(self.shape)} of {name} was used outside of the "
-                         f"{name} call it belongs to.", fix="return it from the function instead of storing it")
+        name = self.owner.title
+        return LeakError(f"a value of {name} was used outside of the {name} call it belongs to.",
+                         given=[str(self.type), *filter(None, [self.origin()])],
+                         fix="return it from the function instead of storing it")
 
 
 def stores_into_array(frame):
@@ -205,7 +316,9 @@ def as_value(x):
     Python numbers settle to the default dtypes.  Raises ArgumentError for anything else.
     """
     if isinstance(x, Value):
-        return x
+        return x.settled() if x.is_number else x
+    if x.__class__ in SCALARS:
+        return Array(np.array(x, dtype_of_scalar(x)))
     if isinstance(x, (np.ndarray, np.generic)) and x.dtype in SHORT:
         return Array(x)
     convert = CONVERT.get("array")
@@ -229,6 +342,9 @@ class Primitive:
     differentiable = True
     multiple = False        # returns a tuple
     numbers = False         # takes Python numbers for arguments
+    settles = True          # makes arrays of traced Python numbers
+    transparent = False     # means the Program of its parameter `program`
+    pullback = None         # derived, see interpreters/backward.py
     pull = None             # without one, compiled code calls the NumPy rule
     dtypes = DTYPES         # what its (first) argument may be; used by the law tests
 
@@ -247,9 +363,31 @@ class Primitive:
 
     def evaluate(self, args, params):
         """The value, by the `numpy` rule."""
+        if self.multiple:
+            return tuple([Array(x) for x in self.numpy(*[a.np for a in args], **params)])
         if len(args) == 1:
             return Array(self.numpy(args[0].np, **params))
         return Array(self.numpy(*[a.np for a in args], **params))
 
+    def jvp(self, out, args, tangents, /, **params):
+        """The tangent of `out`; a tangent None is zero.  Here: of an operation linear in its arguments."""
+        total = None
+        for i, t in enumerate(tangents):
+            if t is not None and i in self.linear_in:
+                part = self(*args[:i], t, *args[i + 1:], **params)
+                total = part if total is None else PRIMITIVES["add"](total, part)
+        return total
 
-PRIMITIVES = {}            # name → Primitive; written by Primitive only
+    def forward(self, args, tangents, params):
+        """(out, tangent): by `jvp`, unless the operation needs both together."""
+        out = self(*args, **params)
+        return out, self.jvp(out, args, tangents, **params)
+
+    def linearize(self, below, args, active, params):
+        """(outs, row) of an operation with several results; see interpreters/partial.py."""
+        outs = below.process(self, args, params)
+        return outs, (self, outs, args, params, active)
+
+    def record(self, outs, args, active, params):
+        """The row of an operation met where it must be linear; see interpreters/backward.py."""
+        return self, outs, args, params, active

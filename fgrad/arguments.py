@@ -1,0 +1,314 @@
+"""What transformations take and give: which arguments are chosen, which leaves are arrays, and what is
+said when something does not fit.
+
+Relies on core and pytrees; `transforms.py` and `custom.py` rely on it.
+"""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+
+from . import tree
+from .core import Array, Value, as_value
+from .errors import ArgumentError, AxisError, GradientError, ShapeError
+from .types import BOOL, F64, I64, SCALARS, SHORT, ArrayType, dtype_of_scalar
+
+WIDE = {bool: BOOL, int: I64, float: F64}
+
+
+# ---------------------------------------------------------------------------- leaves
+
+def is_array(x):
+    """Is the leaf an array or a number, which transformations see?  Others reach the function as they are."""
+    kind = x.__class__
+    return (kind is Array or kind in SCALARS or isinstance(x, Value)
+            or isinstance(x, (np.ndarray, np.generic)) and x.dtype in SHORT)
+
+
+def lifted(x):
+    """An array leaf as a Value of its own: NumPy arrays are copied, since their owner may write to them."""
+    if x.__class__ is Array:
+        return x
+    if isinstance(x, np.ndarray):
+        return Array(x.copy())
+    return as_value(x)
+
+
+def put_arrays(leaves, arrays):
+    """The leaves with the arrays among them replaced, in order."""
+    arrays = iter(arrays)
+    return [next(arrays) if is_array(x) else x for x in leaves]
+
+
+def staged_type(x):
+    """The type of the variable that stands for a leaf: Python numbers keep all their digits."""
+    return ArrayType(WIDE[x.__class__], ()) if x.__class__ in SCALARS else type_of(x)
+
+
+def type_of(x):
+    """The ArrayType of an array leaf; Python numbers have the default dtypes."""
+    if isinstance(x, ArrayType):
+        return x
+    return ArrayType(dtype_of_scalar(x), ()) if x.__class__ in SCALARS else ArrayType(x.dtype, x.shape)
+
+
+def text_of(x):
+    """A leaf in a message: `f32[3]`, or `int 3`."""
+    if x.__class__ in SCALARS:
+        return f"{type(x).__name__} {x!r}"
+    if is_array(x) or isinstance(x, ArrayType):
+        return str(type_of(x))
+    return type(x).__name__
+
+
+def tree_text(x):
+    """A pytree with its leaves as types: `(f32[], {'w': f32[3]})`."""
+    class Shown:
+        def __init__(self, leaf):
+            self.text = text_of(leaf)
+
+        def __repr__(self):
+            return self.text
+    return repr(tree.map(Shown, x)) if tree.kind_of(x) else text_of(x)
+
+
+# ---------------------------------------------------------------------------- functions
+
+def name_of(f):
+    """The function's name."""
+    return getattr(f, "__name__", None) or type(f).__name__
+
+
+def named(function, name):
+    """The function under another name."""
+    function.__name__ = function.__qualname__ = name
+    return function
+
+
+def check_function(f, what):
+    """Raises ArgumentError unless f can be called."""
+    if not callable(f):
+        raise ArgumentError(f"{what} takes a function, not a {type(f).__name__}.",
+                            given=f"{what}({text_of(f)})", fix=f"{what}(f)(x), with the arguments behind")
+
+
+def positional_names(f):
+    """(names of the positional parameters, are there more by *args?)."""
+    try:
+        parameters = inspect.signature(f).parameters.values()
+    except (TypeError, ValueError):
+        return [], True
+    names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    return names, any(p.kind is p.VAR_POSITIONAL for p in parameters)
+
+
+def argument_name(f, k):
+    """The name of positional argument k."""
+    names, _ = positional_names(f)
+    return names[k] if k < len(names) else f"argument {k + 1}"
+
+
+def leaf_names(f, args, kwargs):
+    """Per leaf of (args, kwargs) its name as the user would write it: `params['w']`."""
+    out = []
+    for path in tree.paths(tree.structure((tuple(args), dict(kwargs)))):
+        part, which, *rest = path
+        out.append(tree.path_text(argument_name(f, which) if part == 0 else which, rest))
+    return out
+
+
+class Places:
+    """Which arguments of f a transformation is about: positions and names, one or several."""
+
+    def __init__(self, f, argnums, argnames, what):
+        check_function(f, what)
+        self.f, self.what = f, what
+        chosen = argnums if argnames is None else argnames
+        self.single = isinstance(chosen, (int, str))
+        self.keys = (chosen,) if self.single else tuple(chosen)
+        if any(k.__class__ is not int or k < 0 for k in self.keys):
+            self.keys = tuple([self.resolved(k) for k in self.keys])
+        if not self.keys or len(set(self.keys)) < len(self.keys):
+            raise ArgumentError(f"{what} needs different arguments to differentiate.", given=f"argnums={chosen!r}")
+
+    def resolved(self, k):
+        """A position where it is known, else the name of a keyword argument."""
+        names, more = positional_names(self.f)
+        if isinstance(k, str):
+            known = self.parameters()
+            if known is not None and k not in known:
+                raise ArgumentError(f"{self.what}: `{name_of(self.f)}` has no argument {k!r}.",
+                                    given=f"argnames={k!r}", expected="one of " + ", ".join(known))
+            return names.index(k) if k in names else k
+        if not isinstance(k, int) or k.__class__ is bool:
+            raise ArgumentError(f"{self.what}: argnums is a position, a name, or a tuple of them.",
+                                given=f"argnums={k!r}")
+        return k if more and not names else len(names) + k if -len(names) <= k else self.out_of_range(k)
+
+    def parameters(self):
+        """Every name that f accepts, or None when it accepts any."""
+        try:
+            found = inspect.signature(self.f).parameters.values()
+        except (TypeError, ValueError):
+            return None
+        return None if any(p.kind is p.VAR_KEYWORD for p in found) else [p.name for p in found]
+
+    def take(self, args, kwargs):
+        """The chosen arguments: one value, or a tuple.  A position may have been given by name."""
+        if self.single:
+            (k,) = self.keys
+            if k.__class__ is int and k < len(args):
+                return args[k]
+        found = tuple([self.one(k, args, kwargs) for k in self.keys])
+        return found[0] if self.single else found
+
+    def one(self, k, args, kwargs):
+        if k.__class__ is int and k < len(args):
+            return args[k]
+        name = k if k.__class__ is str else self.name(k)
+        if name in kwargs:
+            return kwargs[name]
+        return self.out_of_range(k)
+
+    def name(self, k):
+        return k if k.__class__ is str else argument_name(self.f, k)
+
+    def out_of_range(self, k):
+        names, _ = positional_names(self.f)
+        raise ArgumentError(
+            f"{self.what} with argnums={k!r}: `{name_of(self.f)}` was given no such argument.",
+            given=f"`{name_of(self.f)}` has {len(names)} positional parameters: {', '.join(names) or 'none'}",
+            expected=f"argnums from 0 to {len(names) - 1}, or a name" if names else None)
+
+    def put(self, values, args, kwargs):
+        """(args, kwargs) with the chosen arguments replaced."""
+        values = (values,) if self.single else values
+        args = list(args)
+        for k, x in zip(self.keys, values):
+            if k.__class__ is int and k < len(args):
+                args[k] = x
+            else:
+                kwargs = {**kwargs, self.name(k): x}
+        return args, kwargs
+
+    def leaf_name(self, structure, k):
+        """The name of leaf k of the chosen arguments: `params['w']`."""
+        path = tree.paths(structure)[k]
+        if self.single:
+            return tree.path_text(self.name(self.keys[0]), path)
+        return tree.path_text(self.name(self.keys[path[0]]), path[1:])
+
+
+# ---------------------------------------------------------------------------- messages of grad
+
+def not_a_float(what, name, x):
+    """The error for differentiating by an integer."""
+    number = x.__class__ in SCALARS
+    fix = f"write {float(x)}" if number else f"{name}.astype('float32')"
+    return GradientError(f"{what} needs float arguments, but `{name}` is {'the ' if number else ''}{text_of(x)}.",
+                         given=f"{name}: {text_of(x)}", expected="f16, f32 or f64",
+                         fix=[fix, "allow_int=True, for a gradient of zeros"])
+
+
+def not_scalar(out, f, what="grad"):
+    """The error for a result that is no float scalar; `out` is the result, or its type."""
+    leaves = tree.leaves(out)
+    if len(leaves) == 1 and type_of(leaves[0]).shape == () and not tree.kind_of(out):
+        return GradientError(f"{what} needs a float result, but `{name_of(f)}` returned {tree_text(out)}.",
+                             expected="f16, f32 or f64", fix="compute in floats, or convert with astype")
+    fix = ["end with .sum() or .mean()", f"jacrev({name_of(f)}) for all derivatives",
+           f"vmap(grad({name_of(f)})) for one gradient per example"]
+    if isinstance(out, tuple) and len(out) == 2:
+        fix = ["has_aux=True, if it returns (loss, aux)"]
+    return GradientError(f"{what} needs a scalar result, but `{name_of(f)}` returned {tree_text(out)}.",
+                         expected="f32[]", fix=fix)
+
+
+def pair_of(out, f):
+    """(loss, aux).  Raises ArgumentError when the function did not return a pair."""
+    if not isinstance(out, (tuple, list)) or len(out) != 2:
+        raise ArgumentError(
+            f"has_aux=True expects `{name_of(f)}` to return (loss, aux), but it returned {tree_text(out)}.",
+            expected="a tuple of two", fix=["return loss, aux", "or leave out has_aux"])
+    return out
+
+
+def check_same_type(what, name, x, wanted, of):
+    """Raises ShapeError unless leaf x has the type `wanted`; `of` says what it belongs to."""
+    if not is_array(x):
+        raise ArgumentError(f"{what}: `{name}` is a {type(x).__name__}, not an array.", given=f"{name}: {x!r:.60}",
+                            expected=f"{wanted}, the type of {of}")
+    given = type_of(x)
+    if given.shape != wanted.shape or (given.dtype != wanted.dtype and x.__class__ not in SCALARS):
+        raise ShapeError(f"{what}: `{name}` must have the shape and dtype of {of}.", given=f"{name}: {given}",
+                         expected=str(wanted), fix=None if given.shape != wanted.shape
+                         else f"{name}.astype('{wanted.dtype}')")
+
+
+# ---------------------------------------------------------------------------- axes of vmap
+
+def is_axis(x):
+    """A leaf of in_axes and out_axes: a position, or None."""
+    return x is None
+
+
+def axes_of_leaves(axes, trees, what, f):
+    """Per leaf of `trees` its axis: `axes` is a tree prefix whose leaves are ints or None.
+
+    Raises ArgumentError when `axes` is built differently.
+    """
+    leaves, structure = tree.flatten(axes, is_leaf=is_axis)
+    for axis in leaves:
+        if axis is not None and (not isinstance(axis, int) or axis.__class__ is bool):
+            raise ArgumentError(f"vmap: {what} holds {axis!r}.", given=f"{what}={axes!r}",
+                                expected="ints, or None for what is not mapped")
+    try:
+        parts = tree.flatten_up_to(structure, trees)
+    except tree.TreeError as error:
+        raise ArgumentError(
+            f"vmap: {what} does not fit what it is for in `{name_of(f)}`: {error.sentence}",
+            given=[f"{what}={axes!r}", f"for {tree_text(trees)}"],
+            expected="an int or None for each, or for whole subtrees") from None
+    return [axis for axis, part in zip(leaves, parts) for _ in tree.leaves(part)]
+
+
+def check_arity(in_axes, args, f):
+    """Raises ArgumentError when in_axes is a tuple of another length than the arguments."""
+    if isinstance(in_axes, (tuple, list)) and len(in_axes) != len(args):
+        raise ArgumentError(
+            f"vmap of `{name_of(f)}` has in_axes for {len(in_axes)} arguments, but was called with {len(args)}.",
+            given=f"in_axes={in_axes!r}", expected=f"one entry per argument: {tree_text(tuple(args))}",
+            fix="one int for all arguments, or None for those that are not mapped")
+
+
+def normal_axis(axis, x, name):
+    """The axis as a position from the left.  Raises AxisError when x has no such axis."""
+    ndim = len(x.shape)
+    if not -ndim <= axis < ndim:
+        raise AxisError(
+            f"vmap cannot map over axis {axis} of `{name}`, which has {ndim} axes.", given=f"{name}: {type_of(x)}",
+            expected=f"an axis from {-ndim} to {ndim - 1}" if ndim else "an array of at least one axis",
+            fix="in_axes=None for an argument that is not mapped")
+    return axis % ndim
+
+
+def mapped_size(leaves, axes, names, axis_size, f):
+    """The one size of the mapped axes.  Raises ShapeError with a table when they differ."""
+    sizes = {x.shape[d] for x, d in zip(leaves, axes) if d is not None}
+    if axis_size is not None:
+        sizes.add(axis_size)
+    if not sizes:
+        raise ArgumentError(f"vmap of `{name_of(f)}` has nothing to map over: no argument has an axis.",
+                            fix="give axis_size, or an array")
+    if len(sizes) == 1:
+        return sizes.pop()
+    rows = [(n, str(type_of(x)), d) for x, d, n in zip(leaves, axes, names) if d is not None]
+    wide, wider = max(len(n) for n, _, _ in rows), max(len(t) for _, t, _ in rows)
+    table = [f"{n + ':':{wide + 1}} {t:{wider}}   axis {d} has size {x}"
+             for (n, t, d), x in zip(rows, [x.shape[d] for x, d in zip(leaves, axes) if d is not None])]
+    if axis_size is not None:
+        table.append(f"axis_size={axis_size}")
+    raise ShapeError(f"vmap of `{name_of(f)}` maps over axes of different sizes.", given=table,
+                     expected="one size", fix="in_axes=None for an argument that is not mapped")

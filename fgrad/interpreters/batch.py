@@ -1,0 +1,72 @@
+"""Batching: the same function over one more axis of its arguments.
+
+`Batch` is the interpreter, `Batched` its tracer, `batch` the way in.  Relies on core; `transforms.vmap`,
+`call` and custom rules rely on it.
+"""
+
+from __future__ import annotations
+
+from ..core import Interpreter, Tracer, as_value, current
+from ..errors import ConcretizationError
+
+
+class Batched(Tracer):
+    """A value with one more axis, at `dim`."""
+    __slots__ = ("value", "dim", "shape", "dtype")
+
+    def __init__(self, owner, value, dim):
+        self.owner, self.value, self.dim = owner, value, dim
+        self.shape = value.shape[:dim] + value.shape[dim + 1:]
+        self.dtype = value.dtype
+
+    def inner(self):
+        return self.value
+
+    def describe(self):
+        return f"{self.type}<one of {self.owner.size} in vmap>"
+
+    def value_for(self, what):
+        raise ConcretizationError(
+            f"{what} needs one value, but inside of vmap there are {self.owner.size} of them.",
+            given=f"{self.type}, a different one for each of the {self.owner.size} elements that vmap maps over",
+            fix=["choose with fgrad.numpy.where(condition, a, b)", "or loop in Python instead of vmap"])
+
+
+class Batch(Interpreter):
+    """The same over one more axis of `size`; `axis_name` is what collective operations call it."""
+    title = "vmap"
+
+    def __init__(self, below, size, axis_name=None):
+        self.below, self.size, self.axis_name = below, size, axis_name
+
+    def process(self, op, args, params):
+        own = [a.__class__ is Batched and a.owner is self for a in args]
+        if True not in own:
+            return self.below.process(op, args, params)
+        values = [a.value if o else a for a, o in zip(args, own)]
+        dims = tuple([a.dim if o else None for a, o in zip(args, own)])
+        out, dim = self.below.run(lambda: op.batch(dims, *values, **params))
+        if op.multiple:
+            each = dim if isinstance(dim, tuple) else (dim,) * len(out)
+            return tuple([self.tracer(x, d) for x, d in zip(out, each)])
+        return self.tracer(out, dim)
+
+    def tracer(self, x, dim):
+        """x with its batch axis at `dim`; the same for all where that is None."""
+        return x if dim is None else Batched(self, x, dim)
+
+    def finish(self):
+        """From now on everything goes below: a copied context may still hold this interpreter."""
+        self.process = self.below.process
+
+
+def batch(function, values, dims, size, axis_name=None):
+    """(values, dims) of function(*values), a list; per value `dims` says where the batch axis is, or None."""
+    owner = Batch(current(), size, axis_name)
+    args = [owner.tracer(x, d) for x, d in zip(values, dims)]
+    try:
+        outs = [as_value(x) for x in owner.run(function, *args)]
+    finally:
+        owner.finish()
+    own = [x.__class__ is Batched and x.owner is owner for x in outs]
+    return ([x.value if o else x for x, o in zip(outs, own)], [x.dim if o else None for x, o in zip(outs, own)])

@@ -1,0 +1,217 @@
+"""The `call` operation: a Program as one operation, whose rules are Programs made from it, once each.
+
+    jvp_program      inputs, tangents             →  outputs, tangents
+    vjp_program      inputs  →  outputs, residuals      and      residuals, cotangents  →  cotangents
+    transposed_program   constants, cotangents    →  cotangents, of a program linear in its other inputs
+    batch_program    inputs with one more axis    →  outputs with one more axis, in front
+
+`inline` replaces calls by their equations, for the compiler.  Relies on every other interpreter; jit and
+custom rules rely on it.
+"""
+
+from __future__ import annotations
+
+from ..core import EVALUATE, Primitive
+from ..ir import Equation, Program, Var
+from ..ops import size_of, to_front
+from .backward import pull, transposed
+from .batch import batch
+from .forward import filled, push
+from .stage import evaluate, stage
+
+
+# ---------------------------------------------------------------------------- programs from programs
+
+def derived(program, prefix, function, types, names):
+    """The Program of function(*tracers), named after the one it is made from."""
+    return stage(function, types, name=f"{prefix}_{program.name}", names=names).program
+
+
+def jvp_program(program, mask):
+    """inputs, tangents of the masked ones → outputs, then their tangents."""
+    n = len(program.inputs)
+    types, names = program.in_types, names_of(program)
+
+    def pushed(*args):
+        outs, ts = push(lambda *xs: evaluate(program, xs), args[:n], merged([None] * n, args[n:], mask))
+        return *outs, *filled(outs, ts)
+    return derived(program, "jvp", pushed, [*types, *chosen(types, mask)],
+                   [*names, *prefixed("d", chosen(names, mask))])
+
+
+def vjp_program(program, mask):
+    """(forward, backward): inputs → outputs, residuals;   residuals, cotangents → cotangents of the masked."""
+    n, m = len(program.inputs), len(program.outputs)
+
+    def joint(*args):
+        xs, cts = args[:n], args[n:]
+        active = chosen(xs, mask)
+        outs, pulled = pull(lambda *ys: evaluate(program, merged(xs, ys, mask)), active)
+        return *outs, *filled(active, pulled(cts))
+    whole = derived(program, "vjp", joint, [*program.in_types, *program.out_types],
+                    [*names_of(program), *ct_names(program)])
+    return split(whole, n, m)
+
+
+def transposed_program(program, mask):
+    """constants, cotangents of outputs → cotangents of the masked inputs, in which the program is linear."""
+    n = len(program.inputs) - sum(mask)
+    likes = chosen(program.inputs, mask)
+    other = [not m for m in mask]
+
+    def backwards(*args):
+        consts, cts = args[:n], args[n:]
+        found = transposed(lambda *xs: evaluate(program, merged(merged([None] * len(mask), consts, other), xs, mask)),
+                           likes, cts)
+        return tuple(filled(likes, found))
+    return derived(program, "transpose", backwards, [*chosen(program.in_types, other), *program.out_types],
+                   [*chosen(names_of(program), other), *ct_names(program)])
+
+
+def batch_program(program, dims, n):
+    """The program over one more axis of size n, in front of every result."""
+    types = [v.type if d is None else v.type.with_shape(v.shape[:d] + (n,) + v.shape[d:])
+             for v, d in zip(program.inputs, dims)]
+
+    def batched(*args):
+        outs, out_dims = batch(lambda *xs: evaluate(program, xs), args, dims, n)
+        return tuple([to_front(x, d, n) for x, d in zip(outs, out_dims)])
+    return derived(program, "vmap", batched, types, names_of(program))
+
+
+def names_of(program):
+    return [v.name for v in program.inputs]
+
+
+def ct_names(program):
+    """The names of the cotangents of the results: ct, ct2, …"""
+    return ["ct"] * len(program.outputs)
+
+
+def prefixed(letter, names):
+    return [name and f"{letter}_{name}" for name in names]
+
+
+def chosen(values, mask):
+    """The values where the mask is true."""
+    return [v for v, m in zip(values, mask) if m]
+
+
+def merged(values, others, mask):
+    """The values, with `others`, in order, where the mask is true."""
+    others = iter(others)
+    return [next(others) if m else v for v, m in zip(values, mask)]
+
+
+def split(program, n, m):
+    """Two programs: what needs only the first n inputs (and gives the first m outputs), and the rest.
+
+    The first gives its residuals, what the second reads of it, as further outputs; the second takes
+    them as its first inputs.
+    """
+    unknown = set(program.inputs[n:])
+    first, second = [], []
+    for eqn in program.eqns:
+        late = any(v in unknown for v in eqn.variables)
+        (second if late else first).append(eqn)
+        if late:
+            unknown.update(eqn.outs)
+    constant = {v for v, _ in program.hidden}
+    wanted = dict.fromkeys(v for eqn in second for v in eqn.variables)
+    wanted.update(dict.fromkeys(program.outputs[m:]))
+    residuals = [v for v in wanted if v not in unknown and v not in constant]
+    return (part(program, program.inputs[:n], first, (*program.outputs[:m], *residuals)),
+            part(program, (*residuals, *program.inputs[n:]), second, program.outputs[m:]))
+
+
+def part(program, inputs, eqns, outputs):
+    """A Program of some equations of another, with the closed-over arrays that these read."""
+    used = {v for eqn in eqns for v in eqn.variables} | set(outputs)
+    return Program(program.name, inputs, eqns, outputs, [(v, a) for v, a in program.hidden if v in used])
+
+
+# ---------------------------------------------------------------------------- the operation
+
+class Call(Primitive):
+    """The results of a Program.   `device` is where jit was asked to run it, or None.
+
+    `run(args, params)` gives the value outside of every transformation: here equation by equation;
+    the compile driver puts compiled code in its place.
+    """
+    multiple = True
+    settles = False
+    transparent = True
+
+    def run(self, args, params):
+        return EVALUATE.run(evaluate, params["program"], args)
+
+    def evaluate(self, args, params):
+        return self.run(args, params)
+
+    def type(self, *types, program, device=None):
+        return program.out_types
+
+    def forward(self, args, tangents, params):
+        mask = tuple([t is not None for t in tangents])
+        pushed = params["program"].derive(jvp_program, mask)
+        out = self(*args, *chosen(tangents, mask), **{**params, "program": pushed})
+        m = len(out) // 2
+        return out[:m], out[m:]
+
+    def linearize(self, below, args, active, params):
+        """The row holds the residuals, and the program that gives cotangents from them."""
+        mask = tuple([node >= 0 for node in active])
+        program = params["program"]
+        first, second = program.derive(vjp_program, mask)
+        every = below.process(self, args, {**params, "program": first})
+        m = len(program.outputs)
+        return every[:m], (self, every[:m], every[m:], {**params, "program": second}, chosen(active, mask))
+
+    def record(self, outs, args, active, params):
+        """As in linearize: the row holds the constants, and the transposed program."""
+        mask = tuple([node >= 0 for node in active])
+        back = params["program"].derive(transposed_program, mask)
+        consts = [a for a, m in zip(args, mask) if not m]
+        return self, outs, consts, {**params, "program": back}, chosen(active, mask)
+
+    def pullback(self, cts, outs, residuals, active, params):
+        return self(*residuals, *filled(outs, cts), **params)
+
+    def batch(self, dims, *args, program, device=None):
+        n = size_of(args, dims)
+        return self(*args, program=program.derive(batch_program, dims, n), device=device), 0
+
+
+call = Call("call")
+
+
+# ---------------------------------------------------------------------------- inline
+
+def inline(program):
+    """The Program with the equations of nested programs in place of calls, all the way down.
+
+    Closed-over arrays of nested programs become its own, each array once.
+    """
+    hidden = {id(a): (v, a) for v, a in program.hidden}
+    env = {v: hidden[id(a)][0] for v, a in program.hidden}
+    eqns = []
+    expand(program, env, eqns, hidden, None)
+    outputs = [env.get(v, v) for v in program.outputs]
+    return Program(program.name, program.inputs, eqns, outputs, hidden.values())
+
+
+def expand(program, env, eqns, hidden, mark):
+    """Appends the equations of `program`; env: its variables → those of the whole, its own for itself."""
+    for eqn in program.eqns:
+        args = [env.get(a, a) if a.__class__ is Var else a for a in eqn.args]
+        if eqn.op.transparent:
+            inner = eqn.params["program"]
+            inside = dict(zip(inner.inputs, args))
+            for v, a in inner.hidden:
+                inside[v] = hidden.setdefault(id(a), (Var(v.type, v.name), a))[0]
+            inside.update({v: Var(v.type, v.name) for e in inner.eqns for v in e.outs})
+            expand(inner, inside, eqns, hidden, eqn.mark or mark)
+            env.update(zip(eqn.outs, [inside[v] for v in inner.outputs]))
+        else:
+            outs = [env.get(v, v) for v in eqn.outs]
+            eqns.append(Equation(eqn.op, args, eqn.params, outs, eqn.source, eqn.mark or mark))

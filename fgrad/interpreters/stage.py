@@ -1,0 +1,290 @@
+"""Staging: runs a function once on typed variables and writes down what it does, as a Program.
+
+`Stage` is the interpreter, `Staged` its tracer, `stage` the way in.  A traced Python number mixes like a
+Python number: it takes the dtype of the array beside it, and becomes an array of the default dtype when
+it is returned.  Relies on core and ir; jit, control flow, custom rules and `call` rely on it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .. import source, tree
+from ..core import Array, Interpreter, Tracer, Value, as_value, current
+from ..errors import ArgumentError, ConcretizationError
+from ..ir import Equation, Program, Var
+from ..ops import convert
+from ..types import F64, I64, SCALARS, ArrayType, default_for, dtype_of_scalar
+
+COMPARISONS = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
+UNCHANGED = frozenset(("neg", "abs"))            # of a Python number they give a Python number
+
+
+class Specialise(BaseException):
+    """Private signal: these arguments of this staging must be static.  No `except Exception` eats it.
+
+    `owner` is the Stage, `arguments` the positions of its inputs; `owner.specialisable` is the very
+    object that was given to `stage`.
+    """
+
+    def __init__(self, owner, arguments):
+        super().__init__(arguments)
+        self.owner, self.arguments = owner, arguments
+
+
+class Staged(Tracer):
+    """A variable of a Program being written.  `is_number`: it stands for a Python number."""
+    __slots__ = ("type", "var", "eqn", "is_number")
+
+    def __init__(self, owner, var, eqn=None, is_number=False):
+        self.owner, self.type, self.var, self.eqn, self.is_number = owner, var.type, var, eqn, is_number
+
+    shape = property(lambda self: self.type.shape)
+    dtype = property(lambda self: self.type.dtype)
+
+    def describe(self):
+        return f"{self.type}<traced>"
+
+    def value_for(self, what):
+        """None: raises Specialise when only whole Python numbers went into it, else ConcretizationError."""
+        inputs = self.owner.inputs_of(self.var)
+        specialisable = self.owner.specialisable
+        if inputs and all(k in specialisable for k in inputs):
+            self.owner.signal = Specialise(self.owner, inputs)
+            raise self.owner.signal
+        raise self.owner.no_value(self, what, inputs)
+
+    def origin(self):
+        place = source.place(self.eqn.source) if self.eqn is not None else None
+        return f"made at {place.short}: {place.text}" if place is not None else None
+
+
+class Stage(Interpreter):
+    """Writes a Program.
+
+    `captured`: id → (value, its Staged) of what the function closes over; the value is kept, so that
+    its id stays its own.  `mark`, `source`: where the next equations come from, when it is known.
+    """
+    title = "jit"
+
+    def __init__(self, below, name, specialisable=()):
+        self.below, self.name, self.specialisable = below, name, specialisable
+        self.inputs, self.eqns, self.captured = [], [], {}
+        self.mark = self.source = None
+        self.signal = None                       # the Specialise that was raised, were it swallowed
+        self.numbers = False                     # are there traced Python numbers at all?
+        self.finished = False
+
+    def input(self, type, name, is_number):
+        """The next argument."""
+        self.numbers = self.numbers or is_number
+        self.inputs.append(Var(type, name))
+        return Staged(self, self.inputs[-1], None, is_number)
+
+    def own(self, a):
+        """A value that is not this Stage's as one of its variables: a hidden input, or a further one."""
+        if not isinstance(a, Value):
+            a = as_value(a)
+        found = self.captured.get(id(a))
+        if found is None:
+            if not isinstance(a, Array) and not (isinstance(a, Tracer) and self.below.holds(a.owner)):
+                raise a.leaked()
+            self.numbers = self.numbers or a.is_number
+            found = self.captured[id(a)] = a, Staged(self, Var(a.type), None, a.is_number)
+        return found[1]
+
+    def process(self, op, args, params):
+        if self.finished:                        # still current in a copied context (asyncio)
+            return self.below.process(op, args, params)
+        args = [a if a.__class__ is Staged and a.owner is self or a.__class__ in SCALARS else self.own(a)
+                for a in args]
+        is_number = False
+        if self.numbers:
+            args, is_number = self.with_numbers(op, args)
+        types = op.type(*[a if a.__class__ in SCALARS else a.type for a in args], **params)
+        variables = [a.var if a.__class__ is Staged else a for a in args]
+        outs = [Var(t) for t in (types if op.multiple else (types,))]
+        eqn = Equation(op, variables, params, outs, self.source or source.here(), self.mark)
+        self.eqns.append(eqn)
+        if op.multiple:
+            return tuple([Staged(self, v, eqn) for v in outs])
+        return Staged(self, outs[0], eqn, is_number)
+
+    # -- Python numbers -------------------------------------------------------------------------
+
+    def with_numbers(self, op, args):
+        """(arguments, is the result a Python number too?), for a program that has traced numbers."""
+        numbers = [a.__class__ is Staged and a.is_number for a in args]
+        if not any(numbers) or op is convert or not op.settles:
+            return args, False
+        if op.numbers and all(n or a.__class__ in SCALARS for n, a in zip(numbers, args)):
+            if len(args) > 1:
+                return self.as_equal_numbers(op, args), True
+            if op.name in UNCHANGED:
+                return args, True
+        if op.numbers and len(args) > 1:         # the array beside them gives the dtype
+            like = next(a.dtype for n, a in zip(numbers, args) if a.__class__ is Staged and not n)
+            return [self.number_as(a, like) if n else a for n, a in zip(numbers, args)], False
+        return [self.number_as(a, default_for(a.dtype)) if n else a for n, a in zip(numbers, args)], False
+
+    def as_equal_numbers(self, op, args):
+        """Python numbers, traced or not, in the dtype in which Python would compute."""
+        kinds = {(a.dtype if a.__class__ is Staged else dtype_of_scalar(a)).kind for a in args}
+        if kinds == {"b"} and op.name in ("and", "or", "xor", *COMPARISONS):
+            return args
+        dtype = F64 if "f" in kinds or op.name in ("div", "pow") else I64
+        return [self.number_as(a, dtype) if a.__class__ is Staged else
+                float(a) if dtype is F64 else int(a) for a in args]
+
+    def number_as(self, a, dtype):
+        """A traced Python number in this dtype, still a Python number."""
+        if a.dtype == dtype:
+            return a
+        var = Var(ArrayType(dtype, a.shape))
+        eqn = Equation(convert, (a.var,), dict(dtype=dtype), (var,), self.source or source.here(), self.mark)
+        self.eqns.append(eqn)
+        return Staged(self, var, eqn, True)
+
+    # -- what is asked of it --------------------------------------------------------------------
+
+    def derivative_of(self, out):
+        """The next equations belong to the derivative of the line that made `out`."""
+        while isinstance(out, Tracer) and out.__class__ is not Staged:
+            out = out.inner()
+        if isinstance(out, Staged) and out.owner is self and out.eqn is not None:
+            self.mark = out.eqn.mark or out.eqn.source
+
+    def inputs_of(self, var):
+        """The positions of the inputs that the variable depends on; -1 stands for what is closed over."""
+        made = {v: eqn for eqn in self.eqns for v in eqn.outs}
+        position = {v: k for k, v in enumerate(self.inputs)}
+        needed, seen, todo = set(), set(), [var]
+        while todo:
+            v = todo.pop()
+            if v.__class__ is not Var or v in seen:
+                continue
+            seen.add(v)
+            if v in made:
+                todo.extend(made[v].args)
+            else:
+                needed.add(position.get(v, -1))
+        return needed
+
+    def no_value(self, x, what, inputs):
+        """The error for asking a value that depends on arrays."""
+        asked = asking(what)
+        names = [f"`{self.inputs[k].name or f'argument {k + 1}'}`" for k in sorted(inputs) if k >= 0]
+        given = [f"{x.type}, which depends on {' and '.join(names) or 'values closed over'} of `{self.name}`"]
+        if x.origin():
+            given.append(x.origin())
+        return ConcretizationError(
+            f"{asked} needs a value, but while `{self.name}` is compiled there are only types.",
+            given=given, fix=fixes(asked, [self.inputs[k] for k in sorted(inputs) if k >= 0]))
+
+
+def asking(what):
+    """What Python wants the value for: for a bool, the statement on the user's line."""
+    where = source.place(source.here())
+    word = where.text.split(" ")[0] if where is not None and where.text else ""
+    if what == "bool" and word in ("if", "elif", "while", "assert"):
+        return f"`{word}`"
+    return {"bool": "bool()", "float": "float()", "int": "int()", "index": "a Python index"}.get(what, what)
+
+
+def fixes(asked, inputs):
+    """How to do without the value."""
+    first = {"`if`": "choose with fgrad.numpy.where(condition, a, b)",
+             "`elif`": "choose with fgrad.numpy.where(condition, a, b)",
+             "`while`": "loop with fgrad.while_loop"}.get(asked, "compute with fgrad.numpy functions instead")
+    roots = dict.fromkeys(tree_root(v.name) for v in inputs if v.name)
+    static = [f"static_argnames={name!r}, if it is a Python value" for name in roots]
+    return [first, *static[:1], "or remove jit: without it values are known"]
+
+
+def tree_root(name):
+    """The argument's own name: `params` of `params['w']`."""
+    return name.split("[")[0].split(".")[0]
+
+
+def staging():
+    """The Stage that operations reach now, or None."""
+    interpreter = current()
+    while interpreter is not None and interpreter.__class__ is not Stage:
+        interpreter = interpreter.below
+    return interpreter
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A staged function: its Program; the tracers it closed over, now the last inputs; its result's tree."""
+    program: Program
+    captured: tuple
+    out: tree.Structure
+
+
+def stage(function, types, *, name="f", names=(), numbers=(), specialisable=()):
+    """The Trace of function(*tracers), one tracer per type.
+
+    names: of the arguments, as the user writes them.  numbers: positions of traced Python numbers.
+    specialisable: those whose value may be asked for, by Specialise.  The result is any pytree of
+    arrays and numbers; Python numbers in it become arrays of the default dtypes.
+
+    Raises ConcretizationError where Python needs a value, and ArgumentError for other results.
+    """
+    owner = Stage(current(), name, specialisable)
+    names = (*names, *[None] * (len(types) - len(names)))
+    tracers = [owner.input(t, n, k in numbers) for k, (t, n) in enumerate(zip(types, names))]
+    try:
+        out = owner.run(function, *tracers)
+        if owner.signal is None:
+            pairs, structure = tree.flatten_with_path(out)
+            results = [owner.run(result, owner, path, x).var for path, x in pairs]
+    finally:                                     # a bare except, or NumPy, may have eaten the signal
+        owner.finished = True
+        if owner.signal is not None:
+            raise owner.signal
+    captured = [pair for pair in owner.captured.values() if isinstance(pair[0], Tracer)]
+    hidden = [(s.var, a) for a, s in owner.captured.values() if not isinstance(a, Tracer)]
+    inputs = [*owner.inputs, *(s.var for _, s in captured)]
+    program = Program(name, inputs, owner.eqns, results, hidden)
+    return Trace(program, tuple(a for a, _ in captured), structure)
+
+
+def result(owner, path, x):
+    """A leaf of the result as the owner's Staged."""
+    try:
+        x = as_value(x)
+    except ArgumentError:
+        raise ArgumentError(
+            f"`{owner.name}` returned a {type(x).__name__}, which is no array.",
+            given=f"{tree.path_text('result', path)}: {x!r:.60}",
+            expected="arrays and numbers, in dicts, lists, tuples or registered classes", where=None) from None
+    if x.__class__ is Staged and x.owner is owner:
+        return x
+    return owner.own(x)
+
+
+def evaluate(program, args):
+    """The results of the program on these values, as the current interpreter sees them: a tuple.
+
+    args: the inputs; closed-over arrays come from the program.  Under a Stage the equations written keep
+    the sources that the program has.
+    """
+    env = dict(zip(program.inputs, args))
+    env.update(program.hidden)
+    owner, interpreter = staging(), current()
+    process = interpreter.process
+    before = owner and (owner.source, owner.mark)
+    try:
+        for eqn in program.eqns:
+            if owner is not None:
+                owner.source, owner.mark = eqn.source, eqn.mark
+            out = process(eqn.op, tuple([env[a] if a.__class__ is Var else a for a in eqn.args]), eqn.params)
+            if eqn.op.multiple:
+                env.update(zip(eqn.outs, out))
+            else:
+                env[eqn.outs[0]] = out
+    finally:
+        if owner is not None:
+            owner.source, owner.mark = before
+    return tuple([env[v] for v in program.outputs])

@@ -1,0 +1,392 @@
+"""The text of array programs: `show` prints, `parse` reads it back, `canonical` is the key of caches.
+
+    loss(w: f32[3,2], x: f32[8,3]) -> f32[]
+      h: f32[8,2] = dot_general[ij,jk->ik] x w   │ two_lines.py:5   @ w
+      a: f32[]    = reduce_sum[axes=(0,1)] h     │             :6   sum
+      return a
+
+Names the user wrote are kept, others are letters.  The right column has the user's line where it differs
+from the line above; ∂ marks the derivative of that line.  Closed-over arrays print as further inputs.
+Programs that are parameters of operations print below, as blocks of their own.  Relies on `ir.py`; core
+fills OPERATIONS; passes, caches and users rely on it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+import numpy as np
+
+from . import source, text
+from .errors import ParseError
+from .ir import Equation, Program, Var, evaluate_types
+from .types import LONG, SHORT, ArrayType
+
+OPERATIONS = {}            # name → operation; written by core.Primitive only
+
+WORDS = {"True": True, "False": False, "None": None, "inf": math.inf, "nan": math.nan}
+RESERVED = {*WORDS, *LONG, "return"}
+
+
+# ---------------------------------------------------------------------------- print
+
+def show(program, coloured=False):
+    """The text of a program and of the programs in it."""
+    blocks = all_programs(program)
+    names = text.Names(RESERVED)
+    titles = {id(p): names.unique(text.identifier(p.name)) for p in blocks}
+    return "\n\n".join(block(p, titles, coloured) for p in blocks)
+
+
+def all_programs(program):
+    """The program, and those in parameters of its equations, once each, users before what they use."""
+    done = {}
+
+    def visit(p):
+        if id(p) not in done:
+            inner = [q for eqn in p.eqns for v in eqn.params.values() for q in programs_in(v)]
+            for q in reversed(inner):
+                visit(q)
+            done[id(p)] = p
+    visit(program)
+    return list(done.values())[::-1]
+
+
+def programs_in(value):
+    """The programs that a parameter holds."""
+    if value.__class__ is Program:
+        return [value]
+    return [q for v in value for q in programs_in(v)] if value.__class__ is tuple else []
+
+
+def block(program, titles, coloured):
+    """The text of one program."""
+    names = variable_names(program)
+
+    def typed(v):
+        return f"{names[v]}: {v.type}"
+    inputs = ", ".join(map(typed, every_input(program)))
+    results = ", ".join(str(v.type) for v in program.outputs)
+    head = f"{titles[id(program)]}({inputs}) -> {results or '()'}"
+    rows = [(", ".join(map(typed, eqn.outs)), "= " + right_side(eqn, names, titles)) for eqn in program.eqns]
+    lines = text.columns(align_types(rows), indent="  ")
+    notes = margin(program.eqns)
+    if any(notes):
+        width = max(map(len, lines), default=0)
+        lines = [f"{line:{width}} " + text.paint(f"│ {note}".rstrip(), "dim", coloured)
+                 for line, note in zip(lines, notes)]
+    last = "  return " + " ".join(names[v] for v in program.outputs)
+    return "\n".join([head, *lines, last.rstrip()])
+
+
+def align_types(rows):
+    """The rows; those with several results do not widen the column of the others by much."""
+    width = max([len(left) for left, _ in rows if ", " not in left] or [0])
+    return [(f"{left:{width}}", right) if len(left) <= width else (left + " " + right,) for left, right in rows]
+
+
+def right_side(eqn, names, titles):
+    """`op[params] args`."""
+    inside = bracket(eqn.params, titles)
+    args = "".join(" " + (names[a] if a.__class__ is Var else repr(a)) for a in eqn.args)
+    return f"{eqn.op.name}{f'[{inside}]' if inside else ''}{args}"
+
+
+def bracket(params, titles):
+    """The parameters: labels of a contraction as `ij,jk->ik`, others as key=value."""
+    if params.keys() == {"lhs", "rhs", "to"}:
+        return "{lhs},{rhs}->{to}".format(**params)
+    return " ".join(f"{k}={value_text(v, titles)}" for k, v in params.items())
+
+
+def value_text(v, titles):
+    """A parameter without blanks, save in quoted strings."""
+    if v.__class__ is tuple:
+        parts = [value_text(p, titles) for p in v]
+        return f"({','.join(parts)}{',' if len(parts) == 1 else ''})"
+    if v.__class__ is Program:
+        return titles[id(v)]
+    if isinstance(v, np.dtype):
+        return SHORT[v]
+    if callable(v):
+        return f"<{getattr(v, '__name__', type(v).__name__)}>"
+    return repr(v)
+
+
+def every_input(program):
+    """The inputs, then the variables of closed-over arrays."""
+    return (*program.inputs, *(v for v, _ in program.hidden))
+
+
+def variable_names(program):
+    """Variable → its name: the argument's, the one that the user stored the value in, or a letter."""
+    names, found = text.Names(RESERVED), {}
+    inputs = every_input(program)
+    for v in inputs:
+        if v.name:
+            found[v] = names.unique(text.identifier(v.name))
+    for eqn, after in zip(program.eqns, (*program.eqns[1:], None)):
+        for v in eqn.outs:
+            name = v.name or (stored(eqn, after) if len(eqn.outs) == 1 else None)
+            if name:
+                found[v] = names.unique(text.identifier(name))
+    for v in (*inputs, *(v for eqn in program.eqns for v in eqn.outs)):
+        if v not in found:
+            found[v] = names.letter()
+    return found
+
+
+def stored(eqn, after):
+    """The name that the user's line gives to the result: the last equation of that line has it."""
+    if after is not None and after.source == eqn.source:
+        return None
+    return source.stored_name(eqn.source) if eqn.source.__class__ is tuple else None
+
+
+def margin(eqns):
+    """Per equation: the user's line and the words there, where they differ from the line above."""
+    notes, last, file = [], None, None
+    marked = any(eqn.mark for eqn in eqns)
+    for eqn in eqns:
+        where = source.place(eqn.mark or eqn.source)
+        here = where, bool(eqn.mark)
+        if where is None or here == last:
+            notes.append("")
+        else:
+            name = where.short.rpartition(":")[0]
+            shown = name if where.file != file else " " * len(name)
+            flag = ("∂ " if eqn.mark else "  ") if marked else ""
+            notes.append(f"{flag}{shown}:{where.line}   {where.words}".rstrip())
+            file = where.file
+        last = here
+    return notes
+
+
+Program.__str__ = show
+
+
+# ---------------------------------------------------------------------------- compare
+
+def canonical(program):
+    """Text that is equal for programs that differ in names and sources only."""
+    order = {id(p): k for k, p in enumerate(all_programs(program))}
+    if len(order) == 1:
+        return one_canonical(program, order)
+    return "\n\n".join(one_canonical(p, order) for p in all_programs(program))
+
+
+def one_canonical(program, order):
+    inputs = every_input(program)
+    number = {v: str(k) for k, v in enumerate(inputs)}
+    lines = [" ".join([str(v.type) for v in inputs])]
+    n = len(inputs)
+    for eqn in program.eqns:
+        args = [number[a] if a.__class__ is Var else repr(a) + "!" for a in eqn.args]
+        for v in eqn.outs:
+            number[v] = str(n)
+            n += 1
+        params = canonical_params(eqn.params, order) if eqn.params else ""
+        lines.append(f"{eqn.op.name}{params} {' '.join(args)}")
+    lines.append(" ".join([number[v] for v in program.outputs]))
+    return "\n".join(lines)
+
+
+def canonical_params(params, order):
+    return "[" + " ".join([f"{k}={canonical_value(params[k], order)}" for k in sorted(params)]) + "]"
+
+
+def canonical_value(v, order):
+    kind = v.__class__
+    if kind is str or kind is int or kind is float or kind is bool:
+        return repr(v)
+    if kind is tuple:
+        if not v or v[0].__class__ is int:
+            return repr(v)
+        return "(" + ",".join([canonical_value(p, order) for p in v]) + ")"
+    if kind is Program:
+        return f"@{order[id(v)]}"
+    return SHORT[v] if isinstance(v, np.dtype) else f"{v!r}#{id(v)}" if callable(v) else repr(v)
+
+
+def same(p, q):
+    """Are two programs equal up to names, sources, and the values of closed-over arrays?"""
+    return canonical(p) == canonical(q)
+
+
+# ---------------------------------------------------------------------------- parse
+
+HEAD = re.compile(r"(\w+)\((.*)\) -> (.*)")
+EQUATION = re.compile(r"\s+(.+?)\s*= (\w+)(?:\[(.*?)\](?=\s|$))?(.*)")
+TYPED = re.compile(r"(\w+): (\w+)\[([\d,]*)\]")
+VALUE = re.compile(r"""\s*(?:(?P<open>\()|(?P<close>\))|(?P<string>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
+                   r"""|(?P<number>-?\d[\w.+-]*|-inf|-nan)|(?P<word>\w+)|(?P<comma>,)|(?P<other>\S))""")
+
+
+def parse(source_text):
+    """The Program that `show` prints as this text; the right column is ignored.
+
+    Closed-over arrays become inputs.  Raises ParseError, naming the line.
+
+    >>> p = parse("f(x: f32[2]) -> f32[2]\\n  return x")
+    >>> print(p)
+    f(x: f32[2]) -> f32[2]
+      return x
+    """
+    blocks = split_blocks(source_text)
+    made = {}
+    for number, lines in reversed(blocks):       # a block refers to those below it
+        made[title_of(number, lines[0])] = parse_block(number, lines, made)
+    return made[title_of(*[blocks[0][0], blocks[0][1][0]])]
+
+
+def split_blocks(source_text):
+    """[(line number, lines)] of the blocks, without the right column."""
+    blocks, fresh = [], True
+    for number, line in enumerate(source_text.split("\n"), 1):
+        line = line.partition("│")[0].rstrip()
+        if not line:
+            fresh = True
+        elif fresh and not line.startswith(" "):
+            blocks.append((number, [line]))
+            fresh = False
+        elif not blocks:
+            raise unreadable(number, line)
+        else:
+            blocks[-1][1].append(line)
+    if not blocks:
+        raise ParseError("there is no program in this text.", where=None)
+    return blocks
+
+
+def title_of(number, head):
+    found = HEAD.fullmatch(head)
+    if found is None:
+        raise unreadable(number, head)
+    return found[1]
+
+
+def unreadable(number, line, why="it is no part of a program"):
+    return ParseError(f"line {number} cannot be read: {why}.", given=line.strip(), where=None)
+
+
+def parse_block(number, lines, programs):
+    """The Program of one block."""
+    name, inputs, results = HEAD.fullmatch(lines[0]).groups()
+    inputs = typed_variables(inputs, number, lines[0])
+    known, eqns = {v.name: v for v in inputs}, []
+    for k, line in enumerate(lines[1:-1], number + 1):
+        eqn = parse_equation(k, line, known, programs)
+        known.update({v.name: v for v in eqn.outs})
+        eqns.append(eqn)
+    last, number = lines[-1].split(), number + len(lines) - 1
+    if last[:1] != ["return"]:
+        raise unreadable(number, lines[-1], "a program ends with return")
+    outputs = [variable(word, known, number, lines[-1]) for word in last[1:]]
+    if results != (", ".join(str(v.type) for v in outputs) or "()"):
+        raise unreadable(number, lines[-1], f"its results are not {results}")
+    return Program(name, inputs, eqns, outputs)
+
+
+def typed_variables(text_, number, line):
+    """The variables of `x: f32[3,2], y: f32[]`."""
+    found = TYPED.findall(text_)
+    if ", ".join(f"{n}: {d}[{s}]" for n, d, s in found) != text_.strip():
+        raise unreadable(number, line, "a variable stands as name: dtype[shape]")
+    out = []
+    for name, dtype, shape in found:
+        if dtype not in LONG:
+            raise unreadable(number, line, f"there is no dtype {dtype}")
+        out.append(Var(ArrayType(LONG[dtype], tuple(int(n) for n in shape.split(",") if n)), name))
+    return out
+
+
+def parse_equation(number, line, known, programs):
+    """The Equation of `name: type = op[params] args`."""
+    found = EQUATION.fullmatch(line)
+    if found is None:
+        raise unreadable(number, line, "an equation stands as name: type = op[params] args")
+    outs, op, inside, args = found.groups()
+    if op not in OPERATIONS:
+        raise unreadable(number, line, f"there is no operation {op}")
+    outs = typed_variables(outs, number, line)
+    args = [argument(word, known, number, line) for word in args.split()]
+    params = parse_bracket(inside or "", programs, number, line)
+    eqn = Equation(OPERATIONS[op], args, params, outs)
+    types = evaluate_types(eqn.op, eqn.args, params)
+    if types != tuple(v.type for v in outs):
+        raise unreadable(number, line, f"{op} gives {', '.join(map(str, types))} here")
+    return eqn
+
+
+def argument(word, known, number, line):
+    """A variable, or a Python number."""
+    if word in WORDS and word != "None":
+        return WORDS[word]
+    if word[0].isdigit() or word[0] == "-":
+        return number_of(word, number, line)
+    return variable(word, known, number, line)
+
+
+def variable(word, known, number, line):
+    if word not in known:
+        raise unreadable(number, line, f"{word} is not defined above")
+    return known[word]
+
+
+def number_of(word, number, line):
+    """An int or a float."""
+    try:
+        return int(word) if re.fullmatch(r"-?\d+", word) else float(word)
+    except ValueError:
+        raise unreadable(number, line, f"{word} is no number") from None
+
+
+def parse_bracket(inside, programs, number, line):
+    """The parameters in the brackets."""
+    labels = re.fullmatch(r"(\w*),(\w*)->(\w*)", inside)
+    if labels:
+        return dict(zip(("lhs", "rhs", "to"), labels.groups()))
+    params, at = {}, 0
+    while at < len(inside):
+        key = re.compile(r"\s*(\w+)=").match(inside, at)
+        if key is None:
+            raise unreadable(number, line, "a parameter stands as key=value")
+        params[key[1]], at = parse_value(inside, key.end(), programs, number, line)
+    return params
+
+
+def parse_value(inside, at, programs, number, line):
+    """(value, where it ends)."""
+    found = VALUE.match(inside, at)
+    if found is None or found.lastgroup in ("close", "comma", "other"):
+        raise unreadable(number, line, f"{inside[at:].strip() or 'nothing'} is no value")
+    word, at = found[found.lastgroup], found.end()
+    match found.lastgroup:
+        case "open":
+            return parse_tuple(inside, at, programs, number, line)
+        case "string":
+            return re.sub(r"\\(.)", r"\1", word[1:-1]), at
+        case "number":
+            return number_of(word, number, line), at
+    if word in WORDS:
+        return WORDS[word], at
+    if word in programs:
+        return programs[word], at
+    if word in LONG:
+        return LONG[word], at
+    raise unreadable(number, line, f"there is no {word}")
+
+
+def parse_tuple(inside, at, programs, number, line):
+    """The rest of `(a,b)`, behind its opening bracket."""
+    items = []
+    while True:
+        found = VALUE.match(inside, at)
+        if found is not None and found.lastgroup == "close":
+            return tuple(items), found.end()
+        item, at = parse_value(inside, at, programs, number, line)
+        items.append(item)
+        found = VALUE.match(inside, at)
+        if found is not None and found.lastgroup == "comma":
+            at = found.end()

@@ -1,0 +1,76 @@
+"""Columns and colours of printed programs.
+
+Relies on nothing; everything that prints relies on it.  Colour appears on terminals only, and never
+where the environment has NO_COLOR; plain text loses nothing.
+
+>>> print("\\n".join(columns([("a: f32[]", "= tanh x"), ("bc: f32[8]", "= neg a")])))
+a: f32[]   = tanh x
+bc: f32[8] = neg a
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import string
+
+STYLES = {"dim": "2", "bold": "1", "red": "31", "green": "32", "yellow": "33", "blue": "34"}
+
+
+def columns(rows, gap=" ", indent=""):
+    """The rows as lines, each column as wide as its widest cell; nothing trails."""
+    widths = [max(map(len, column), default=0) for column in itertools.zip_longest(*rows, fillvalue="")]
+    return [(indent + gap.join(f"{cell:{n}}" for cell, n in zip(row, widths))).rstrip() for row in rows]
+
+
+def is_coloured(stream):
+    """Should text written to this stream have colours?"""
+    if "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb":
+        return False
+    return bool(getattr(stream, "isatty", lambda: False)())
+
+
+def paint(text, style, coloured=True):
+    """The text in a style of STYLES, or as it is."""
+    return f"\x1b[{STYLES[style]}m{text}\x1b[0m" if coloured and text else text
+
+
+def identifier(name):
+    """The name with everything that no identifier may hold made `_`.
+
+    >>> identifier("params['dense'][0]"), identifier("<lambda>")
+    ('params_dense_0', 'lambda')
+    """
+    word = re.sub(r"\W+", "_", name).strip("_") or "f"
+    return "_" + word if word[0].isdigit() else word
+
+
+def letters():
+    """a, b, …, z, a1, b1, …"""
+    for k in itertools.count():
+        for letter in string.ascii_lowercase:
+            yield f"{letter}{k or ''}"
+
+
+class Names:
+    """Gives each thing a name of its own: x, x2, x3."""
+
+    def __init__(self, reserved=()):
+        self.used, self.counts, self.free = set(reserved), {}, letters()
+
+    def unique(self, name):
+        """`name` with the first number that makes it new."""
+        if name not in self.used:
+            self.used.add(name)
+            return name
+        k = self.counts.get(name, 1) + 1
+        while f"{name}{k}" in self.used:
+            k += 1
+        self.counts[name] = k
+        self.used.add(f"{name}{k}")
+        return f"{name}{k}"
+
+    def letter(self):
+        """The next letter that is no name yet."""
+        return self.unique(next(c for c in self.free if c not in self.used))

@@ -1,0 +1,553 @@
+"""Derivatives, batching and staging, as functions of functions.
+
+    grad value_and_grad vjp jvp linearize jacfwd jacrev hessian      derivatives
+    vmap                                                             one more axis
+    eval_shape make_ir                                               types and programs, without computing
+
+Arguments and results are pytrees.  Leaves that are no arrays (strings, functions) reach the function as
+they are.  Transformations nest in any order.  Relies on the interpreters, and on `arguments.py` for
+their messages; users and everything above rely on it.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from . import arguments, tree
+from .arguments import is_array, lifted
+from .core import EVALUATE, Array, as_value, current
+from .errors import ArgumentError, AxisError
+from .interpreters.backward import backward, transposed
+from .interpreters.batch import batch
+from .interpreters.forward import filled, push
+from .interpreters.partial import Linear, Linearize
+from .interpreters.stage import Specialise, evaluate, stage
+from .ops import broadcast, full, reshape, transpose, zeros_like
+from .types import SCALARS, ArrayType
+
+ONES = {}                  # dtype → the scalar 1, a cotangent; written by `one` only
+
+
+# ---------------------------------------------------------------------------- grad
+
+def value_and_grad(f, argnums=0, argnames=None, has_aux=False, allow_int=False):
+    """A function that gives (f(…), gradient); the gradient has the tree of the chosen argument.
+
+    argnums: position or name of the argument, or a tuple of them (the gradient is a tuple then).
+    argnames: the same by name, in place of argnums.  has_aux: f returns (loss, aux), and the result
+    is ((loss, aux), gradient).  allow_int: integer leaves are allowed, and have zeros of their own
+    dtype for a gradient; leaves that are no arrays have None.
+
+    f returns a float scalar.  It runs on real values, so `if x > 0` works.  Raises GradientError for
+    other results and for integer arguments, ArgumentError for arguments that f does not have.
+
+    >>> from fgrad import ops
+    >>> value_and_grad(lambda x: ops.mul(x, x))(3.0)
+    (Array(9., f32[]), Array(6., f32[]))
+    """
+    places = arguments.Places(f, argnums, argnames, "grad")
+
+    @functools.wraps(f, updated=())
+    def value_and_grad(*args, **kwargs):
+        leaves, structure = tree.flatten(places.take(args, kwargs))
+        owner = Linearize(current())
+        inputs = [owner.input(x) if x.__class__ is Array and x.dtype.kind == "f" else
+                  differentiated(owner, x, k, structure, places, allow_int) for k, x in enumerate(leaves)]
+        args, kwargs = places.put(tree.unflatten(structure, inputs), args, kwargs)
+        try:
+            out = owner.run(functools.partial(f, **kwargs) if kwargs else f, *args)
+            out, aux = arguments.pair_of(out, f) if has_aux else (out, None)
+            out = scalar_result(out, f)
+        finally:
+            owner.finish()
+        cts = backward(owner, (out,), (one(out.dtype),), range(len(leaves)))
+        grads = [gradient(x, cts) for x in inputs]
+        value = owner.value(out)
+        if has_aux:
+            value = value, tree.map(owner.value, aux)
+        return value, tree.unflatten(structure, grads)
+
+    return arguments.named(value_and_grad, f"value_and_grad_{arguments.name_of(f)}")
+
+
+def grad(f, argnums=0, argnames=None, has_aux=False, allow_int=False):
+    """A function that gives the gradient of f; with has_aux, (gradient, aux).
+
+    The options and errors are those of value_and_grad.
+
+    >>> from fgrad import ops
+    >>> grad(lambda x: ops.mul(x, x))(3.0)
+    Array(6., f32[])
+    """
+    both = value_and_grad(f, argnums, argnames, has_aux, allow_int)
+
+    @functools.wraps(f, updated=())
+    def grad(*args, **kwargs):
+        value, found = both(*args, **kwargs)
+        return (found, value[1]) if has_aux else found
+
+    return arguments.named(grad, f"grad_{arguments.name_of(f)}")
+
+
+def differentiated(owner, x, k, structure, places, allow_int):
+    """Leaf k of the chosen arguments as an input of the owner; what has no derivative stays as it is."""
+    if not is_array(x):
+        return x
+    if arguments.type_of(x).dtype.kind == "f":
+        return owner.input(lifted(x))
+    if not allow_int:
+        raise arguments.not_a_float(places.what, places.leaf_name(structure, k), x)
+    return lifted(x)
+
+
+def scalar_result(out, f):
+    """The result as a Value.  Raises GradientError unless it is a float scalar."""
+    if not is_array(out):
+        raise arguments.not_scalar(out, f)
+    out = as_value(out)
+    if out.shape != () or out.dtype.kind != "f":
+        raise arguments.not_scalar(out.type, f)
+    return out
+
+
+def one(dtype):
+    """The scalar 1; an operation, and no closed-over array, where a program is written."""
+    if current() is not EVALUATE:
+        return full(shape=(), value=1.0, dtype=dtype)
+    if dtype not in ONES:
+        ONES[dtype] = Array(np.ones((), dtype))
+    return ONES[dtype]
+
+
+def gradient(x, cts):
+    """The gradient by an input: its cotangent, zeros of an integer, None of what is no array."""
+    if x.__class__ is Linear:
+        ct = cts[x.node]
+        return zeros_like(x.primal) if ct is None else ct
+    return zeros_like(x) if is_array(x) else None
+
+
+# ---------------------------------------------------------------------------- vjp, jvp, linearize
+
+def vjp(f, *primals, has_aux=False):
+    """(f(*primals), pull): pull(ct) gives a tuple, the cotangent of each primal.
+
+    ct has the tree, shapes and dtypes of f's result (of its first part with has_aux; then the result is
+    (out, pull, aux)).  pull may be called often, and under other transformations.  Integer leaves have
+    zeros of their own dtype, leaves that are no arrays None.  Raises TreeError or ShapeError for other ct.
+
+    >>> from fgrad import ops
+    >>> out, pull = vjp(lambda x, y: ops.mul(x, y), 2.0, 3.0)
+    >>> pull(1.0)
+    (Array(3., f32[]), Array(2., f32[]))
+    """
+    arguments.check_function(f, "vjp")
+    owner, inputs, structure, out, aux = recorded(f, primals, has_aux)
+    results, out_structure = tree.flatten(out)
+    pull = Pull(f, owner, inputs, structure, results, out_structure)
+    out = tree.unflatten(out_structure, [owner.value(x) for x in results])
+    return (out, pull, tree.map(owner.value, aux)) if has_aux else (out, pull)
+
+
+def recorded(f, primals, has_aux):
+    """(owner, input leaves, their tree, result, aux) of f under Linearize."""
+    leaves, structure = tree.flatten(primals)
+    owner = Linearize(current())
+    inputs = [x if not is_array(x) else owner.input(lifted(x)) if arguments.type_of(x).dtype.kind == "f"
+              else lifted(x) for x in leaves]
+    try:
+        out = owner.run(f, *tree.unflatten(structure, inputs))
+    finally:
+        owner.finish()
+    out, aux = arguments.pair_of(out, f) if has_aux else (out, None)
+    return owner, inputs, structure, tree.map(lambda x: as_value(x) if is_array(x) else x, out), aux
+
+
+class Pull:
+    """The function of vjp that takes cotangents back."""
+
+    def __init__(self, f, owner, inputs, structure, results, out_structure):
+        self.f, self.owner, self.inputs, self.structure = f, owner, inputs, structure
+        self.results, self.out_structure = results, out_structure
+
+    def __repr__(self):
+        return f"<the cotangent function of {arguments.name_of(self.f)}>"
+
+    def __call__(self, ct):
+        """A tuple: the cotangent of each primal."""
+        cts, structure = tree.flatten(ct)
+        tree.check_same(self.out_structure, structure,
+                        f"the cotangent must have the tree of the result of `{arguments.name_of(self.f)}`")
+        paths = tree.paths(structure)
+        cts = [self.checked(x, c, path) if is_array(x) else None
+               for x, c, path in zip(self.results, cts, paths)]
+        return tree.unflatten(self.structure, self.flat(cts))
+
+    def checked(self, x, ct, path):
+        arguments.check_same_type("the cotangent function of vjp", tree.path_text("ct", path), ct, x.type,
+                                  f"the result of `{arguments.name_of(self.f)}`")
+        return like(ct, x)
+
+    def flat(self, cts):
+        """The cotangents of the input leaves, from those of the result leaves."""
+        found = backward(self.owner, self.results, cts, range(len(self.inputs)))
+        return [gradient(x, found) for x in self.inputs]
+
+
+def like(x, other):
+    """An array leaf as a Value of the other's dtype: Python numbers take it."""
+    return Array(np.array(x, other.dtype)) if x.__class__ in SCALARS else lifted(x)
+
+
+def jvp(f, primals, tangents, has_aux=False):
+    """(f(*primals), the derivative of f there in the direction `tangents`); with has_aux also aux.
+
+    primals and tangents are tuples of pytrees of equal trees, shapes and dtypes.  The tangents of integer
+    leaves are ignored: they do not move.  Raises TreeError, ShapeError or ArgumentError otherwise.
+
+    >>> from fgrad import ops
+    >>> jvp(lambda x: ops.mul(x, x), (3.0,), (1.0,))
+    (Array(9., f32[]), Array(6., f32[]))
+    """
+    arguments.check_function(f, "jvp")
+    leaves, ts, structure = direction(f, primals, tangents, "jvp")
+    seen = {}
+
+    def flat(*xs):
+        out = f(*tree.unflatten(structure, arguments.put_arrays(leaves, xs)))
+        out, seen["aux"] = arguments.pair_of(out, f) if has_aux else (out, None)
+        seen["out"], seen["structure"] = tree.flatten(out)
+        return [x for x in seen["out"] if is_array(x)]
+
+    arrays = [x for x in leaves if is_array(x)]
+    values, out_ts = push(flat, [lifted(x) for x in arrays], ts)
+    outs = arguments.put_arrays(seen["out"], values)
+    tangents = arguments.put_arrays(seen["out"], filled(values, out_ts))
+    pair = tree.unflatten(seen["structure"], outs), tree.unflatten(seen["structure"], tangents)
+    return (*pair, seen["aux"]) if has_aux else pair
+
+
+def direction(f, primals, tangents, what):
+    """(leaves, tangents of the arrays among them, structure); a tangent None is zero.  Checks that they fit."""
+    for title, given in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(given, (tuple, list)):
+            raise ArgumentError(f"{what}: {title} must be a tuple, one entry per argument of "
+                                f"`{arguments.name_of(f)}`.", given=f"{title}: {arguments.tree_text(given)}",
+                                fix=f"({title[:-1]},)")
+    leaves, structure = tree.flatten(tuple(primals))
+    ts, other = tree.flatten(tuple(tangents))
+    tree.check_same(structure, other, f"{what}: tangents must have the tree of primals")
+    names = arguments.leaf_names(f, primals, {})
+    out = []
+    for x, t, name in zip(leaves, ts, names):
+        if is_array(x):
+            wanted = arguments.type_of(x)
+            if wanted.dtype.kind == "f":
+                arguments.check_same_type(what, f"the tangent of {name}", t, wanted, f"`{name}`")
+            out.append(like(t, wanted) if wanted.dtype.kind == "f" else None)
+    return leaves, out, structure
+
+
+def linearize(f, *primals):
+    """(f(*primals), push): push(*tangents) is the derivative there, linear, without running f again.
+
+    >>> from fgrad import ops
+    >>> out, push = linearize(lambda x: ops.mul(x, x), 3.0)
+    >>> push(1.0), push(10.0)
+    (Array(6., f32[]), Array(60., f32[]))
+    """
+    arguments.check_function(f, "linearize")
+    out, pull = vjp(f, *primals)
+    active = [x for x in pull.inputs if x.__class__ is Linear]
+    results = [x for x in pull.results if is_array(x)]
+
+    def pushed(*tangents):
+        """The tangent of the result."""
+        _, ts, _ = direction(f, primals, tangents, "linearize")
+        ts = [t for t in ts if t is not None]
+        # transposing the transposed: cotangents of the inputs are linear in those of the results
+        found = transposed(lambda *cts: backward(pull.owner, results, cts, [x.node for x in active]), results, ts)
+        return tree.unflatten(pull.out_structure, arguments.put_arrays(pull.results, filled(results, found)))
+    return out, pushed
+
+
+# ---------------------------------------------------------------------------- vmap
+
+def vmap(f, in_axes=0, out_axes=0, axis_name=None, axis_size=None):
+    """A function that applies f to each element along an axis of its arguments, all at once.
+
+    in_axes: per argument the axis to map over, or None for what all elements share; an int stands for
+    all arguments, and entries may be trees of ints and None.  out_axes: where results have that axis;
+    None for a result that is the same for all.  Keyword arguments are mapped over axis 0.  axis_size is
+    needed only when no argument is mapped; collective operations know the axis by axis_name.
+
+    Raises ShapeError, with a table, when sizes differ, AxisError for an axis that an argument lacks,
+    ArgumentError when in_axes does not fit the arguments.
+
+    >>> from fgrad import ops
+    >>> vmap(lambda x: ops.mul(x, x))(np.array([1.0, 2.0, 3.0]))
+    Array([1., 4., 9.], f64[3])
+    """
+    arguments.check_function(f, "vmap")
+
+    @functools.wraps(f, updated=())
+    def vmapped(*args, **kwargs):
+        leaves, structure = tree.flatten((args, kwargs))
+        arrays, axes, names = mapped_arguments(f, in_axes, args, kwargs, leaves)
+        size = arguments.mapped_size(arrays, axes, names, axis_size, f)
+        seen = {}
+
+        def flat(*xs):
+            given, named = tree.unflatten(structure, arguments.put_arrays(leaves, xs))
+            seen["out"], seen["structure"] = tree.flatten(f(*given, **named))
+            return [x for x in seen["out"] if is_array(x)]
+
+        values, dims = batch(flat, arrays, axes, size, axis_name)
+        targets = out_axes_of(out_axes, seen["out"], seen["structure"], f)
+        values = [placed(x, d, to, size, f) for x, d, to in zip(values, dims, targets)]
+        return tree.unflatten(seen["structure"], arguments.put_arrays(seen["out"], values))
+
+    return arguments.named(vmapped, f"vmap_{arguments.name_of(f)}")
+
+
+def mapped_arguments(f, in_axes, args, kwargs, leaves):
+    """(array leaves, their axes or None, their names)."""
+    arguments.check_arity(in_axes, args, f)
+    axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
+    axes = arguments.axes_of_leaves(axes, args, "in_axes", f)
+    axes += [0] * (len(leaves) - len(axes))
+    names = arguments.leaf_names(f, args, kwargs)
+    found = [(lifted(x), d, n) for x, d, n in zip(leaves, axes, names) if is_array(x)]
+    arrays = [x for x, _, _ in found]
+    dims = [None if d is None else arguments.normal_axis(d, x, n) for x, d, n in found]
+    return arrays, dims, [n for _, _, n in found]
+
+
+def out_axes_of(out_axes, outs, structure, f):
+    """Per array leaf of the result, where its mapped axis goes."""
+    axes = arguments.axes_of_leaves(out_axes, tree.unflatten(structure, outs), "out_axes", f)
+    return [d for x, d in zip(outs, axes) if is_array(x)]
+
+
+def placed(x, d, to, size, f):
+    """x with its mapped axis, now at d, at `to`."""
+    if to is None:
+        if d is not None:
+            raise ArgumentError(
+                f"vmap with out_axes=None: a result of `{arguments.name_of(f)}` is not the same for all elements.",
+                given=str(x.type), fix="out_axes=0 for that result")
+        return x
+    ndim = x.ndim + (d is None)
+    if not -ndim <= to < ndim:
+        raise AxisError(f"vmap cannot put its axis at {to}: a result of `{arguments.name_of(f)}` has {ndim} axes "
+                        "with it.", given=f"out_axes={to}", expected=f"an axis from {-ndim} to {ndim - 1}")
+    to %= ndim
+    if d is None:
+        return broadcast(x, shape=(*x.shape[:to], size, *x.shape[to:]), axes=(to,))
+    if d == to:
+        return x
+    perm = [a for a in range(ndim) if a != d]
+    perm.insert(to, d)
+    return transpose(x, perm=tuple(perm))
+
+
+# ---------------------------------------------------------------------------- jacobians
+
+def jacrev(f, argnums=0, argnames=None, has_aux=False):
+    """The derivative of every result element by every argument element, in reverse: for few results.
+
+    Per result leaf a tree like the argument, of arrays [*result's shape, *argument's shape].  Raises
+    GradientError for integer arguments.  With has_aux, (jacobian, aux).
+
+    >>> from fgrad import ops
+    >>> jacrev(lambda x: ops.mul(x, x))(np.array([1.0, 2.0]))
+    Array([[2., 0.],
+           [0., 4.]], f64[2,2])
+    """
+    places = arguments.Places(f, argnums, argnames, "jacrev")
+
+    @functools.wraps(f, updated=())
+    def jacobian(*args, **kwargs):
+        chosen, inner = by_chosen(f, places, args, kwargs)
+        out, pull, *aux = vjp(inner, chosen, has_aux=has_aux)
+        results = [x for x in pull.results if is_array(x)]
+        columns = [jacobian_row(pull, results, k) for k in range(len(results))]
+        whole = arguments.put_arrays(pull.results, [tree.unflatten(pull.structure, c)[0] for c in columns])
+        found = tree.unflatten(pull.out_structure, whole)
+        return (found, *aux) if has_aux else found
+    return arguments.named(jacobian, f"jacrev_{arguments.name_of(f)}")
+
+
+def jacobian_row(pull, results, k):
+    """Per input leaf, the derivative of result k by it."""
+    x = results[k]
+
+    def each(ct):
+        cts = iter([ct if j == k else None for j in range(len(results))])
+        return [c for c in pull.flat([next(cts) if is_array(r) else None for r in pull.results]) if c is not None]
+    rows = vmap(each)(basis(x)) if x.size else [zeros_rows(c) for c in pull.inputs if is_array(c)]
+    rows = [reshape(r, shape=(*x.shape, *r.shape[1:])) for r in rows]
+    return arguments.put_arrays(pull.inputs, rows)
+
+
+def zeros_rows(x):
+    """No rows like x."""
+    return zeros_like(ArrayType(x.dtype, (0, *x.shape)))
+
+
+def basis(x):
+    """Arrays like x, each with one 1, along a new first axis."""
+    return Array(np.eye(x.size, dtype=x.dtype).reshape(x.size, *x.shape))
+
+
+def by_chosen(f, places, args, kwargs):
+    """(the chosen arguments, f as a function of them); raises GradientError for integers among them."""
+    chosen = places.take(args, kwargs)
+    leaves, structure = tree.flatten(chosen)
+    for k, x in enumerate(leaves):
+        if is_array(x) and arguments.type_of(x).dtype.kind != "f":
+            raise arguments.not_a_float(places.what, places.leaf_name(structure, k), x)
+
+    def inner(chosen):
+        given, named = places.put(chosen, args, kwargs)
+        return f(*given, **named)
+    return chosen, arguments.named(inner, arguments.name_of(f))
+
+
+def jacfwd(f, argnums=0, argnames=None, has_aux=False):
+    """The derivative of every result element by every argument element, forward: for few arguments.
+
+    The result and errors are those of jacrev.
+
+    >>> from fgrad import ops
+    >>> jacfwd(lambda x: ops.mul(x, x))(np.array([1.0, 2.0]))
+    Array([[2., 0.],
+           [0., 4.]], f64[2,2])
+    """
+    places = arguments.Places(f, argnums, argnames, "jacfwd")
+
+    @functools.wraps(f, updated=())
+    def jacobian(*args, **kwargs):
+        chosen, inner = by_chosen(f, places, args, kwargs)
+        leaves, structure = tree.flatten(chosen)
+        leaves = [lifted(x) if is_array(x) else x for x in leaves]
+        per_leaf, aux = [], None
+        for k, x in enumerate(leaves):
+            if is_array(x):
+                columns, aux = jacobian_columns(inner, leaves, structure, k, has_aux)
+                per_leaf.append(columns)
+        outs = tree.structure(per_leaf[0])
+        arrays = [k for k, x in enumerate(leaves) if is_array(x)]
+        whole = []
+        for rows in zip(*map(tree.leaves, per_leaf)):
+            filled_in = [None] * len(leaves)
+            for k, row in zip(arrays, rows):
+                filled_in[k] = row
+            whole.append(tree.unflatten(structure, filled_in))
+        found = tree.unflatten(outs, whole)
+        return (found, aux) if has_aux else found
+    return arguments.named(jacobian, f"jacfwd_{arguments.name_of(f)}")
+
+
+def jacobian_columns(f, leaves, structure, k, has_aux):
+    """(the derivative of f's result by leaf k, aux): a tree like the result, each leaf [*result, *leaf]."""
+    x, seen = leaves[k], {}
+
+    def of_leaf(y):
+        return f(tree.unflatten(structure, [*leaves[:k], y, *leaves[k + 1:]]))
+
+    def each(t):
+        _, tangent, *aux = jvp(of_leaf, (x,), (t,), has_aux=has_aux)
+        seen["aux"] = aux[0] if has_aux else None
+        return tangent
+    columns = vmap(each, axis_size=x.size, out_axes=-1)(basis(x))
+    return tree.map(lambda c: reshape(c, shape=(*c.shape[:-1], *x.shape)) if is_array(c) else c, columns), seen["aux"]
+
+
+def hessian(f, argnums=0, argnames=None):
+    """The second derivatives of f by the chosen argument: jacfwd of jacrev.
+
+    >>> from fgrad import ops
+    >>> hessian(lambda x: ops.mul(x, ops.mul(x, x)))(2.0)
+    Array(12., f32[])
+    """
+    return jacfwd(jacrev(f, argnums, argnames), argnums, argnames)
+
+
+# ---------------------------------------------------------------------------- types and programs
+
+def traced(f, args, kwargs):
+    """The Trace of a call; arguments are arrays or ArrayTypes, Python numbers static where their value is needed."""
+    leaves, structure = tree.flatten((args, kwargs))
+    names = arguments.leaf_names(f, args, kwargs)
+    static = set()
+    while True:
+        places = [k for k, x in enumerate(leaves) if k not in static and (is_array(x) or isinstance(x, ArrayType))]
+        numbers = [j for j, k in enumerate(places) if leaves[k].__class__ in SCALARS]
+        whole = frozenset(j for j in numbers if leaves[places[j]].__class__ is not float)
+
+        def flat(*xs):
+            full = list(leaves)
+            for k, x in zip(places, xs):
+                full[k] = x
+            given, named = tree.unflatten(structure, full)
+            return f(*given, **named)
+        try:
+            return stage(flat, [arguments.staged_type(leaves[k]) for k in places], name=arguments.name_of(f),
+                         names=[names[k] for k in places], numbers=numbers, specialisable=whole)
+        except Specialise as signal:
+            if signal.owner.specialisable is not whole:
+                raise
+            static.update(places[j] for j in signal.arguments)
+
+
+def eval_shape(f, *args, **kwargs):
+    """The tree of f's result with ArrayTypes for leaves; nothing is computed.
+
+    Arguments are arrays or ArrayTypes.
+
+    >>> from fgrad import ops
+    >>> from fgrad.types import F32
+    >>> eval_shape(lambda x: ops.mul(x, x), ArrayType(F32, (1000, 1000)))
+    f32[1000,1000]
+    """
+    arguments.check_function(f, "eval_shape")
+    trace = traced(f, args, kwargs)
+    return tree.unflatten(trace.out, trace.program.out_types)
+
+
+def make_ir(f):
+    """A function that gives the Program of f for its arguments, arrays or ArrayTypes; `print` shows it.
+
+    >>> from fgrad import ops
+    >>> from fgrad.types import F32
+    >>> def f(x):
+    ...     y = ops.sin(x)
+    ...     return ops.mul(y, x)
+    >>> make_ir(f)(ArrayType(F32, (3,))).inputs
+    (x: f32[3],)
+    """
+    arguments.check_function(f, "make_ir")
+
+    @functools.wraps(f, updated=())
+    def make_ir(*args, **kwargs):
+        return traced(f, args, kwargs).program
+    return make_ir
+
+
+make_jaxpr = make_ir
+
+
+def run_program(program, *args):
+    """The results of a Program on arrays, as a tuple: equation by equation, through every transformation.
+
+    Raises ArgumentError when the number or the types of the arguments are wrong.
+    """
+    values = [as_value(x) for x in args]
+    if [x.type for x in values] != program.in_types:
+        raise ArgumentError(f"the program {program.name} was given other arguments than it takes.",
+                            given=", ".join(str(x.type) for x in values),
+                            expected=", ".join(map(str, program.in_types)))
+    return evaluate(program, values)
