@@ -28,18 +28,27 @@ def check_indices(name, x, indices, axes, mode, modes):
     move.check_axes(name, axes, x.ndim)
     if mode not in modes:
         raise ArgumentError(f"{name} has no mode {mode!r}.", expected=" or ".join(map(repr, modes)))
-    given = [f"x: {x}", *(f"index {k}: {i}" for k, i in enumerate(indices))]
+    problem = mismatch(name, x, indices, axes, mode)
+    if problem:
+        kind, sentence, fix = problem
+        given = [f"x: {x}", *(f"index {k}: {i}" for k, i in enumerate(indices))]
+        raise kind(sentence, given=given, fix=fix)
+    return indices[0].shape
+
+
+def mismatch(name, x, indices, axes, mode):
+    """(error class, sentence, fix) of what does not fit, or None."""
     if len(indices) != len(axes) or not axes:
-        raise ShapeError(f"{name} needs one index array for each of the axes {axes}.", given=given)
+        return ShapeError, f"{name} needs one index array for each of the axes {axes}.", None
     for i in indices:
         if i.dtype not in INTS:
-            raise DtypeError(f"{name} needs integer indices, not {SHORT[i.dtype]}.", given=given,
-                             fix="convert with astype(int)")
+            return (DtypeError, f"{name} needs integer indices, not {SHORT[i.dtype]}.",
+                    "convert with astype(int)")
         if i.shape != indices[0].shape:
-            raise ShapeError(f"{name} needs index arrays of one shape.", given=given, fix="broadcast them first")
+            return ShapeError, f"{name} needs index arrays of one shape.", "broadcast them first"
     if mode == "clip" and indices[0].size and 0 in [x.shape[a] for a in axes]:
-        raise ShapeError(f"{name} cannot read or write an axis of size 0.", given=given)
-    return indices[0].shape
+        return ShapeError, f"{name} cannot read or write an axis of size 0.", None
+    return None
 
 
 def clipped(indices, x, axes):
@@ -259,7 +268,9 @@ class ScatterMul(Scatter):
         """By an update: the product of x and the other updates, zeros counted apart."""
         x, *indices, u = args
         t, tu = tangents[0], tangents[-1]
-        total = None if t is None else self(t, *indices, u, axes=axes, mode=mode)
+        total = None
+        if t is not None:
+            total = elementwise.mul(t, self(move.full_like(x, 1), *indices, u, axes=axes, mode=mode))
         if tu is None:
             return total
         zero = elementwise.eq(u, 0.0)

@@ -69,6 +69,8 @@ class ReduceExtreme(Reduce):
 
     def jvp(self, out, args, tangents, /, *, axes):
         (x,), (t,) = args, tangents
+        if x.size == 0:
+            return None
         hit = elementwise.hit(x, move.broadcast(out, shape=x.shape, axes=axes))
         count = reduce_sum(hit, axes=axes)
         return elementwise.div(reduce_sum(elementwise.mul(t, hit), axes=axes), count)
@@ -79,12 +81,12 @@ class ReduceProd(Reduce):
 
     def jvp(self, out, args, tangents, /, *, axes):
         """A tree of two-argument products: exact at zeros, and for higher derivatives."""
+        if args[0].size == 0:
+            return None
         kept = tuple(a for a in range(args[0].ndim) if a not in axes)
         count = prod(args[0].shape[a] for a in axes)
         x, t = [move.reshape(move.transpose(v, perm=axes + kept), shape=(count, *out.shape))
                 for v in (args[0], tangents[0])]
-        if count == 0:
-            return None
         while x.shape[0] > 1:
             half = x.shape[0] // 2
             (a, b, rest), (ta, tb, t_rest) = thirds(x, half), thirds(t, half)

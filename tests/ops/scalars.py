@@ -1,0 +1,144 @@
+"""A tiny evaluator of scalar expressions: the value of a node at an index, by the instructions' NumPy."""
+
+import itertools
+
+import numpy as np
+
+from fgrad import index, scalar
+from fgrad.loop import Buffer
+from fgrad.types import ArrayType
+
+
+class Pulled:
+    """An argument of a pull rule that is read from memory."""
+
+    def __init__(self, name, value):
+        value = np.asarray(value)
+        self.value = value
+        self.type = ArrayType(value.dtype, value.shape)
+        self.shape, self.dtype = value.shape, value.dtype
+        self.buffer = Buffer(name, self.type, "input")
+
+    def __call__(self, i):
+        assert len(i) == len(self.shape)
+        return scalar.load(self.buffer, index.flat(i, self.shape))
+
+
+def pulled_args(args):
+    """(arguments for a pull rule, Buffer → flat values)."""
+    pulled = [a if isinstance(a, (bool, int, float)) else Pulled(f"x{k}", a) for k, a in enumerate(args)]
+    return pulled, {p.buffer: p.value.ravel() for p in pulled if isinstance(p, Pulled)}
+
+
+def at(x, env, memory):
+    """The int that an Ix is, where `env` gives the variables."""
+    total = x.const
+    for a, c in x.terms:
+        match a:
+            case index.Var():
+                v = env[a]
+            case index.Dynamic():
+                v = int(value(a.node, env, memory, {}))
+                assert 0 <= v <= a.hi, "a run-time index left its range"
+            case _:
+                inner = at(a.ix, env, memory)
+                assert inner >= 0, "a quotient of a negative index"
+                v = inner // a.n if a.op == "/" else inner % a.n
+        total += c * v
+    assert x.lo <= total <= x.hi
+    return total
+
+
+def value(root, env, memory, memo):
+    """The value of a node."""
+    if root not in memo:
+        with np.errstate(all="ignore"):
+            memo[root] = np.asarray(compute(root, env, memory, memo)).astype(root.dtype)[()]
+    return memo[root]
+
+
+def compute(n, env, memory, memo):
+    match n.op:
+        case "const":
+            return np.array(n.data, n.dtype)
+        case "load":
+            buffer, where = n.data
+            where = at(where, env, memory)
+            assert 0 <= where < memory[buffer].size, "a load outside of its array"
+            return memory[buffer][where]
+        case "index":
+            return at(n.data, env, memory)
+        case "guard":
+            holds = all(lo <= at(x, env, memory) < hi for x, lo, hi in n.data)
+            return value(n.args[not holds], env, memory, memo)
+        case "reduce":
+            return reduced(n, env, memory)
+        case "cast":
+            return value(n.args[0], env, memory, memo).astype(n.dtype)
+    return scalar.INSTRUCTIONS[n.op].numpy(*[value(a, env, memory, memo) for a in n.args])
+
+
+def reduced(n, env, memory):
+    how, variables = n.data
+    name, identity = scalar.REDUCTIONS[how]
+    total = np.array(identity(n.dtype), n.dtype)
+    for place in itertools.product(*[range(v.extent) for v in variables]):
+        part = value(n.args[0], {**env, **dict(zip(variables, place))}, memory, {})
+        total = np.asarray(scalar.INSTRUCTIONS[name].numpy(total, part)).astype(n.dtype)
+    return total
+
+
+def table_of(element, shape, memory, space):
+    """The array whose elements `element(index)` gives."""
+    variables = [space.variable(n) for n in shape]
+    node = element(tuple(index.of(v) for v in variables)) if 0 not in shape else None
+    out = np.empty(shape, node.dtype if node is not None else bool)
+    for place in itertools.product(*map(range, shape)):
+        out[place] = value(node, dict(zip(variables, place)), memory, {})
+    return out
+
+
+def pull(op, args, params, shape):
+    """The result of an operation by its pull rule."""
+    with index.Space(), np.errstate(all="ignore"):
+        pulled, memory = pulled_args(args)
+        return table_of(op.pull(*pulled, **params), shape, memory, current())
+
+
+def push(op, args, params):
+    """The result of an operation by its push rule, update after update."""
+    with index.Space(), np.errstate(all="ignore"):
+        pulled, memory = pulled_args(args)
+        out, updates = np.array(args[0]), np.asarray(args[-1])
+        variables = [current().variable(n) for n in updates.shape]
+        if updates.size == 0:
+            return out
+        where, ranges, node = op.push(*pulled, **params)(tuple(index.of(v) for v in variables))
+        for place in itertools.product(*map(range, updates.shape)):
+            env = dict(zip(variables, place))
+            if all(lo <= at(x, env, memory) < hi for x, lo, hi in ranges):
+                found = tuple(at(x, env, memory) for x in where)
+                new = value(node, env, memory, {})
+                old = out[found]
+                out[found] = new if op.how == "set" else step(op.how, old, new)
+        return out
+
+
+def scan(op, x, params):
+    """The result of a running reduction by the loop that its scan rule describes."""
+    how, axis, reverse = op.scan(**params)
+    out = np.array(x)
+    rows = np.moveaxis(out, axis, 0)
+    order = range(len(rows))[::-1] if reverse else range(len(rows))
+    with np.errstate(all="ignore"):
+        for before, k in zip(order, order[1:]):
+            rows[k] = step(how, rows[before], rows[k])
+    return out
+
+
+def step(how, x, y):
+    return scalar.INSTRUCTIONS[scalar.REDUCTIONS[how][0]].numpy(x, y)
+
+
+def current():
+    return index.space()

@@ -1,0 +1,213 @@
+"""Every operation, found in PRIMITIVES by itself, keeps the laws: type, jvp, transpose, batch, pull."""
+
+import itertools
+import warnings
+
+import numpy as np
+import pytest
+
+from fgrad import ops  # noqa: F401  (registers the operations)
+from fgrad.core import PRIMITIVES, Array, Primitive
+from fgrad.interpreters.backward import pullback
+from fgrad.ops.table import RULES, source_of, table_text
+from fgrad.types import F64, SCALARS
+from tests.ops import scalars
+from tests.ops.examples import EXAMPLES
+from tests.tolerance import assert_close
+
+OPERATIONS = {name: op for name, op in PRIMITIVES.items() if type(op).__module__.startswith("fgrad.ops")}
+NAMES = list(OPERATIONS)
+
+
+def wrapped(args):
+    return [a if a.__class__ in SCALARS else Array(np.asarray(a)) for a in args]
+
+
+def types_of(args):
+    return [a if a.__class__ in SCALARS else a.type for a in args]
+
+
+def outputs(out):
+    return list(out) if isinstance(out, tuple) else [out]
+
+
+def run(op, args, params):
+    """The results as NumPy arrays."""
+    return [np.asarray(x.np) for x in outputs(op(*wrapped(args), **params))]
+
+
+def cases(name):
+    """The cases of an operation; a missing row is a failure."""
+    assert name in EXAMPLES, f"tests/ops/examples.py has no row for {name}"
+    return EXAMPLES[name]
+
+
+def drawn(name, dtype=None):
+    """(case, arguments) in a dtype: by default f64, or the first that the operation takes."""
+    op = OPERATIONS[name]
+    dtype = dtype or (F64 if F64 in op.dtypes or op.dtypes[0].kind == "b" and len(op.dtypes) == 1
+                      and name == "select" else op.dtypes[0])
+    return [(c, c.draw(dtype, seed=k)) for k, c in enumerate(cases(name))]
+
+
+def dtypes(name):
+    """The dtypes that the laws are checked in; for select those of what is chosen."""
+    from_row = OPERATIONS[name].dtypes
+    return PRIMITIVES["max"].dtypes if name == "select" else from_row
+
+
+def test_every_operation_has_a_row_of_examples():
+    assert set(NAMES) == set(EXAMPLES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_numpy_agrees_with_type_in_every_dtype_and_warns_of_nothing(name):
+    op = OPERATIONS[name]
+    for dtype in dtypes(name):
+        for case, args in drawn(name, dtype):
+            if skipped(name, case, args):
+                continue
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                out = outputs(op(*wrapped(args), **case.params))
+            types = outputs(op.type(*types_of(wrapped(args)), **case.params))
+            for x, t in zip(out, types):
+                assert x.type is t, f"{name} {case.params} of {types_of(wrapped(args))} gave {x.type}, not {t}"
+
+
+def skipped(name, case, args):
+    """Cases outside of what the operation is defined for."""
+    if name in ("argmax", "argmin") and args[0].shape[case.params["axis"]] == 0:
+        return True
+    return name == "full" and args
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if OPERATIONS[n].differentiable])
+def test_jvp_agrees_with_finite_differences(name):
+    op = OPERATIONS[name]
+    for case, args in drawn(name):
+        for active in subsets(args):
+            out, tangent = derivative(op, args, tangents_of(args, active), case.params)
+            for k, want in enumerate(finite_difference(op, args, tangents_of(args, active), case.params)):
+                if out[k].dtype == F64:
+                    got = np.zeros(out[k].shape) if tangent[k] is None else np.asarray(tangent[k].np)
+                    np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-6, err_msg=f"{name} {case} {active}")
+
+
+def subsets(args):
+    """Each float argument alone, and all of them."""
+    floats = [k for k, a in enumerate(args) if a.__class__ not in SCALARS and a.dtype.kind == "f"]
+    return [(k,) for k in floats] + [tuple(floats)] * (len(floats) > 1)
+
+
+def tangents_of(args, active):
+    rng = np.random.default_rng(7)
+    return [rng.standard_normal(a.shape) if k in active else None for k, a in enumerate(args)]
+
+
+def derivative(op, args, tangents, params):
+    """(results, tangents), as lists."""
+    values = wrapped(args)
+    out = op(*values, **params)
+    ts = [None if t is None else Array(np.asarray(t)) for t in tangents]
+    t = op.jvp(out, tuple(values), ts, **params)
+    return outputs(out), outputs(t)
+
+
+def finite_difference(op, args, tangents, params, h=1e-6):
+    moved = [[a if t is None else a + s * h * t for a, t in zip(args, tangents)] for s in (1, -1)]
+    up, down = [run(op, a, params) for a in moved]
+    return [np.subtract(a, b, where=a != b, out=np.zeros(a.shape)) / (2 * h) if a.dtype.kind == "f" else None
+            for a, b in zip(up, down)]
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if OPERATIONS[n].differentiable])
+def test_the_reverse_derivative_is_the_adjoint_of_the_forward_one(name):
+    op = OPERATIONS[name]
+    for case, args in drawn(name):
+        for active in subsets(args):
+            tangents = tangents_of(args, active)
+            out, t = derivative(op, args, tangents, case.params)
+            if all(x.dtype != F64 for x in out):
+                continue
+            rng = np.random.default_rng(8)
+            cts = [Array(np.asarray(rng.standard_normal(x.shape))) if x.dtype == F64 else None for x in out]
+            rows = [0 if k in active else -1 for k in range(len(args))]
+            result = tuple(out) if op.multiple else out[0]
+            back = pullback(op, cts if op.multiple else cts[0], result, tuple(wrapped(args)), rows, case.params)
+            left = sum(np.sum(c.np * d.np) for c, d in zip(cts, t) if c is not None and d is not None)
+            right = sum(np.sum(tangents[k] * b.np) for k, b in enumerate(back) if k in active and b is not None)
+            np.testing.assert_allclose(left, right, rtol=1e-9, atol=1e-9, err_msg=f"{name} {case} {active}")
+            for k, b in enumerate(back):
+                assert b is None or k not in active or b.type is wrapped(args)[k].type
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if n not in ("full", "iota")])
+@pytest.mark.parametrize("n", [1, 2])
+def test_batch_agrees_with_a_python_loop_for_every_place_of_the_batch_axis(name, n):
+    op = OPERATIONS[name]
+    for case, args in drawn(name):
+        if skipped(name, case, args):
+            continue
+        lanes = [case.draw(drawn_dtype(args, case), seed=100 + k) for k in range(n)]
+        for dims in places(args):
+            check_batch(op, case, args, lanes, dims, n)
+
+
+def drawn_dtype(args, case):
+    """The dtype under test that the arguments were drawn in."""
+    return next((a.dtype for a, s in zip(args, case.args) if getattr(s, "dtype", 0) is None), np.dtype("f8"))
+
+
+def places(args):
+    options = [(None,) if a.__class__ in SCALARS else (None, *range(a.ndim + 1)) for a in args]
+    every = [d for d in itertools.product(*options) if any(k is not None for k in d)]
+    return every if len(every) <= 64 else every[::len(every) // 64 + 1]
+
+
+def check_batch(op, case, args, lanes, dims, n):
+    stacked = [a if d is None else np.stack([lane[k] for lane in lanes], d)
+               for k, (a, d) in enumerate(zip(args, dims))]
+    out, dim = op.batch(dims, *wrapped(stacked), **case.params)
+    each = [run(op, [a if d is None else lane[k] for k, (a, d) in enumerate(zip(args, dims))], case.params)
+            for lane in lanes]
+    for k, x in enumerate(outputs(out)):
+        assert_close(x.np, np.stack([one[k] for one in each], dim), slack=4)
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if any(hasattr(OPERATIONS[n], how) and getattr(OPERATIONS[n], how)
+                                                          for how in ("pull", "push", "scan"))])
+def test_what_compiled_code_computes_agrees_with_numpy_in_every_dtype(name):
+    op = OPERATIONS[name]
+    for dtype in dtypes(name):
+        for case, args in drawn(name, dtype):
+            if skipped(name, case, args):
+                continue
+            (want,) = run(op, args, case.params)
+            if op.pull:
+                got = scalars.pull(op, args, case.params, want.shape)
+            elif hasattr(op, "push"):
+                got = scalars.push(op, args, case.params)
+            else:
+                got = scalars.scan(op, args[0], case.params)
+            got = got.astype(want.dtype) if got.size == 0 else got
+            assert_close(got, want, length=8, slack=2)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_rule_is_there_or_the_table_says_why_not(name):
+    for rule in RULES:
+        source = source_of(OPERATIONS[name], rule)
+        assert source.kind in ("stated", "derived", "none")
+        assert source.kind == "stated" or source.reason
+        assert source.reason != "missing", f"{name} has no {rule} rule"
+
+
+def test_the_table_prints_one_line_per_operation():
+    assert len(table_text().split("\n")) == len(PRIMITIVES) + 1
+
+
+def test_a_new_operation_is_found_by_itself():
+    op = Primitive("nothing_yet")
+    assert PRIMITIVES["nothing_yet"] is op
+    del PRIMITIVES["nothing_yet"]

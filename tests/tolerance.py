@@ -1,0 +1,22 @@
+"""How far two results may lie apart: by dtype, and by the number of terms that were added."""
+
+import numpy as np
+
+EPS = {"float16": 2**-10, "float32": 2**-23, "float64": 2**-52}
+
+
+def tolerance(dtype, length=1):
+    """Relative to the largest magnitude: 8 roundings, growing with the root of the length."""
+    return 8 * EPS[np.dtype(dtype).name] * max(length, 1) ** 0.5 if np.dtype(dtype).kind == "f" else 0
+
+
+def assert_close(got, want, length=1, slack=1):
+    """Equal shapes and dtypes; equal integers; floats within tolerance, NaN and inf in the same places."""
+    got, want = np.asarray(got), np.asarray(want)
+    assert got.shape == want.shape and got.dtype == want.dtype, f"{got.dtype}{got.shape} {want.dtype}{want.shape}"
+    if got.dtype.kind != "f":
+        np.testing.assert_array_equal(got, want)
+        return
+    finite = np.abs(want[np.isfinite(want)].astype(float))
+    bound = slack * tolerance(got.dtype, length)
+    np.testing.assert_allclose(got, want, rtol=bound, atol=bound * max(1.0, finite.max(initial=0)))
