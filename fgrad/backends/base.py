@@ -6,6 +6,7 @@ know a backend only by its `target`; `jit` knows it only by this class.
 
 from __future__ import annotations
 
+import importlib
 import threading
 
 from ..errors import DeviceError
@@ -34,7 +35,17 @@ class Backend:
         raise NotImplementedError
 
 
-BACKENDS = {}              # the word before ":" in a device's name → () → Backend
+def lazily(module, name):
+    """A function that imports a Backend class and makes one: llvmlite and pyopencl load at first use."""
+    return lambda: getattr(importlib.import_module(f"fgrad.backends.{module}"), name)()
+
+
+BACKENDS = {               # the word before ":" in a device's name → () → Backend
+    "cpu": lazily("llvm.backend", "Llvm"),
+    "opencl": lazily("opencl.backend", "OpenCL"),
+    "gpu": lazily("opencl.backend", "OpenCL"),
+    "reference": lazily("reference", "Reference"),
+}
 INSTANCES = {}             # the same → Backend, made at first use
 _lock = threading.Lock()
 

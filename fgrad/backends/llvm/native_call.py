@@ -77,7 +77,8 @@ def entry(kernel_address, inputs, outputs, fallback, box, name, **options):
     """A callable that runs a kernel: a builtin where `probe` allows it, else its Python twin.
 
     inputs, outputs: records with `dtype` and `shape`, one per positional argument and result.
-    kernel_address: void(ptr *data), the data of inputs, outputs and constants in this order.
+    kernel_address: void(ptr *data, ptr *constants); data are those of inputs, outputs and constants
+    in this order, and the second argument points to the first constant's.
     fallback: called with the same arguments whenever they are not exactly what `inputs` says.
     box: the class of arrays, with slots `np`, `shape` and `dtype`.  Each argument may be a box, an
     ndarray or a NumPy scalar; each result is a box of a read-only ndarray.
@@ -234,7 +235,8 @@ def slots_of(box):
 def make_python(kernel_address, inputs, outputs, fallback, box, name, *, assemble=None,
                 constants=(), release_gil=False, keep=()):
     """What `entry` describes, in Python."""
-    kernel = (ctypes.CFUNCTYPE if release_gil else ctypes.PYFUNCTYPE)(None, WORD)(kernel_address)
+    kind = ctypes.CFUNCTYPE if release_gil else ctypes.PYFUNCTYPE
+    kernel = kind(None, WORD, WORD)(kernel_address)
     constant_data = [array.ctypes.data for array in constants]
     shapes = [tuple(type.shape) for type in outputs]
 
@@ -245,7 +247,8 @@ def make_python(kernel_address, inputs, outputs, fallback, box, name, *, assembl
         made = [np.empty(shape, type.dtype) for type, shape in zip(outputs, shapes)]
         data = [array.__array_interface__["data"][0] for array in (*held, *made)]
         pointers = (WORD * (len(data) + len(constant_data)))(*data, *constant_data)
-        kernel(ctypes.addressof(pointers))
+        start = ctypes.addressof(pointers)
+        kernel(start, start + ctypes.sizeof(WORD) * len(data))
         for array in made:
             array.flags.writeable = False
         boxes = tuple(map(boxed, made, shapes))

@@ -413,7 +413,7 @@ run:
   %keep.gil = icmp eq i64 %gil, 0
   br i1 %keep.gil, label %short, label %long
 short:
-  call void %kernel(ptr %data)
+  call void %kernel(ptr %data, ptr %rest)
   br label %box
 long:                                               ; another thread may empty a box meanwhile
   %h = phi i64 [ 0, %run ], [ %h1, %hold.one ]
@@ -428,7 +428,7 @@ hold.one:
 unlocked:
   %save = call ptr @api(i32 5)
   %thread = call ptr %save()
-  call void %kernel(ptr %data)
+  call void %kernel(ptr %data, ptr %rest)
   %restore = call ptr @api(i32 6)
   call void %restore(ptr %thread)
   call void @release_all(ptr %held, i64 %inputs)

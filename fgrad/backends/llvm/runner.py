@@ -7,8 +7,8 @@ A plan in memory is one array of i64:
     then the offset of each temporary in the arena,
     then for each step: function address, parts, number of arguments, their numbers
 
-Numbers below [2] are external pointers (inputs, outputs, constants), then come the temporaries.  The
-arena is taken out of its slot while a call runs, so that threads which call one function at the same
+Numbers below [2] are external pointers (inputs, outputs, the plan itself, constants), then come the
+temporaries.  The plan travels as the first constant, so one function runs every plan.  The arena is taken out of its slot while a call runs, so that threads which call one function at the same
 time each have their own.
 """
 
@@ -53,8 +53,9 @@ done:
   ret void
 }
 
-define void @fg.run(ptr %external, ptr %plan) nounwind {
+define void @fg.run(ptr %external, ptr %constants) nounwind {
 entry:
+  %plan = load ptr, ptr %constants, align 8
   %steps = load i64, ptr %plan, align 8
   %p1 = getelementptr i64, ptr %plan, i64 1
   %bytes = load i64, ptr %p1, align 8

@@ -19,6 +19,7 @@ All names the writer makes contain a dot, so that they never collide with a user
 from __future__ import annotations
 
 import operator
+import re
 from contextlib import contextmanager
 
 BYTES = {"i1": 1, "i8": 1, "i16": 2, "half": 2, "bfloat": 2, "i32": 4, "float": 4,
@@ -304,6 +305,34 @@ class Function:
         branch.values = [
             self.op(f"phi {type} [ {value}, %{before} ], [ {next}, %{last} ]")
             for (type, value), next in zip(carried, branch.next)]
+
+
+CALL = re.compile(r"call (<[^>]*>|\w+) @(llvm\.[\w.]+)\((.*)\)$", re.M)
+TYPE = re.compile(r"(<\d+ x \w+>|\w+) ")
+
+
+def intrinsics(text):
+    """The `declare` lines of the @llvm intrinsics that a text calls, read off their calls.
+
+    >>> intrinsics("%y = call double @llvm.fma.f64(double %x, double %x, double %x)")
+    ['declare double @llvm.fma.f64(double, double, double)']
+    """
+    found = {}
+    for result, name, arguments in CALL.findall(text):
+        if name not in found:
+            found[name] = f"declare {result} @{name}({', '.join(types_of(arguments))})"
+    return [found[name] for name in sorted(found)]
+
+
+def types_of(arguments):
+    """The types of a call's arguments."""
+    depth, start, out = 0, 0, []
+    for k, c in enumerate(arguments + ","):
+        depth += (c in "<(") - (c in ">)")
+        if c == "," and depth == 0:
+            out.append(TYPE.match(arguments[start:k].strip()).group(1))
+            start = k + 1
+    return out
 
 
 def module(*functions, declarations=(), triple=None):

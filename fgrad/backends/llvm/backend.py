@@ -1,0 +1,305 @@
+"""The CPU backend: a Plan becomes native functions, one per distinct kernel, and a table of steps.
+
+Kernels equal up to names and buffers have one text, so they are compiled once; objects are kept on
+disk.  An executable is called through the native runner, and from jit through a builtin.  Relies on
+`emit` and `product` for the text, `target` for LLVM, `threads` for the pool.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import hashlib
+from math import prod
+
+import numpy as np
+
+from ... import tree
+from ...core import Array
+from ...errors import DonationError
+from ...loop import Call, Contract, For, Kernel
+from ...passes.target import Target
+from ..base import Backend
+from . import emit, native_call, product, runner, target, threads, vmath
+from .host_call import HostCall
+from .text import intrinsics
+
+LONG = 20_000              # scalar operations from which the interpreter's lock is released
+
+
+class Llvm(Backend):
+    """Native code for the host's processor."""
+
+    def target(self, device):
+        return host_target()
+
+    def compile(self, plan, device):
+        return Executable(plan)
+
+    def stages(self, plan, device):
+        written = Module(plan)
+        return {"llvm": written.text(), "asm": lambda: target.assembly(written.text())}
+
+    def devices(self):
+        return [("cpu", f"{target.HOST.cpu}, {8 * target.HOST.vector_bytes}-bit vectors, "
+                        f"{threads.pool().size} threads")]
+
+
+@functools.cache
+def host_target():
+    """The passes' description of this processor."""
+    return Target("cpu", vector_bytes=target.HOST.vector_bytes, registers=target.HOST.registers,
+                  threads=threads.pool().size)
+
+
+# ---------------------------------------------------------------------------- text
+
+
+class Module:
+    """The functions of a Plan's kernels: `functions` name → text; `steps` (name, parts, buffers) in order."""
+
+    def __init__(self, plan):
+        self.functions, self.steps, self.used, self.workspace = {}, [], set(), 0
+        for step in plan.steps:
+            buffers = [*step.params, *step.outputs]
+            if isinstance(step, Call):
+                self.steps.append((step, 1, buffers))
+            else:
+                self.add(step, buffers)
+
+    def add(self, kernel, buffers):
+        """The functions of one kernel."""
+        contractions = [s for s in kernel.body if isinstance(s, Contract)]
+        if not contractions:
+            parts = parts_of(kernel)
+            fn, used = emit.function("kernel", kernel, parts)
+            self.steps.append((self.named({"kernel": str(fn)})["kernel"], parts, buffers))
+            self.used |= used
+            return
+        (statement,) = contractions
+        made, used = product.emitted("kernel", kernel, statement, host_target())
+        self.used |= used
+        names = self.named(made.functions)
+        work = [WORKSPACE] if made.workspace else []
+        self.workspace = max(self.workspace, made.workspace)
+        self.steps += [(names[name], parts, buffers + work) for name, parts in made.phases]
+
+    def named(self, functions):
+        """Functions called kernel… under names that depend on their text alone: equal ones are one."""
+        names = {}
+        for name, text in functions.items():
+            if name.startswith("kernel"):
+                digest = hashlib.sha256("\0".join(functions.values()).encode()).hexdigest()[:16]
+                names[name] = f"k.{digest}{name[len('kernel'):]}"
+        for name, text in functions.items():
+            for old, new in sorted(names.items(), reverse=True):
+                text = text.replace(f"@{old}(", f"@{new}(")
+            self.functions[names.get(name, name)] = text
+        return {name: names.get(name, name) for name in functions}
+
+    def text(self):
+        """One module with every function."""
+        return module_text(self.functions, self.used)
+
+    def texts(self, count):
+        """At most `count` modules of about equal length, for compiling at once, by function name."""
+        own = {n: t for n, t in self.functions.items() if n.startswith("k.")}
+        shared = {n: t for n, t in self.functions.items() if n not in own}
+        count = min(count, max(1, sum(map(len, own.values())) // 20_000))
+        bins = [{} for _ in range(count)]
+        for name, text in sorted(own.items(), key=lambda item: -len(item[1])):
+            least = min(bins, key=lambda b: sum(map(len, b.values())))
+            least[name] = text
+        return [(list(b), module_text(b | called(b, shared), self.used)) for b in bins if b]
+
+
+def called(functions, shared):
+    """The shared functions that these call."""
+    return {name: text for name, text in shared.items()
+            if any(f"@{name}(" in body for body in functions.values())}
+
+
+def module_text(functions, used):
+    """The text of a module: declarations, vector math, functions; shared ones are internal to it."""
+    bodies = [text if name.startswith("k.") else text.replace("define void", "define internal void", 1)
+              for name, text in functions.items()]
+    math = "\n\n".join(vmath.definition(*key) for key in needed(used, "\n".join(bodies)))
+    body = "\n\n".join([math, *bodies])
+    declared = "\n".join(intrinsics(body))
+    return f'target triple = "{target.HOST.triple}"\n\n{declared}\n\n{body}\n'
+
+
+def needed(used, text):
+    """The vector math functions that the text calls, and those that they call."""
+    found, todo = {}, [key for key in sorted(used) if vmath.symbol(*key) + "(" in text]
+    while todo:
+        name, dtype, lanes = key = todo.pop()
+        if key not in found:
+            found[key] = None
+            todo += [(n, dtype, lanes) for n in vmath.needs(name, dtype)]
+    return list(found)
+
+
+def parts_of(kernel):
+    """Into how many parts the kernel's parallel loop is cut: one a thread, none smaller than its grain."""
+    loops = [s for s in kernel.body if isinstance(s, For) and s.kind == "parallel"]
+    assert len(loops) <= 1, f"{kernel.name} has {len(loops)} parallel loops"
+    return max([min(host_target().threads, loop.var.extent // loop.grain) for loop in loops] or [1]) or 1
+
+
+WORKSPACE = "workspace"
+
+
+# ---------------------------------------------------------------------------- running
+
+
+class Executable:
+    """A compiled Plan: executable(values) → list of Arrays."""
+
+    def __init__(self, plan):
+        self.plan = plan
+        written = Module(plan)
+        addresses = load(written)
+        self.made = [b for b in unique(plan.outputs) if b.kind == "output"]
+        self.types = [b.type for b in (*plan.inputs, *[b for b, _ in plan.constants])]
+        external = [*plan.inputs, *self.made, None, *[b for b, _ in plan.constants]]
+        offsets = list(plan.offsets.items())
+        number = {b: k for k, b in enumerate([*external, *[b for b, _ in offsets]]) if b is not None}
+        number[WORKSPACE] = len(external) + len(offsets)
+        places = [offset for _, offset in offsets] + [plan.arena]
+        self.calls = {}                          # Call step → its native callback, kept alive
+        steps = [(self.address(step, addresses), parts, [number[b] for b in buffers])
+                 for step, parts, buffers in written.steps]
+        self.table = runner.PlanTable(steps, places, plan.arena + written.workspace, len(external), arena_free())
+        self.release_gil = work(plan) > LONG
+        self.run = (run_unlocked if self.release_gil else run_locked)()
+
+    def address(self, step, addresses):
+        """The address of a step's function."""
+        if isinstance(step, str):
+            return addresses[step]
+        self.calls[step] = HostCall(step)
+        return self.calls[step].address
+
+    def __call__(self, values):
+        arrays = [contiguous(v.np) for v in values]
+        made = [np.empty(b.type.shape, b.type.dtype) for b in self.made]
+        n = len(self.plan.inputs)
+        data = [*arrays[:n], *made, self.table.words, *arrays[n:]]
+        pointers = (ctypes.c_void_p * len(data))(*[a.__array_interface__["data"][0] for a in data])
+        at = ctypes.addressof(pointers)
+        self.run(at, at + 8 * (n + len(made)))
+        for step in self.calls.values():
+            step.check()
+        return self.results(values, made)
+
+    def results(self, values, made):
+        """The Arrays of the outputs; an output that is an input or a constant is that value."""
+        known = dict(zip(self.made, made))
+        given = dict(zip([*self.plan.inputs, *[b for b, _ in self.plan.constants]], values))
+        out = []
+        for buffer in self.plan.outputs:
+            if buffer in known:
+                known[buffer].flags.writeable = False
+                out.append(Array(known[buffer]))
+            else:
+                out.append(given[buffer])
+        return out
+
+    def native(self, types, constants, structure, fallback, name):
+        """A builtin that runs this executable for positional arrays, or None where it cannot."""
+        simple = [b for b in self.plan.outputs] == self.made and not self.calls
+        if not simple or not native_call.probe():
+            return None
+        assemble = assembler(structure)
+        held = [contiguous(c.np) for c in constants]
+        return native_call.entry(run_address(), types, [b.type for b in self.made], fallback, Array, name,
+                                 assemble=assemble, constants=[self.table.words, *held],
+                                 release_gil=self.release_gil, keep=self)
+
+    def consume(self, value, function):
+        """Marks a donated Array: it must not be used again."""
+        if value.__class__ is Array:
+            value.__class__ = Donated
+
+
+class Donated(Array):
+    """An Array whose memory has been given away."""
+    __slots__ = ()
+
+    @property
+    def np(self):
+        raise DonationError("an array was used after its memory had been donated to a compiled function.",
+                            given=f"an array {self.type}",
+                            fix=["use the function's result instead", "or leave it out of donate_argnums"])
+
+
+def assembler(structure):
+    """None where the native call's own result is right, else what puts the flat results together."""
+    from_tuple = structure.kind is not None
+    if not from_tuple:
+        return None
+    flat = all(c.kind is None for c in structure.children)
+    if structure.kind.cls is tuple and flat and structure.count > 1:
+        return None
+    return functools.partial(tree.unflatten, structure)
+
+
+def unique(buffers):
+    return list(dict.fromkeys(buffers))
+
+
+def contiguous(x):
+    """x as an aligned C-contiguous ndarray."""
+    x = np.asarray(x)
+    return x if x.flags.c_contiguous and x.flags.aligned else np.array(x, order="C")
+
+
+def load(written):
+    """The addresses of a Module's functions."""
+    texts = written.texts(2)
+    built = target.objects([text for _, text in texts])
+    addresses = {}
+    for (names, _), data in zip(texts, built):
+        library = target.load(data)
+        addresses.update({name: library.address(name) for name in names})
+    return addresses
+
+
+def work(plan):
+    """About how many scalar operations a Plan runs."""
+    total = 0
+    for step in plan.steps:
+        if isinstance(step, Kernel):
+            total += max([prod(b.type.shape) for b in (*step.params, *step.outputs)], default=0) * 4
+        else:
+            total += LONG + 1
+    return total
+
+
+@functools.cache
+def native_runner():
+    """The loaded library of `fg.run`."""
+    threads.pool()
+    [built] = target.objects([f'target triple = "{target.HOST.triple}"\n{runner.IR}'])
+    return target.load(built)
+
+
+@functools.cache
+def run_address():
+    return native_runner().address("fg.run")
+
+
+@functools.cache
+def run_unlocked():
+    return ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(run_address())
+
+
+@functools.cache
+def run_locked():
+    return ctypes.PYFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(run_address())
+
+
+@functools.cache
+def arena_free():
+    return ctypes.CFUNCTYPE(None, ctypes.c_void_p)(native_runner().address("arena.free"))

@@ -1,0 +1,51 @@
+"""A step of a Plan that NumPy runs: the operation's own rule, on the buffers of the running call.
+
+Operations without a pull (sorting, linear algebra) become such steps.  The native runner calls them
+like any kernel; what they raise is kept and raised when the run is over.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+
+import numpy as np
+
+CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
+
+
+class HostCall:
+    """`address` is a function void(ptr %buffers, i64 %part) that runs the step."""
+
+    def __init__(self, step):
+        self.step = step
+        self.inputs, self.outputs = [b.type for b in step.params], [b.type for b in step.outputs]
+        self.raised = threading.local()
+        self.callback = CALLBACK(self.run)
+        self.address = ctypes.cast(self.callback, ctypes.c_void_p).value
+
+    def run(self, buffers, part):
+        types = [*self.inputs, *self.outputs]
+        pointers = (ctypes.c_void_p * len(types)).from_address(buffers)
+        arrays = [view(p, t) for p, t in zip(pointers, types)]
+        try:
+            out = self.step.op.numpy(*arrays[:len(self.inputs)], **self.step.op_params)
+            for place, value in zip(arrays[len(self.inputs):], out if self.step.op.multiple else (out,)):
+                place[...] = value
+        except Exception as error:               # a callback cannot raise through native code
+            self.raised.error = error
+
+    def check(self):
+        """Raises what the last run on this thread raised."""
+        error = getattr(self.raised, "error", None)
+        if error is not None:
+            self.raised.error = None
+            raise error
+
+
+def view(pointer, type):
+    """The ndarray over memory; nothing is read for a size of 0."""
+    if type.nbytes == 0:
+        return np.empty(type.shape, type.dtype)
+    memory = (ctypes.c_char * type.nbytes).from_address(pointer)
+    return np.frombuffer(memory, type.dtype).reshape(type.shape)

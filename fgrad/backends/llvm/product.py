@@ -1,0 +1,197 @@
+"""A `loop.Contract` as a product of the contraction engine: flat indices, operands, epilogue.
+
+The engine counts rows, columns, depth and batch flat; here they become the loop variables that the
+operands' expressions use.  An operand that is a plain load of unit stride is read where it lies; any
+other is computed, vector by vector, where it is packed.  Relies on `contract` and `emit`.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from ... import index, scalar
+from ...loop import Store
+from . import contract, contract_emit
+from .emit import Emitter
+from .instructions import element, number, stored, type_text
+from .tiles import Machine
+
+
+def emitted(name, kernel, statement, target):
+    """The engine's functions for one Contract statement of a kernel, and the vmath functions they use."""
+    with kernel.space:
+        product = LoopProduct(kernel, statement)
+        plan = contract.plan(
+            product.rows.extent, product.columns.extent, product.depth.extent, element(statement.dtype),
+            product.form(product.a, product.rows, "m", product.depth, "k"),
+            product.form(product.b, product.depth, "k", product.columns, "n"),
+            machine=machine(target), batch=product.batch.extent, out=product.out_form(),
+            epilogue=product.out_form() is None, threads=target.threads)
+        return contract_emit.emit(plan, product, name), product.used
+
+
+def machine(target):
+    """The engine's description of the host."""
+    return Machine(vector_bytes=target.vector_bytes, registers=target.registers)
+
+
+class Pointers(dict):
+    """Buffer → its pointer, loaded from %buffers where it is first asked for in a function."""
+
+    def __init__(self, fn, places):
+        super().__init__()
+        self.fn, self.places = fn, places
+
+    def __missing__(self, buffer):
+        self[buffer] = self.fn.load("ptr", self.fn.gep("ptr", "%buffers", self.places[buffer]))
+        return self[buffer]
+
+
+class LoopProduct(contract.Product):
+    """The callbacks of one Contract statement; its four indices are flat variables."""
+
+    def __init__(self, kernel, statement):
+        self.statement, self.used = statement, set()
+        buffers = [*kernel.params, *kernel.outputs]
+        self.places = {b: k for k, b in enumerate(buffers)}
+        self.work = len(buffers)
+        self.to = {}
+        self.batch = self.flat(statement.batch, "batch")
+        self.rows = self.flat(statement.rows, "row")
+        self.columns = self.flat(statement.columns, "column")
+        self.depth = self.flat(statement.k, "depth")
+        self.a, self.b = self.moved(statement.a), self.moved(statement.b)
+
+    def flat(self, variables, name):
+        """One variable for several: theirs become quotients and remainders of it."""
+        if len(variables) == 1:
+            return variables[0]
+        extents = tuple(v.extent for v in variables)
+        one = index.space().variable(prod(extents), name)
+        self.to.update(zip(variables, index.unflat(index.of(one), extents)))
+        return one
+
+    def moved(self, n):
+        return scalar.rewrite(n, self.to, {}, {}) if self.to else n
+
+    # -- forms ----------------------------------------------------------------------------------
+
+    def form(self, n, first, first_name, second, second_name):
+        """Strided where the operand is a plain load with a unit stride, else Pulled along the unit one."""
+        if n.op == "load" and n.dtype == self.statement.dtype:
+            strides = self.strides(n.data[1], first, second)
+            if strides is not None:
+                return contract.Strided(*strides)
+        cost = int(sum(m.cost for m in scalar.walk(n))) + 1
+        return contract.Pulled(first_name if self.unit(n, first, second) else second_name, cost)
+
+    def strides(self, x, first, second):
+        """(stride of first, of second) if x is affine in both and in the batch, and one of them is 1."""
+        variables = (first, second, self.batch)
+        if any(not index.is_affine(x, v) for v in variables) or any(
+                not isinstance(a, index.Var) for a, _ in x.terms):
+            return None
+        s, t = index.stride(x, first), index.stride(x, second)
+        if t == 1 or second.extent == 1:
+            return s, 1
+        if s == 1 or first.extent == 1:
+            return 1, t
+        return None
+
+    def unit(self, n, first, second):
+        """Does the largest load of n lie along `first`?"""
+        best = (0, False)
+        for m in scalar.walk(n):
+            if m.op == "load":
+                size = prod(v.extent for v, _ in m.data[1].terms if isinstance(v, index.Var))
+                along = index.stride(m.data[1], first) == 1 and index.stride(m.data[1], second) != 1
+                best = max(best, (size, along))
+        return best[1]
+
+    def out_form(self):
+        """The result's strides, when all that happens to a sum is that it is stored."""
+        if len(self.statement.body) != 1 or not isinstance(self.statement.body[0], Store):
+            return None
+        (s,) = self.statement.body
+        plain = s.expr.op == "name" and s.expr.dtype == self.statement.dtype and not s.how and not s.when
+        x = index.substitute(s.index, self.to, None) if self.to else s.index
+        if not plain or not all(isinstance(a, index.Var) for a, _ in x.terms):
+            return None
+        if self.columns.extent > 1 and index.stride(x, self.columns) != 1:
+            return None
+        self.out = s.buffer, x
+        return contract.Strided(index.stride(x, self.rows), 1)
+
+    # -- callbacks ------------------------------------------------------------------------------
+
+    def workspace(self, fn):
+        return fn.load("ptr", fn.gep("ptr", "%buffers", self.work))
+
+    def emitter(self, fn, **at):
+        """An Emitter whose flat variables have these values."""
+        env = {getattr(self, name): (value, 0) if isinstance(value, str) else (None, value)
+               for name, value in at.items()}
+        return Emitter(fn, Pointers(fn, self.places), env)
+
+    def pointer(self, fn, buffer, x, b):
+        """The address of a load's first element in batch b."""
+        emitter = self.emitter(fn, batch=b, rows=0, columns=0, depth=0)
+        return emitter.address(buffer, x)
+
+    def a_pointer(self, fn, b):
+        return self.pointer(fn, *self.a.data, b)
+
+    def b_pointer(self, fn, b):
+        return self.pointer(fn, *self.b.data, b)
+
+    def out_pointer(self, fn, b):
+        return self.pointer(fn, *self.out, b)
+
+    def pack_a(self, fn, b, i, k, lanes, along, count):
+        emitter = self.emitter(fn, batch=b, rows=i, depth=k)
+        return self.packed(emitter, self.a, self.rows if along == "m" else self.depth, lanes, count)
+
+    def pack_b(self, fn, b, k, j, lanes, along, count):
+        emitter = self.emitter(fn, batch=b, depth=k, columns=j)
+        return self.packed(emitter, self.b, self.columns if along == "n" else self.depth, lanes, count)
+
+    def packed(self, emitter, n, along, lanes, count):
+        """A vector of the operand along a variable; from `count` on zero, and not read."""
+        dtype, fn = self.statement.dtype, emitter.fn
+        emitter.vec, emitter.count = (along, lanes), lanes
+        if count is not None:
+            emitter.mask = fn.mask(lanes, count)
+        value = emitter.splat(emitter.value(scalar.cast(n, dtype)), dtype)
+        self.used |= emitter.instructions.used
+        if count is None:
+            return value
+        return emitter.instructions.select(emitter.mask, value, number(0, dtype, lanes), dtype, lanes)
+
+    def epilogue(self, fn, b, i, j, lanes, values, count):
+        """The statement's body for one row, vector by vector."""
+        for q, value in enumerate(values):
+            left = lanes if count is None else min(lanes, count - q * lanes)
+            if left <= 0:
+                return
+            emitter = self.emitter(fn, batch=b, rows=i, columns=fn.add(j, q * lanes))
+            emitter.vec, emitter.count = (self.columns, lanes), left
+            emitter.names[self.statement.name] = value, True
+            emitter.body(self.epilogue_body())
+            self.used |= emitter.instructions.used
+
+    def epilogue_body(self):
+        """The body over the flat variables."""
+        if not self.to:
+            return self.statement.body
+        return [moved_statement(s, self.to) for s in self.statement.body]
+
+
+def moved_statement(s, to):
+    """A Let or Store with its variables substituted."""
+    new = object.__new__(type(s))
+    new.__dict__.update(s.__dict__)
+    new.expr = scalar.rewrite(s.expr, to, {}, {})
+    if isinstance(s, Store):
+        new.index = index.substitute(s.index, to, lambda n: scalar.rewrite(n, to, {}, {}))
+        new.when = tuple((index.substitute(x, to, None), lo, hi) for x, lo, hi in s.when)
+    return new

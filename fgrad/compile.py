@@ -1,0 +1,138 @@
+"""The compile driver: a Program becomes an executable of a device, once.
+
+    inline calls → passes → backend.compile
+
+Programs with one canonical text share an executable, and closed-over arrays are arguments of it, never
+part of the text.  `call` operations met outside of any transformation run here too.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from typing import NamedTuple
+
+from . import config, passes
+from .backends import base
+from .core import Array
+from .errors import ArgumentError, DeviceError
+from .interpreters import call as calls
+from .ir_text import canonical
+
+EXECUTABLES = OrderedDict()          # (canonical text, device, donated inputs) → executable; least used first
+LIMIT = 1024
+_lock = threading.Lock()
+
+
+class Compiled:
+    """A Program together with its executable: compiled(values) → list of Arrays."""
+
+    def __init__(self, program, device, donate=()):
+        self.program, self.device = program, device
+        self.executable = executable(program, device, donate)
+        self.constants = [array for _, array in program.hidden]
+
+    def __call__(self, values):
+        return self.executable([*values, *self.constants])
+
+
+def executable(program, device, donate=()):
+    """The executable of an inlined Program; made once for all Programs of one text."""
+    key = canonical(program), device, donate
+    with _lock:
+        found = EXECUTABLES.get(key)
+        if found is not None:
+            EXECUTABLES.move_to_end(key)
+            return found
+    backend = base.find(device)
+    plan = passes.plan(program, backend.target(device), donate=donate)
+    made = backend.compile(plan, device)
+    with _lock:
+        EXECUTABLES[key] = made
+        while len(EXECUTABLES) > LIMIT:
+            EXECUTABLES.popitem(last=False)
+    return made
+
+
+def inlined(program):
+    """The Program with its nested calls replaced by their equations, made once."""
+    return program.derive(calls.inline)
+
+
+def compiled(program, device, donate=()):
+    """The Compiled of a Program, made once per device."""
+    return inlined(program).derive(Compiled, device, donate)
+
+
+def clear_caches():
+    """Forgets every executable in memory; files on disk stay."""
+    with _lock:
+        EXECUTABLES.clear()
+
+
+def device_of(values, wanted=None):
+    """The device to run on: the one asked for, else the one that holds an argument, else the default."""
+    if wanted is not None:
+        return wanted
+    for x in values:
+        if x.__class__ is not Array and isinstance(x, Array) and x.device != "cpu":
+            return x.device
+    return config.device()
+
+
+def text(program, stage, device):
+    """The text of a Program at a stage of its compilation.  Raises ArgumentError for an unknown stage."""
+    flat, backend = inlined(program), base.find(device)
+    if stage == "ir":
+        return str(program)
+    found = passes.stages(flat, backend.target(device))
+    if stage not in found:
+        found = backend.stages(passes.plan(flat, backend.target(device)), device)
+    if stage not in found:
+        raise ArgumentError(f"there is no stage {stage!r} on {device}.",
+                            expected="ir, simplified, fused, loops, schedule, memory, " + ", ".join(found))
+    made = found[stage]
+    return made if isinstance(made, str) else str(made())
+
+
+def devices():
+    """The devices of this machine: a printable list of their names and what they are.
+
+    >>> devices()[0].name
+    'cpu'
+    """
+    out = DeviceList()
+    for word in ("cpu", "opencl"):
+        try:
+            out += [Device(name, what) for name, what in base.find(word).devices()]
+        except DeviceError as error:
+            out.missing.append((word, error))
+    return out
+
+
+class Device(NamedTuple):
+    """A device's name, as `jit(device=…)` and FGRAD_DEVICE take it, and what it is."""
+    name: str
+    description: str
+
+
+class DeviceList(list):
+    """Devices; printing it also says why a kind of device is missing."""
+
+    def __init__(self):
+        super().__init__()
+        self.missing = []
+
+    def __repr__(self):
+        rows = [f"{d.name:12} {d.description}" for d in self]
+        rows += [f"{word:12} not available: {error.sentence}" for word, error in self.missing]
+        return "\n".join(rows)
+
+
+def run_call(args, params):
+    """The value of a `call` operation on Arrays: its Program, compiled."""
+    program, device = params["program"], params.get("device")
+    return tuple(compiled(program, device_of(args, device))(args))
+
+
+calls.call.run = run_call            # outside of transformations a call runs compiled

@@ -1,0 +1,37 @@
+"""Looking inside: the program of a function at every stage of compilation, as text.
+
+    ir         the array program, with the user's names and lines
+    simplified after simplification and sharing          fused      what is stored, and in which kernel
+    loops      the scheduled loops of every kernel       memory     where every buffer lives
+    llvm asm   the generated code of the CPU backend     opencl     that of the OpenCL backend
+"""
+
+from __future__ import annotations
+
+from . import compile as driver
+from .jit import Jitted, jit
+
+STAGES = ("ir", "simplified", "fused", "loops", "schedule", "memory", "llvm", "asm", "opencl")
+
+
+def show(function, *args, stage="ir", device=None, **kwargs):
+    """The text of a function's program for these arguments, at a stage.
+
+    args: arrays, or their types.  Raises ArgumentError for an unknown stage.
+
+    >>> import fgrad.numpy as fnp
+    >>> def f(x):
+    ...     return fnp.tanh(x) * 2.0
+    >>> print(show(f, fnp.ones(3)).splitlines()[0])
+    f(x: f32[3]) -> f32[3]
+    """
+    jitted = function if isinstance(function, Jitted) else jit(function)
+    if device is None and stage == "opencl":
+        device = "opencl"
+    lowered = jitted.lower(*args, **kwargs)
+    return driver.text(lowered.ir, stage, device or lowered.device)
+
+
+def explain(function):
+    """The text of `function.explain()`: its traces, and why each was made."""
+    return function.explain()

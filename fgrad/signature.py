@@ -1,0 +1,237 @@
+"""What jit knows of a call before tracing: which leaves are traced, which are static, and its key.
+
+A call's arguments are flattened; each leaf is an array (keyed by its type), a Python number (keyed by
+its class, traced), or static (keyed by its value: strings, functions, enums, frozen objects).  Two
+calls with equal keys share one trace.  `difference` says in words what changed between two keys.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from dataclasses import dataclass
+
+import numpy as np
+
+from . import tree
+from .core import Array, Tracer, Value, as_value
+from .errors import ArgumentError
+from .types import SCALARS, SHORT, ArrayType, default_float
+
+
+class Static:
+    """A leaf that is part of the key: compared by type and value."""
+    __slots__ = ("value", "_hash")
+
+    def __init__(self, value):
+        self.value, self._hash = value, hash((type(value), value))
+
+    def __hash__(self):
+        return self._hash
+
+    def __eq__(self, other):
+        return (isinstance(other, Static) and type(self.value) is type(other.value)
+                and bool(self.value == other.value))
+
+    def __repr__(self):
+        return getattr(self.value, "__name__", None) or repr(self.value)
+
+
+NUMBER_DTYPE = {bool: np.bool_, int: np.int64, float: np.float64}
+
+
+def number_value(x):
+    """A Python number as an argument of compiled code: all its digits are kept.  Raises OverflowError."""
+    return Array(NUMBER_DTYPE[x.__class__](x))
+
+
+class Signature:
+    """The parameters of a function, with the static and donated ones."""
+
+    def __init__(self, function, static_argnums, static_argnames, donate_argnums, donate_argnames):
+        self.function = function
+        try:
+            self.parameters = list(inspect.signature(function).parameters.values())
+        except (TypeError, ValueError):
+            self.parameters = []
+        self.names = [p.name for p in self.parameters]
+        self.positional = [p.name for p in self.parameters
+                           if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        self.static = self.chosen("static", static_argnums, static_argnames)
+        self.donated = self.chosen("donate", donate_argnums, donate_argnames)
+
+    def chosen(self, what, argnums, argnames):
+        """(positions, names) of parameters.  Raises ArgumentError for one that does not exist."""
+        numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums or ())
+        names = (argnames,) if isinstance(argnames, str) else tuple(argnames or ())
+        anything = any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in self.parameters)
+        title = getattr(self.function, "__name__", "the function")
+        for n in numbers:
+            if not anything and self.parameters and not -len(self.positional) <= n < len(self.positional):
+                raise ArgumentError(f"{what}_argnums={n} is out of range: {title} has "
+                                    f"{len(self.positional)} positional parameters.", expected=", ".join(self.names))
+        for n in names:
+            if not anything and self.parameters and n not in self.names:
+                raise ArgumentError(f"{what}_argnames={n!r}: {title} has no parameter of that name.",
+                                    expected=", ".join(self.names))
+        positions = {n % len(self.positional) if n < 0 else n for n in numbers}
+        positions |= {self.positional.index(n) for n in names if n in self.positional}
+        return frozenset(positions), frozenset(names) | {self.positional[n] for n in positions
+                                                         if n < len(self.positional)}
+
+    def wrapped(self, args, kwargs):
+        """(args, kwargs) with the values of static parameters as Static leaves."""
+        positions, names = self.static
+        if positions:
+            args = tuple(self.static_value(a, k) if k in positions else a for k, a in enumerate(args))
+        if names and kwargs:
+            kwargs = {n: self.static_value(a, n) if n in names else a for n, a in kwargs.items()}
+        return args, kwargs
+
+    def static_value(self, value, which):
+        name = which if isinstance(which, str) else self.parameter_name(which)
+        return static(value, name)
+
+    def parameter_name(self, k):
+        """The name of positional argument k."""
+        if k < len(self.positional):
+            return self.positional[k]
+        starred = [p.name for p in self.parameters if p.kind is p.VAR_POSITIONAL]
+        return f"{starred[0]}[{k - len(self.positional)}]" if starred else f"argument {k + 1}"
+
+    def leaf_name(self, path):
+        """A leaf of (args, kwargs) as the user would write it: `params['w']`."""
+        part, which, *rest = path
+        return tree.path_text(self.parameter_name(which) if part == 0 else which, rest)
+
+    def donated_leaf(self, path):
+        part, which, *_ = path
+        return which in self.donated[part]
+
+
+def static(value, name):
+    """A value as a Static.  Raises ArgumentError when it cannot be hashed."""
+    try:
+        return Static(value)
+    except TypeError:
+        raise ArgumentError(
+            f"the static argument {name} cannot be hashed, so no compiled version can be looked up by it.",
+            given=f"{name}: {type(value).__name__} {value!r:.60}",
+            fix=["pass a tuple instead of a list", "or a frozen dataclass instead of a mutable object"]) from None
+
+
+@dataclass
+class Call:
+    """One call, taken apart: keys per leaf, the values that are traced, and where each came from."""
+    structure: object
+    keys: tuple
+    values: list               # of the traced leaves, as Values
+    places: list               # their leaf numbers
+    leaves: list
+    traced: bool               # is one of them inside of a transformation?
+
+
+def take_apart(args, kwargs, specialised, name):
+    """The Call of (args, kwargs); `specialised`: leaf numbers of Python numbers that are static by now."""
+    leaves, structure = tree.flatten((args, kwargs))
+    keys, values, places, traced = [], [], [], False
+    fixed = specialised.get(structure, ())
+    for k, x in enumerate(leaves):
+        kind = x.__class__
+        if kind is Array:
+            key, value = x.type, x
+        elif kind in SCALARS:
+            key, value = (Static(x), None) if k in fixed else (kind, number_value(x))
+        elif isinstance(x, Tracer):
+            key, value = (Static(known_number(x)), None) if k in fixed else (tracer_key(x), x)
+            traced = True
+        elif kind is Static:
+            key, value = x, None
+        else:
+            key, value = other(x, functools.partial(name, k))
+        keys.append(key)
+        if value is not None:
+            values.append(value)
+            places.append(k)
+    return Call(structure, tuple(keys), values, places, leaves, traced)
+
+
+def tracer_key(x):
+    """A traced Python number is keyed like a Python number: it mixes like one."""
+    return Number(x.type) if getattr(x, "is_number", False) else x.type
+
+
+@dataclass(frozen=True)
+class Number:
+    """The key of a Python number that an outer jit traces."""
+    type: ArrayType
+
+    def __repr__(self):
+        return {"f": "float", "i": "int"}.get(self.type.dtype.kind, "bool")
+
+
+def known_number(x):
+    """The Python number of a traced number whose value is needed: an outer jit may be asked to retrace."""
+    return bool(x) if x.dtype.kind == "b" else int(x)
+
+
+def other(x, name):
+    """(key, value) of a leaf that is no Array, number or tracer."""
+    if isinstance(x, (np.ndarray, np.generic)):
+        if x.dtype not in SHORT:
+            raise ArgumentError(f"{name()} is a NumPy array of dtype {x.dtype}, which cannot be compiled.",
+                                fix="convert it to numbers, or mark it static")
+        value = Array(x)
+        return value.type, value
+    if isinstance(x, Value):
+        return x.type, x
+    if hasattr(x, "__array__") and not isinstance(x, type):
+        value = as_value(x)
+        return value.type, value
+    return static(x, name()), None
+
+
+def is_number_key(key):
+    """Does the key stand for a traced Python number?"""
+    return key in (bool, int, float) or isinstance(key, Number)
+
+
+def key_type(key):
+    """The ArrayType of a traced leaf with this key."""
+    if isinstance(key, ArrayType):
+        return key
+    return key.type if isinstance(key, Number) else ArrayType(np.dtype(NUMBER_DTYPE[key]), ())
+
+
+def context():
+    """What else a trace depends on."""
+    return default_float()
+
+
+def difference(old, new, old_paths, new_paths, name):
+    """In words, the first thing that differs between two traced signatures: (structure, keys) pairs."""
+    if old[0] != new[0]:
+        return f"the arguments changed structure from {old[0]} to {new[0]}"
+    for path, a, b in zip(new_paths, old[1], new[1]):
+        if a != b:
+            return f"argument `{name(path)}` {change(a, b)}"
+    return "a default dtype or the device changed"
+
+
+def change(a, b):
+    """How one leaf's key differs from another."""
+    if isinstance(a, ArrayType) and isinstance(b, ArrayType):
+        what = "shape" if a.dtype == b.dtype else "dtype"
+        return f"changed {what} {a} -> {b}"
+    if isinstance(a, Static) and isinstance(b, Static):
+        kind = "function object" if callable(a.value) and callable(b.value) else "value"
+        return f"changed {kind} {a} -> {b}"
+    return f"changed from {kind_text(a)} to {kind_text(b)}"
+
+
+def kind_text(key):
+    if isinstance(key, Static):
+        return f"the static value {key}"
+    if isinstance(key, type):
+        return f"a Python {key.__name__}"
+    return str(key)
