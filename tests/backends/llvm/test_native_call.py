@@ -1,0 +1,369 @@
+"""Builtins in machine code and their Python twin do the same."""
+
+import gc
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+from fgrad.backends.llvm import native_call, target
+from fgrad.types import BOOL, DTYPES, F32, F64, I32, ArrayType
+
+TYPES = {"f4": "float", "f8": "double", "f2": "half", "b1": "i8", "i1": "i8", "i2": "i16",
+         "i4": "i32", "i8": "i64"}
+
+
+class Value:
+    __slots__ = ("other", "__weakref__")
+
+
+class Box(Value):
+    """Stands for fgrad.Array."""
+    __slots__ = ("np", "shape", "dtype")
+
+    def __init__(self, x):
+        self.np, self.shape, self.dtype = x, x.shape, x.dtype
+
+
+class Twice:
+    """A kernel and its callables: every output is the sum of all inputs, elementwise."""
+
+    def __init__(self, make, inputs, outputs, **options):
+        self.missed = []
+        library = target.load(target.compile_text(sums(inputs, outputs, options.get("constants", ()))))
+        self.call = make(library.address("kernel"), inputs, outputs, self.fallback, Box, "step",
+                         **options)
+
+    def fallback(self, *args, **keywords):
+        self.missed.append((args, keywords))
+        return "missed"
+
+    def __call__(self, *args, **keywords):
+        return self.call(*args, **keywords)
+
+
+def sums(inputs, outputs, constants=()):
+    """LLVM text of a kernel; inputs and constants of one type with the outputs' number of elements."""
+    kind = TYPES[outputs[0].dtype.str[1:].replace("u", "i")] if outputs else "i8"
+    add = "fadd" if outputs and outputs[0].dtype.kind == "f" else "add"
+    read = [*range(len(inputs)), *(len(inputs) + len(outputs) + c for c in range(len(constants)))]
+    written = range(len(inputs), len(inputs) + len(outputs))
+    size = outputs[0].size if outputs else 0
+    lines = ["define void @kernel(ptr %data) {", "entry:"]
+    for n in [*read, *written]:
+        lines += [f"  %q{n} = getelementptr ptr, ptr %data, i64 {n}", f"  %p{n} = load ptr, ptr %q{n}"]
+    lines += ["  br label %head", "head:", "  %i = phi i64 [ 0, %entry ], [ %next, %body ]",
+              f"  %more = icmp slt i64 %i, {size}", "  br i1 %more, label %body, label %done", "body:"]
+    total = "0.0" if add == "fadd" else "0"
+    for n in read:
+        lines += [f"  %e{n} = getelementptr {kind}, ptr %p{n}, i64 %i",
+                  f"  %v{n} = load {kind}, ptr %e{n}", f"  %s{n} = {add} {kind} {total}, %v{n}"]
+        total = f"%s{n}"
+    for n in written:
+        lines += [f"  %e{n} = getelementptr {kind}, ptr %p{n}, i64 %i",
+                  f"  store {kind} {total}, ptr %e{n}"]
+    return "\n".join([*lines, "  %next = add i64 %i, 1", "  br label %head", "done:", "  ret void", "}"])
+
+
+@pytest.fixture(autouse=True)
+def own_cache(monkeypatch, tmp_path):
+    monkeypatch.setenv("FGRAD_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture(params=[native_call.make, native_call.make_python], ids=["native", "python"])
+def make(request):
+    if request.param is native_call.make and not native_call.probe():
+        pytest.skip("this interpreter's layouts are not known")
+    return request.param
+
+
+def test_the_native_way_is_open_where_we_test():
+    standard = sys.implementation.name == "cpython" and getattr(sys, "_is_gil_enabled", lambda: 1)()
+    assert native_call.probe() == bool(standard)
+
+
+def test_the_environment_switches_it_off(monkeypatch):
+    monkeypatch.setenv("FGRAD_NATIVE_CALL", "0")
+    assert not native_call.probe()
+    library = target.load(target.compile_text(sums([], [])))
+    call = native_call.entry(library.address("kernel"), [], [], print, Box, "step")
+    assert not isinstance(call, type(len)) and call() == ()
+
+
+def test_a_builtin_is_made_where_it_can_be():
+    if not native_call.probe():
+        pytest.skip("this interpreter's layouts are not known")
+    library = target.load(target.compile_text(sums([], [])))
+    call = native_call.entry(library.address("kernel"), [], [], print, Box, "step")
+    assert isinstance(call, type(len)) and call.__name__ == "step" and call() == ()
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("shape", [(), (0,), (1,), (3,), (2, 0, 4), (2, 3, 4), (1,) * 12])
+def test_the_result_is_a_box_of_a_read_only_array(make, dtype, shape):
+    type = ArrayType(dtype, shape)
+    call = Twice(make, [type], [type])
+    x = np.arange(type.size).reshape(shape).astype(dtype)
+    for given in (x, Box(x)):
+        out = call(given)
+        assert out.__class__ is Box and out.np.__class__ is np.ndarray
+        assert out.shape == shape == out.np.shape and out.dtype is dtype is out.np.dtype
+        assert np.array_equal(out.np, x) and not out.np.flags.writeable
+        assert out.np.flags.c_contiguous and out.np.flags.f_contiguous == x.flags.f_contiguous
+        assert not hasattr(out, "other")
+    assert call.missed == []
+
+
+def test_boxes_and_arrays_may_be_mixed(make):
+    type = ArrayType(F32, (5,))
+    call = Twice(make, [type] * 4, [type])
+    a, b, c, d = (np.full(5, n, F32) for n in (1, 10, 100, 1000))
+    for args in ((a, b, c, d), (Box(a), b, Box(c), d), (a, Box(b), c, Box(d)), (a, a, a, Box(a))):
+        values = [getattr(arg, "np", arg) for arg in args]
+        assert np.array_equal(call(*args).np, sum(values))
+    assert call.missed == []
+
+
+def test_numpy_scalars_stand_for_arrays_without_axes(make):
+    type = ArrayType(F32, ())
+    call = Twice(make, [type] * 2, [type])
+    assert call(np.float32(2), Box(np.float32(3))).np == 5
+    assert call(Box(call(np.array(1, F32), np.float32(1)).np[()]), np.float32(3)).np == 5
+    assert call.missed == []
+    assert call(np.float64(2), np.float32(3)) == call(2.0, np.float32(3)) == "missed"
+
+
+MISSES = {
+    "dtype": np.zeros((2, 3), F64), "integers": np.zeros((2, 3), I32), "shape": np.zeros((3, 2), F32),
+    "fewer axes": np.zeros((6,), F32), "more axes": np.zeros((2, 3, 1), F32),
+    "strides": np.zeros((3, 2), F32).T, "reversed": np.zeros((2, 3), F32)[::-1],
+    "subclass": np.zeros((2, 3), F32).view(np.matrix), "byte order": np.zeros((2, 3), ">f4"),
+    "unaligned": np.zeros(25, np.uint8)[1:].view(F32).reshape(2, 3), "scalar": np.float32(1),
+    "number": 1.0, "none": None, "list": [[0.0] * 3] * 2, "object": np.zeros((2, 3), object),
+}
+
+
+@pytest.mark.parametrize("kind", MISSES)
+def test_anything_else_goes_to_the_fallback(make, kind):
+    type, good = ArrayType(F32, (2, 3)), np.ones((2, 3), F32)
+    call = Twice(make, [type] * 2, [type])
+    bad = [MISSES[kind]]
+    if hasattr(bad[0], "dtype"):
+        bad.append(Box(bad[0]))
+    for x in bad:
+        for args in ((good, x), (x, good)):
+            assert call(*args) == "missed"
+            assert call.missed.pop() == (args, {}) and call.missed == []
+    assert np.array_equal(call(good, Box(good)).np, good + good)
+
+
+def test_wrong_numbers_of_arguments_and_keywords_go_to_the_fallback(make):
+    type, x = ArrayType(F32, (2,)), np.ones(2, F32)
+    call = Twice(make, [type], [type])
+    for args, keywords in (((), {}), ((x, x), {}), ((x,), {"a": 1}), ((), {"a": x})):
+        assert call(*args, **keywords) == "missed"
+        assert call.missed[-1] == (args, keywords)
+
+
+def test_a_subclass_or_an_empty_box_goes_to_the_fallback(make):
+    class Other(Box):
+        pass
+
+    type, x = ArrayType(F32, (2,)), np.ones(2, F32)
+    call = Twice(make, [type], [type])
+    empty = object.__new__(Box)
+    donated = Box(x)
+    donated.np = None
+    assert call(Other(x)) == call(empty) == call(donated) == "missed"
+
+
+def test_errors_of_the_fallback_and_of_assemble_come_through(make):
+    def broken(*args):
+        raise ZeroDivisionError("from below")
+
+    type, x = ArrayType(F32, (2,)), np.ones(2, F32)
+    address = target.load(target.compile_text(sums([type], [type]))).address("kernel")
+    with pytest.raises(ZeroDivisionError, match="from below"):
+        make(address, [type], [type], broken, Box, "step")(1)
+    with pytest.raises(ZeroDivisionError, match="from below"):
+        make(address, [type], [type], broken, Box, "step", assemble=broken)(x)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 5])
+def test_results_are_one_box_a_tuple_or_what_assemble_makes(make, count):
+    type, x = ArrayType(F64, (3,)), np.arange(3.0)
+    outputs = [type] * count
+    plain = Twice(make, [type], outputs)(x)
+    boxes = (plain,) if count == 1 else plain
+    assert isinstance(boxes, tuple) and len(boxes) == count
+    assert all(np.array_equal(box.np, x) for box in boxes)
+    made = Twice(make, [type], outputs, assemble=lambda flat: {"flat": flat})(x)
+    assert len(made["flat"]) == count and isinstance(made["flat"], tuple)
+    assert all(np.array_equal(box.np, x) for box in made["flat"])
+
+
+def test_constants_follow_the_outputs(make):
+    type, x = ArrayType(F32, (4,)), np.ones(4, F32)
+    constants = [np.full(4, 10, F32), np.full(4, 100, F32)]
+    outs = Twice(make, [type], [type] * 2, constants=constants)(x)
+    assert [list(out.np) for out in outs] == [[111.0] * 4] * 2
+    outs = Twice(make, [], [type] * 2, constants=constants)()
+    assert [list(out.np) for out in outs] == [[110.0] * 4] * 2
+
+
+def test_the_kernel_is_told_where_the_constants_are(make):
+    text = """
+    define void @kernel(ptr %data, ptr %constants) {
+      %out.p = getelementptr ptr, ptr %data, i64 1
+      %out = load ptr, ptr %out.p
+      %constant = load ptr, ptr %constants
+      %x = load float, ptr %constant
+      store float %x, ptr %out
+      ret void
+    }
+    """
+    type = ArrayType(F32, ())
+    address = target.load(target.compile_text(text)).address("kernel")
+    call = make(address, [type], [type], print, Box, "step", constants=[np.array(7, F32)])
+    assert call(np.float32(1)).np == 7
+
+
+@pytest.mark.parametrize("release", [False, True])
+@pytest.mark.parametrize("size", [1000, 10_000, 5_000_001])
+def test_big_results_are_aligned_and_their_memory_returns(make, size, release):
+    type = ArrayType(F32, (size,))
+    call = Twice(make, [type], [type], release_gil=release)
+    x = np.arange(size, dtype=F32)
+    kept = [call(x) for _ in range(3)]
+    for _ in range(6):
+        out = call(x)
+        assert np.array_equal(out.np, x)
+        if make is native_call.make and x.nbytes >= 1 << 15:
+            assert out.np.ctypes.data % 64 == 0
+        del out
+    assert all(np.array_equal(box.np, x) for box in kept)
+    assert len({box.np.ctypes.data for box in kept}) == 3
+    view = kept.pop().np[1:-1]
+    kept.clear()
+    call(x)
+    assert np.array_equal(view, x[1:-1])
+
+
+def test_too_big_a_result_raises_memory_error(make):
+    small, huge = ArrayType(F32, (1,)), ArrayType(F32, (1 << 55,))
+    library = target.load(target.compile_text(sums([small], [small])))
+    call = make(library.address("kernel"), [small], [small, huge], print, Box, "step")
+    with pytest.raises(MemoryError):
+        call(np.ones(1, F32))
+
+
+@pytest.mark.parametrize("release", [False, True])
+def test_no_reference_is_lost_or_kept(make, release):
+    type, scalar = ArrayType(F32, (2, 3)), ArrayType(F32, ())
+    x, s = np.ones((2, 3), F32), np.float32(1)
+    box, inner = Box(x), Box(s)
+    idle = target.load(target.compile_text(sums([], []))).address("kernel")
+    call = make(idle, [type, type, scalar], [type] * 2, lambda *a: a, Box, "step",
+                assemble=lambda flat: flat[1], release_gil=release)
+    counted = [x, s, box, inner, F32, Box, call(x, x, s).shape, call]
+
+    def counts():
+        gc.collect()
+        return [sys.getrefcount(thing) for thing in counted]
+
+    def run():
+        for _ in range(200):
+            call(x, box, inner)
+            call(box, x, s)
+            call(box, x, 1)
+            call(x)
+
+    run()
+    before = counts()
+    run()
+    assert [after - count for after, count in zip(counts(), before)] == [0] * len(counted)
+
+
+def test_nothing_leaks_where_allocation_fails(make):
+    type, huge = ArrayType(F32, (3,)), ArrayType(F32, (1 << 55,))
+    library = target.load(target.compile_text(sums([type], [type])))
+    call = make(library.address("kernel"), [type], [type] * 3 + [huge], print, Box, "step")
+    x, blocks = np.ones(3, F32), []
+    for _ in range(3):
+        for _ in range(100):
+            with pytest.raises(MemoryError):
+                call(x)
+        gc.collect()
+        blocks.append(sys.getallocatedblocks())
+    assert blocks[2] - blocks[1] < 100
+
+
+def test_a_callable_that_refers_to_itself_is_collected(make):
+    class Owner:
+        def fallback(self, *args):
+            return "missed"
+
+    type = ArrayType(F32, (2,))
+    library = target.load(target.compile_text(sums([type], [type])))
+    alive = []
+
+    class Mark:
+        def __init__(self):
+            alive.append(1)
+
+        def __del__(self):
+            alive.pop()
+
+    owner = Owner()
+    owner.call = make(library.address("kernel"), [type], [type], owner.fallback, Box, "step",
+                      keep=Mark())
+    assert owner.call(1) == "missed" and alive == [1]
+    gc.collect()
+    assert alive == [1]
+    del owner
+    gc.collect()
+    assert alive == []
+
+
+@pytest.mark.parametrize("release", [False, True])
+def test_many_threads_may_call_at_once(make, release):
+    type = ArrayType(F32, (500,))
+    call = Twice(make, [type] * 2, [type] * 2, release_gil=release)
+    wrong = []
+
+    def work(n):
+        x = np.full(500, n, F32)
+        box = Box(x)
+        for _ in range(300):
+            a, b = call(box, x)
+            if not (a.np == 2 * n).all() or not (b.np == 2 * n).all():
+                wrong.append(n)
+
+    workers = [threading.Thread(target=work, args=(n,)) for n in range(8)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert wrong == [] and call.missed == []
+
+
+def test_a_class_without_the_slots_is_served_by_python():
+    class Plain:
+        np = property(lambda self: self.x)
+
+    assert native_call.slots_of(Plain) is None
+    assert native_call.slots_of(Box) is not None
+
+
+def test_boolean_results_are_boxed(make):
+    type = ArrayType(BOOL, (3,))
+    out = Twice(make, [type], [type])(np.array([True, False, True]))
+    assert out.dtype is BOOL and list(out.np) == [True, False, True]
+
+
+def test_a_warm_start_compiles_nothing():
+    program = "from fgrad.backends.llvm import native_call, target; {}; native_call.native()"
+    for change in ("pass", "target.compile_text = None"):
+        subprocess.run([sys.executable, "-c", program.format(change)], check=True, timeout=60)
