@@ -384,12 +384,13 @@ class Select(Primitive):
     def evaluate(self, args, params):
         c, x, y = args
         if y.__class__ in SCALARS:
-            values = c.np, x.np, literal(y, x.dtype)
+            values, like, other = (c.np, x.np, literal(y, x.dtype)), x, x
         elif x.__class__ in SCALARS:
-            values = c.np, literal(x, y.dtype), y.np
+            values, like, other = (c.np, literal(x, y.dtype), y.np), y, y
         else:
-            values = c.np, x.np, y.np
-        self.type(*[a if a.__class__ in SCALARS else a.type for a in args])
+            values, like, other = (c.np, x.np, y.np), x, y
+        if not (c.shape == like.shape == other.shape and like.dtype == other.dtype and c.dtype == BOOL):
+            self.type(*[a if a.__class__ in SCALARS else a.type for a in args])
         return Array(np.where(*values))
 
     def type(self, c, x, y, /):
