@@ -131,7 +131,7 @@ class Plan:
     @property
     def a_stride(self):
         """The row stride of a packed block of A: one for all contractions, not a power of two."""
-        return depth_limit(self.machine, self.type) * 5 // 4 + self.machine.vector_bytes // 2
+        return depth_limit(self.machine) * 5 // 4 + self.machine.vector_bytes // 2
 
     @property
     def part_rows(self):
@@ -207,7 +207,7 @@ def plan(rows, columns, depth, type, a, b, *, machine, batch=1, out=None, epilog
     best = None
     for tile in tiles_for(rows, columns, type, lanes, machine):
         for grid in grids(batch, rows, columns, depth, tile, threads):
-            kc = depth_block(machine, type, -(-depth // grid[3]), lanes)
+            kc = depth_block(machine, -(-depth // grid[3]), lanes)
             found = with_packing(Plan(batch, rows, columns, depth, a, b, out, epilogue, machine,
                                       tile, grid, kc, rows, columns, False, False))
             cost = cycles(found)
@@ -236,14 +236,15 @@ def settled_b(b, depth, columns):
     raise ValueError(f"B is strided by {b.first} and {b.second}; one of them must be 1")
 
 
-def depth_limit(machine, type):
-    """The most steps of a block: a panel of two vectors fills two thirds of the first cache."""
-    return machine.l1 * 2 // 3 // (2 * machine.vector_bytes) // 64 * 64
+def depth_limit(machine):
+    """The most steps of a block: measured best where the vectors are wide; a panel of two vectors is
+    two thirds of the first cache elsewhere."""
+    return 512 if machine.vector_bytes == 64 else 384
 
 
-def depth_block(machine, type, depth, lanes):
+def depth_block(machine, depth, lanes):
     """Blocks of equal depth, whole vectors, none shorter than a vector."""
-    limit = depth_limit(machine, type)
+    limit = depth_limit(machine)
     if depth <= limit + limit // 4:
         return up(max(depth, 1), 2 * lanes)
     kc = up(-(-depth // -(-depth // limit)), 2 * lanes)
@@ -280,17 +281,17 @@ def with_packing(p):
     columns = up(-(-p.columns // p.grid[2]), p.tile.width)
     size = BYTES[p.type]
     mc = max(p.tile.rows, p.machine.l2 // 2 // (p.kc * size) // p.tile.rows * p.tile.rows)
-    nc = max(p.tile.width, (4 << 20) // (p.kc * size) // p.tile.width * p.tile.width)
+    nc = max(p.tile.width, (2 << 20) // (p.kc * size) // p.tile.width * p.tile.width)
     return replace(p, mc=min(mc, rows), nc=min(nc, columns), pack_a=packs_a(p, columns),
                    pack_b=packs_b(p, rows))
 
 
 def packs_a(p, columns):
-    if p.depth == 0:
-        return False
-    if isinstance(p.a, Pulled):
-        return True
-    return columns > 4 * p.tile.width
+    """Rows are read in place: copies gain nothing.  Columns are gathered into panels where many steps,
+    each in a page or cache set of its own, are read again for every panel of B."""
+    if isinstance(p.a, Pulled) or p.depth == 0:
+        return p.depth > 0
+    return p.a.second != 1 and p.kc > 128 and columns > 2 * p.tile.width
 
 
 def packs_b(p, rows):

@@ -170,8 +170,10 @@ class Writer:
         def value(i, k, count):
             i, k = fn.add(block.i, i), fn.add(block.k, k)
             if isinstance(p.a, Pulled):
-                return self.product.pack_a(fn, block.b, i, k, p.tile.lanes, p.a.along, count)
-            return fn.vector_load(p.type, p.tile.lanes, self.element(self.bases[0], p.a, i, k), count)
+                return self.product.pack_a(fn, block.b, i, k, lanes, p.a.along, count)
+            return fn.vector_load(p.type, lanes, self.element(self.bases[0], p.a, i, k), count)
+
+        lanes = p.tile.lanes if p.a_by_rows else self.packer.column_lanes
 
         if p.a_by_rows:
             tail = p.depth % p.tile.lanes
@@ -194,7 +196,7 @@ class Writer:
         if p.b_by_rows:
             self.packer.panels(value, block.depth, block.columns, p.column_tail, self.b_pack)
         else:
-            tail = p.columns % p.tile.lanes
+            tail = p.columns % self.packer.square_lanes
             self.packer.transposed_panels(self.square(block), block.depth, p.least_depth,
                                           block.columns, tail, self.b_pack)
 
@@ -207,18 +209,18 @@ class Writer:
             return self.element(self.bases[1], p.b, k, j), p.b.second
 
         def computed(k, j, rows, depth):
-            count = None if depth == p.tile.lanes else depth
+            count = None if depth == lanes else depth
             with fn.loop(0, rows) as r:
                 column = fn.add(fn.add(block.j, j), r.index)
-                row = self.product.pack_b(fn, block.b, fn.add(block.k, k), column, p.tile.lanes, "k",
-                                          count)
-                place = fn.gep(p.type, buffer, fn.mul(r.index, p.tile.lanes))
-                fn.vector_store(p.type, p.tile.lanes, row, place)
-            return buffer, p.tile.lanes
+                row = self.product.pack_b(fn, block.b, fn.add(block.k, k), column, lanes, "k", count)
+                place = fn.gep(p.type, buffer, fn.mul(r.index, lanes))
+                fn.vector_store(p.type, lanes, row, place)
+            return buffer, lanes
 
         if isinstance(p.b, Strided):
             return strided
-        buffer = fn.alloca(p.type, p.tile.lanes ** 2)
+        lanes = self.packer.square_lanes
+        buffer = fn.alloca(p.type, lanes * lanes)
         return computed
 
     # -- tiles ----------------------------------------------------------------------------------------
@@ -283,9 +285,9 @@ class Writer:
         return form, a, stride, b, p.b.first
 
     def valid_lanes(self, tail):
-        """How many lanes of the last vector are valid where memory that is not ours is touched, or None."""
+        """How many lanes of the last vector are valid, or None if all may be read and written."""
         p = self.plan
-        if tail is None or tail % p.tile.lanes == 0 or p.staged and p.pack_b:
+        if tail is None or tail % p.tile.lanes == 0 or not p.machine.masks:
             return None
         return tail % p.tile.lanes
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .text import Function, mangled
+from .text import BYTES, Function, mangled
 
 
 @dataclass(frozen=True)
@@ -47,20 +47,46 @@ class Transpose:
 def transposed(fn, type, lanes, rows):
     """`lanes` vectors turned into their transpose by log2(lanes) stages of two-input shuffles.
 
-    Stage d exchanges the off-diagonal d × d blocks of every 2d × 2d block.
+    First squares of 16 bytes are transposed within themselves, then whole chunks of 16 bytes are: x86
+    has single instructions for shuffles of these two kinds only.
     """
-    d = 1
-    while d < lanes:
-        low = [i + lanes - d if i & d else i for i in range(lanes)]
-        high = [i + lanes if i & d else i + d for i in range(lanes)]
-        rows = list(rows)
-        for i in range(lanes):
-            if not i & d:
-                a, b = rows[i], rows[i + d]
-                rows[i] = fn.shuffle(type, lanes, a, b, low)
-                rows[i + d] = fn.shuffle(type, lanes, a, b, high)
-        d *= 2
+    size = min(lanes, 16 // BYTES[type])
+    columns = [within_chunks(fn, type, lanes, rows[r:r + size]) for r in range(0, lanes, size)]
+    by_chunk = [among_chunks(fn, type, lanes, size, [c[j] for c in columns]) for j in range(size)]
+    return [by_chunk[r % size][r // size] for r in range(lanes)]
+
+
+def within_chunks(fn, type, lanes, rows):
+    """n vectors in chunks of n elements: vector j of the result has element j of every chunk.
+
+    The first stage interleaves elements of rows 2r and 2r+1, the next one pairs of elements.
+    """
+    n, unit = len(rows), 1
+    while unit < n:
+        halves = [[chunk + half + from_b + at + k
+                   for chunk in range(0, lanes, n)
+                   for at in range(0, n // 2, unit)
+                   for from_b in (0, lanes)
+                   for k in range(unit)]
+                  for half in (0, n // 2)]
+        step = n // 2 if unit > 1 else 1
+        pairs = [(a, a + step) for a in range(n) if not a & step]
+        rows = [fn.shuffle(type, lanes, rows[a], rows[b], half) for a, b in pairs for half in halves]
+        unit *= 2
     return rows
+
+
+def among_chunks(fn, type, lanes, size, vectors):
+    """R vectors of R chunks of `size` elements: vector c of the result is chunk c of every vector."""
+    if len(vectors) == 1:
+        return vectors
+    chunks = range(0, 2 * lanes, size)
+    picks = [[c + k for c in chunks[odd::2] for k in range(size)] for odd in (0, 1)]
+    pairs = list(zip(vectors[::2], vectors[1::2]))
+    even, odd = ([fn.shuffle(type, lanes, a, b, pick) for a, b in pairs] for pick in picks)
+    even = among_chunks(fn, type, lanes, size, even)
+    odd = among_chunks(fn, type, lanes, size, odd)
+    return [v for both in zip(even, odd) for v in both]
 
 
 class Packer:
@@ -72,6 +98,8 @@ class Packer:
 
     def __init__(self, fn, tile, kernels):
         self.fn, self.tile, self.kernels = fn, tile, kernels
+        self.column_lanes = min(tile.lanes, 1 << (tile.rows - 1).bit_length())
+        self.square_lanes = min(tile.lanes, 32 // BYTES[tile.type])
 
     def store(self, value, to, index):
         tile = self.tile
@@ -94,25 +122,27 @@ class Packer:
                     self.store(value(i.index, whole, tail), row, whole)
 
     def columns(self, value, rows, left, depth, to):
-        """A block of A as panels of columns: value(i, k, count); `left` rows of A are left from here.
+        """A block of A as panels of columns: value(i, k, count), a vector of `column_lanes`.
 
+        `left` rows of A are left from here.
         A column is stored as whole vectors: what runs over is overwritten by the next one.
         """
         fn, step = self.fn, self.tile.rows
-        span = -(-step // self.tile.lanes) * self.tile.lanes
+        span = -(-step // self.column_lanes) * self.column_lanes
         ends = fn.min(rows, fn.add(fn.sub(left, span), 1))
         whole = fn.mul(fn.div(fn.add(fn.max(ends, 0), step - 1), step), step)
         self.column_panels(value, 0, fn.min(whole, rows), None, depth, to)
         self.column_panels(value, whole, rows, left, depth, to)
 
     def column_panels(self, value, start, stop, left, depth, to):
-        fn, step, lanes = self.fn, self.tile.rows, self.tile.lanes
+        fn, step, lanes = self.fn, self.tile.rows, self.column_lanes
         with fn.loop(start, stop, step) as i, fn.loop(0, depth) as k:
             place = fn.add(fn.mul(i.index, depth), fn.mul(k.index, step))
             for first in range(0, step, lanes):
                 at = fn.add(i.index, first)
                 count = None if left is None else fn.sub(left, at)
-                self.store(value(at, k.index, count), to, fn.add(place, first))
+                target = fn.gep(self.tile.type, to, fn.add(place, first))
+                fn.vector_store(self.tile.type, lanes, value(at, k.index, count), target)
 
     def panels(self, value, depth, columns, tail, to):
         """A block of B as panels: value(k, j, count); tail: columns of B beyond whole panels."""
@@ -133,31 +163,37 @@ class Packer:
                         part = value(k.index, fn.add(whole, first), count)
                         self.store(part, row, fn.add(place, first))
 
-    def transposed_panels(self, square, depth, least, columns, tail, to):
-        """A block of B as panels through transposes of lanes × lanes squares.
+    def transposed_panels(self, source, depth, least, columns, tail, to):
+        """A block of B as panels through transposes of squares of `square_lanes`.
 
-        square(k, j, rows, depth): writes what makes rows of B's transpose addressable: the address of
+        source(k, j, rows, depth): writes what makes rows of B's transpose addressable: the address of
         element (k, j) and the distance between columns.  `least`: the least depth of a block; `tail`:
-        columns of B beyond whole vectors.  The last square in the depth overlaps the one before.
+        columns of B beyond whole squares.  The last square in the depth overlaps the one before.
+        Squares are of 32 bytes: two processor ports shuffle those, and they compile six times faster.
         """
         fn, lanes = self.fn, self.tile.lanes
-        whole = fn.sub(columns, fn.rem(columns, lanes)) if tail else columns
-        with fn.loop(0, whole, lanes) as j:
-            self.squares(square, j.index, lanes, depth, least, to)
-        if tail:
-            with fn.if_(fn.compare("slt", whole, columns)):
-                self.squares(square, whole, tail, depth, least, to)
+        size = min(self.square_lanes, least)
+        whole = fn.sub(columns, fn.rem(columns, self.square_lanes)) if tail else columns
 
-    def squares(self, square, j, rows, depth, least, to):
+        def steps():
+            return fn.loop(0, depth, size)
+
+        with fn.loop(0, whole, lanes) as j, steps() as k:
+            stop = fn.min(fn.add(j.index, lanes), whole)
+            with fn.loop(j.index, stop, self.square_lanes) as q:
+                self.square(source, k.index, q.index, self.square_lanes, size, depth, to)
+        if tail:
+            with fn.if_(fn.compare("slt", whole, columns)), steps() as k:
+                self.square(source, k.index, whole, tail, size, depth, to)
+
+    def square(self, source, k, j, rows, size, depth, to):
+        """One square of `rows` columns and `size` steps of B."""
         fn, tile = self.fn, self.tile
-        size = min(tile.lanes, least)
-        kernel = Transpose(tile.type, tile.lanes, rows, size)
+        kernel = Transpose(tile.type, self.square_lanes, rows, size)
         self.kernels.setdefault(kernel.name, kernel.text)
+        k = fn.min(k, fn.sub(depth, size))
+        pointer, stride = source(k, j, rows, size)
         inside = fn.rem(j, tile.width)
-        panel = fn.add(fn.mul(fn.sub(j, inside), depth), inside)
-        with fn.loop(0, depth, size) as loop:
-            k = fn.min(loop.index, fn.sub(depth, size))
-            pointer, stride = square(k, j, rows, size)
-            place = fn.gep(tile.type, to, fn.add(panel, fn.mul(k, tile.width)))
-            fn.call(kernel.name, ("ptr", pointer), ("i64", stride), ("ptr", place),
-                    ("i64", tile.width), declare=False)
+        place = fn.add(fn.mul(fn.sub(j, inside), depth), fn.add(inside, fn.mul(k, tile.width)))
+        fn.call(kernel.name, ("ptr", pointer), ("i64", stride),
+                ("ptr", fn.gep(tile.type, to, place)), ("i64", tile.width), declare=False)

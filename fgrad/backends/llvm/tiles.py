@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .text import Function, mangled, vector
+from .text import BYTES, Function, mangled, vector
 
 FLOATS = ("float", "double")
 KERNEL_PARAMETERS = ("i64 %depth, ptr noalias readonly %a, i64 %as, ptr noalias readonly %b, "
@@ -62,8 +62,7 @@ def shapes(machine):
         return [(6, 2), (4, 3), (5, 2), (4, 2), (3, 3), (12, 1), (8, 1)]
     if machine.vector_bytes == 16:
         return [(8, 3), (7, 3), (12, 2), (10, 2), (8, 2), (5, 4), (16, 1)]
-    return [(14, 2), (9, 3), (13, 2), (12, 2), (8, 3), (11, 2), (10, 2), (6, 4), (5, 5), (8, 2),
-            (16, 1), (24, 1)]
+    return [(6, 4), (14, 2), (13, 2), (12, 2), (8, 3), (5, 4), (10, 2), (8, 2), (16, 1), (24, 1)]
 
 
 def step_cycles(rows, vectors):
@@ -186,7 +185,8 @@ class Kernel:
         count = fn.mask(tile.lanes, "%count") if self.tail else None
         rows = [fn.gep(tile.type, "%c", fn.mul("%cs", r)) for r in range(tile.rows)]
         for row in rows:
-            fn.prefetch(row, write=True)
+            for line in range(0, tile.width, 64 // BYTES[tile.type]):
+                fn.prefetch(fn.gep(tile.type, row, line), write=True)
         sums = Steps(fn, tile, self.a_form, "%as", "%bs", count).run("%a", "%b", "%depth", self.odd)
         places = [(fn.gep(tile.type, row, q * tile.lanes), count if q == tile.vectors - 1 else None)
                   for row in rows for q in range(tile.vectors)]
