@@ -1,0 +1,243 @@
+"""The contraction engine against NumPy: forms of the operands, sizes, types, threads, epilogues."""
+
+import ctypes
+
+import numpy as np
+import pytest
+
+from fgrad.backends.llvm import target, threads
+from fgrad.backends.llvm.contract import Product, Pulled, Strided, plan
+from fgrad.backends.llvm.contract_emit import emit
+from fgrad.backends.llvm.text import module, vector
+from fgrad.backends.llvm.tiles import FLOATS, Machine
+
+MACHINE = Machine(target.HOST.vector_bytes, target.HOST.registers)
+TYPES = {"float32": "float", "float64": "double", "int32": "i32", "int64": "i64"}
+A, B, OUT, BIAS, WORKSPACE = range(5)                # places in the table of buffers
+SIZES = (1, 2, 3, 5, 17, 31, 64, 100, 129)
+
+
+class Buffers(Product):
+    """Operands that are buffers; `sizes` are the elements of one batch of a, b and out."""
+
+    def __init__(self, type, sizes, bias_columns=None):
+        self.type, self.sizes, self.bias_columns = type, sizes, bias_columns
+
+    def pointer(self, fn, place, b=0):
+        buffer = fn.load("ptr", fn.gep("ptr", "%buffers", place))
+        return fn.gep(self.type, buffer, fn.mul(b, self.sizes[place]) if place < BIAS else 0)
+
+    def a_pointer(self, fn, b):
+        return self.pointer(fn, A, b)
+
+    def b_pointer(self, fn, b):
+        return self.pointer(fn, B, b)
+
+    def out_pointer(self, fn, b):
+        return self.pointer(fn, OUT, b)
+
+    def workspace(self, fn):
+        return self.pointer(fn, WORKSPACE)
+
+    def epilogue(self, fn, b, i, j, lanes, values, count):
+        """relu(sum + bias)"""
+        row = fn.gep(self.type, self.pointer(fn, OUT, b), fn.add(fn.mul(i, self.bias_columns), j))
+        bias = fn.gep(self.type, self.pointer(fn, BIAS), j)
+        v = vector(self.type, lanes)
+        for q, value in enumerate(values):
+            left = None if count is None else min(lanes, count - q * lanes)
+            more = fn.vector_load(self.type, lanes, fn.gep(self.type, bias, q * lanes), left)
+            value = fn.op(f"fadd {v} {value}, {more}")
+            positive = fn.op(f"fcmp ogt {v} {value}, zeroinitializer")
+            value = fn.op(f"select {vector('i1', lanes)} {positive}, {v} {value}, {v} zeroinitializer")
+            fn.vector_store(self.type, lanes, value, fn.gep(self.type, row, q * lanes), left)
+
+
+class Doubled(Buffers):
+    """The same operands, pulled: every element is read and doubled where it is packed."""
+
+    def __init__(self, type, sizes, a, b):
+        super().__init__(type, sizes)
+        self.strides = {A: a, B: b}
+
+    def pulled(self, fn, place, b, first, second, lanes, count):
+        strides = self.strides[place]
+        at = fn.add(fn.mul(first, strides.first), fn.mul(second, strides.second))
+        value = fn.vector_load(self.type, lanes, fn.gep(self.type, self.pointer(fn, place, b), at),
+                               count)
+        add = "fadd" if self.type in FLOATS else "add"
+        return fn.op(f"{add} {vector(self.type, lanes)} {value}, {value}")
+
+    def pack_a(self, fn, b, i, k, lanes, along, count):
+        return self.pulled(fn, A, b, i, k, lanes, count)
+
+    def pack_b(self, fn, b, k, j, lanes, along, count):
+        return self.pulled(fn, B, b, k, j, lanes, count)
+
+
+def run(planned, product, arrays):
+    """Compile and run all phases."""
+    emitted = emit(planned, product, "product")
+    text = module(*emitted.functions.values(), declarations=emitted.declarations,
+                  triple=target.HOST.triple)
+    library = target.load(target.compile_text(text))
+    room = np.zeros(emitted.workspace + 64, np.uint8)
+    pointers = [array.ctypes.data for array in arrays] + [room.ctypes.data + -room.ctypes.data % 64]
+    buffers = (ctypes.c_void_p * len(pointers))(*pointers)
+    for name, parts in emitted.phases:
+        threads.pool().run(library.address(name), ctypes.addressof(buffers), parts)
+    library.close()
+
+
+def drawn(rng, dtype, *shape):
+    if dtype.startswith("int"):
+        return rng.integers(-99, 99, shape).astype(dtype)
+    return rng.standard_normal(shape).astype(dtype)
+
+
+def strides(form, first, second):
+    """Strides of a first × second operand, stored as it is ("n") or transposed ("t")."""
+    return Strided(second, 1) if form == "n" else Strided(1, first)
+
+
+def stored(array, form):
+    return np.ascontiguousarray(array if form == "n" else np.swapaxes(array, -1, -2))
+
+
+def check(m, n, k, forms="nn", dtype="float32", *, batch=1, workers=1, epilogue=False, pulled=False,
+          change=lambda planned: planned):
+    """One product against NumPy."""
+    rng = np.random.default_rng(m * 10007 + n * 101 + k)
+    a, b, bias = drawn(rng, dtype, batch, m, k), drawn(rng, dtype, batch, k, n), drawn(rng, dtype, n)
+    expected = np.matmul(a, b) * (4 if pulled else 1)
+    if epilogue:
+        expected = np.maximum(expected + bias, 0)
+    a_form, b_form = strides(forms[0], m, k), strides(forms[1], k, n)
+    sizes, type = (m * k, k * n, m * n), TYPES[dtype]
+    product = Buffers(type, sizes, n)
+    if pulled:
+        product = Doubled(type, sizes, a_form, b_form)
+        a_form = Pulled("k" if forms[0] == "n" else "m")
+        b_form = Pulled("n" if forms[1] == "n" else "k")
+    planned = change(plan(m, n, k, type, a_form, b_form, machine=MACHINE, batch=batch,
+                          out=Strided(n, 1), epilogue=epilogue, threads=workers))
+    out = np.full((batch, m, n), 77, dtype)
+    run(planned, product, [stored(a, forms[0]), stored(b, forms[1]), out, bias])
+    if dtype.startswith("int"):
+        np.testing.assert_array_equal(out, expected)
+    else:
+        tolerance = 8 * np.finfo(dtype).eps * max(k, 1) ** 0.5 * (4 if pulled else 1)
+        np.testing.assert_allclose(out, expected, rtol=tolerance, atol=tolerance * 4)
+    return planned
+
+
+@pytest.mark.parametrize("forms", ["nn", "nt", "tn", "tt"])
+def test_products_of_all_sizes_agree_with_numpy(forms):
+    for at, m in enumerate(SIZES):
+        check(m, SIZES[(at * 4 + 1) % 9], SIZES[(at * 5 + 3) % 9], forms)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int32", "int64"])
+@pytest.mark.parametrize("forms", ["nn", "nt", "tn", "tt"])
+def test_products_of_every_type_agree_with_numpy(dtype, forms):
+    check(31, 45, 17, forms, dtype)
+
+
+@pytest.mark.parametrize("m, n", [(1, 100), (100, 1), (1, 1), (129, 3), (3, 129)])
+def test_matrix_times_vector_agrees_with_numpy(m, n):
+    for forms in ("nn", "nt", "tn", "tt"):
+        check(m, n, 70, forms)
+
+
+@pytest.mark.parametrize("forms", ["nn", "nt", "tn"])
+def test_long_sums_go_through_several_blocks(forms):
+    planned = check(30, 33, 1301, forms)
+    assert planned.blocks > 1
+    check(30, 33, 1301, forms, epilogue=True)
+
+
+@pytest.mark.parametrize("forms", ["nn", "nt", "tn", "tt"])
+def test_two_threads_give_the_same_product(forms):
+    assert check(150, 131, 260, forms, workers=2).parts == 2
+    assert check(700, 40, 100, forms, workers=2, epilogue=True).parts == 2
+
+
+@pytest.mark.parametrize("m, n", [(4, 4), (3, 17)])
+def test_long_sums_of_few_results_are_cut_in_the_depth(m, n):
+    planned = check(m, n, 20011, workers=2)
+    assert planned.split
+    check(m, n, 20011, "tn", workers=2, epilogue=True)
+    check(m, n, 20011, "nt", "float64", workers=2, batch=3)
+
+
+def test_batches_share_the_work():
+    check(17, 31, 40, batch=5)
+    assert check(64, 64, 64, "nt", batch=8, workers=2).grid[0] == 2
+    check(100, 64, 64, "tn", batch=3, workers=2, epilogue=True)
+
+
+def test_an_empty_sum_is_zero():
+    for workers in (1, 2):
+        check(5, 9, 0, workers=workers)
+        check(40, 90, 0, workers=workers, epilogue=True)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("m, n, k", [(5, 7, 9), (64, 100, 33), (129, 31, 64)])
+def test_the_epilogue_sees_every_sum_once(m, n, k, dtype):
+    check(m, n, k, dtype=dtype, epilogue=True)
+
+
+@pytest.mark.parametrize("forms", ["nn", "nt", "tn", "tt"])
+@pytest.mark.parametrize("m, n, k", [(3, 5, 7), (31, 129, 17), (100, 64, 700)])
+def test_operands_are_computed_where_they_are_packed(m, n, k, forms):
+    check(m, n, k, forms, pulled=True)
+    check(m, n, k, forms, "int32", pulled=True, workers=2, batch=2)
+
+
+def test_an_operand_without_a_unit_stride_is_refused():
+    with pytest.raises(ValueError, match="one of them must be 1"):
+        plan(4, 4, 4, "float", Strided(8, 2), Strided(4, 1), machine=MACHINE)
+
+
+def test_equal_tiles_are_one_function():
+    product = Buffers("float", (0, 0, 0))
+    make = lambda name, m: emit(plan(m, 128, 256, "float", Strided(256, 1), Strided(128, 1),
+                                     machine=MACHINE, out=Strided(128, 1)), product, name).functions
+    first, second = make("first", 60), make("second", 120)
+    shared = set(first) & set(second)
+    assert shared and all(first[name] == second[name] for name in shared)
+    assert set(first) - shared == {"first"}
+
+
+@pytest.mark.parametrize("triple, bytes, registers", [
+    ("x86_64-unknown-linux-gnu", 16, 16), ("aarch64-unknown-linux-gnu", 16, 32),
+    ("x86_64-unknown-linux-gnu", 32, 16), ("x86_64-unknown-linux-gnu", 64, 32)])
+def test_plans_for_other_machines_compile(triple, bytes, registers):
+    compile_for = other_machine(triple, bytes)
+    machine = Machine(bytes, registers)
+    for forms in ("nn", "tt"):
+        product = Buffers("float", (0, 0, 0), 45)
+        planned = plan(70, 45, 61, "float", strides(forms[0], 70, 61), strides(forms[1], 61, 45),
+                       machine=machine, out=Strided(45, 1), epilogue=forms == "tt")
+        emitted = emit(planned, product, "product")
+        text = module(*emitted.functions.values(), declarations=emitted.declarations, triple=triple)
+        assert "product" in compile_for(text)
+
+
+def other_machine(triple, bytes):
+    """What compiles text for another machine, to assembly."""
+    llvm = pytest.importorskip("llvmlite.binding")
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    features = {16: "", 32: "+avx2,+fma", 64: "+avx512f,+avx512vl,+avx512dq,+avx512bw,+fma"}[bytes]
+    try:
+        machine = llvm.Target.from_triple(triple).create_target_machine(features=features)
+    except RuntimeError as error:
+        pytest.skip(f"this LLVM has no {triple}: {error}")
+
+    def compile_for(text):
+        parsed = llvm.parse_assembly(text)
+        parsed.verify()
+        return machine.emit_assembly(parsed)
+    return compile_for
