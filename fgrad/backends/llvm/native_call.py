@@ -33,6 +33,7 @@ CONTIGUOUS_ALIGNED = 0x0101                      # of an ndarray's flags
 DATA, NDIM, DIMS, DESCR, FLAGS = 16, 24, 32, 56, 64      # offsets in an ndarray, bytes
 ARRAY_TYPE, PYARRAY_NEW, SET_BASE = 2, 93, 282   # slots of NumPy's C interface
 WORD = ctypes.c_void_p
+GENERAL_VECTORCALL = hasattr(ctypes.pythonapi, "PyObject_Vectorcall")        # CPython 3.11 and later
 
 
 class MethodDef(ctypes.Structure):
@@ -93,6 +94,7 @@ def entry(kernel_address, inputs, outputs, fallback, box, name, **options):
 def make(kernel_address, inputs, outputs, fallback, box, name, *, assemble=None, constants=(),
          release_gil=False, keep=()):
     """The builtin function that `entry` describes; `probe` must hold."""
+    fallback, assemble = callable_natively(fallback), callable_natively(assemble)
     arguments = (Argument * len(inputs))(*map(argument, inputs))
     results = (Result * len(outputs))(*map(result, outputs))
     data = (WORD * len(constants))(*(array.ctypes.data for array in constants))
@@ -103,6 +105,13 @@ def make(kernel_address, inputs, outputs, fallback, box, name, *, assemble=None,
     call.keep = (tuple(inputs), tuple(outputs), fallback, assemble, box, tuple(constants),
                  arguments, results, data, keep)
     return builtin(ctypes.addressof(method(name)), call, None)
+
+
+def callable_natively(thing):
+    """The callable as one that `fg.call` can call: CPython 3.10 exports a way for functions only."""
+    if GENERAL_VECTORCALL or thing is None or isinstance(thing, types.FunctionType):
+        return thing
+    return lambda *args, **keywords: thing(*args, **keywords)
 
 
 def argument(type):
@@ -147,6 +156,8 @@ def native():
     table = numpy_interface()
     special = {"ndarray": id(np.ndarray), "PyArray_New": table[PYARRAY_NEW],
                "PyArray_SetBaseObject": table[SET_BASE]}
+    if not GENERAL_VECTORCALL:
+        special["PyObject_Vectorcall"] = address_of("_PyFunction_Vectorcall")
     held = Interface.from_address(library.address("fg.interface"))
     for name, _ in Interface._fields_:
         setattr(held, name, special.get(name) or address_of(name))
