@@ -292,6 +292,18 @@ class Evaluate(Interpreter):
             return op.evaluate(args, params)
         except AttributeError:
             return self.again(op, args, params)
+        except FgradError:
+            raise
+        except (ValueError, TypeError, IndexError) as error:
+            raise self.diagnosed(error, op, args, params) from None
+
+    def diagnosed(self, error, op, args, params):
+        """What the type rule says of the arguments, or NumPy's own error where that finds no fault."""
+        try:
+            op.type(*[a if a.__class__ in SCALARS else a.type for a in args], **params)
+        except FgradError as better:
+            return better
+        return error
 
     def again(self, op, args, params):
         """The operation on arguments that were not Arrays; a tracer among them has leaked."""

@@ -51,6 +51,8 @@ class DotGeneral(Primitive):
 
     @quiet
     def numpy(self, a, b, /, *, lhs, rhs, to):
+        if a.dtype != b.dtype:
+            raise TypeError("operands of two dtypes")        # `type` says it better
         if a.dtype == F16:
             return contraction(lhs, rhs, to)(a.astype(F32), b.astype(F32)).astype(F16)
         return contraction(lhs, rhs, to)(a, b)

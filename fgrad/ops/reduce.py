@@ -42,6 +42,8 @@ class Reduce(Primitive):
         axes = None if len(axes) == x.ndim else axes              # None: 1 µs less
         if x.dtype.kind == "f" and x.dtype != F16 and x.size:
             return self.ufunc.reduce(x, axes)
+        if x.dtype not in self.dtypes:
+            raise TypeError("not a dtype of this reduction")      # `type` says it better
         dtype = F32 if x.dtype == F16 else x.dtype
         start = scalar.REDUCTIONS[self.how][1](x.dtype)
         return self.ufunc.reduce(x, axes, dtype, initial=start).astype(x.dtype)

@@ -1,0 +1,89 @@
+"""Reductions: ties, zeros, NaN, and precision."""
+
+import numpy as np
+import pytest
+
+from fgrad import ops
+from fgrad.core import Array
+from fgrad.errors import DtypeError, ShapeError
+from tests.ops import scalars
+
+
+def A(values, dtype=np.float64):
+    return Array(np.asarray(values, dtype))
+
+
+def gradient(op, values, **params):
+    """The derivative of a scalar result by each element, one jvp each."""
+    x = A(values)
+    out = op(x, **params)
+    return [float(op.jvp(out, (x,), [A(row)], **params).np) for row in np.eye(len(values))]
+
+
+def test_gradient_of_reduce_max_is_shared_by_ties():
+    assert gradient(ops.reduce_max, [1.0, 3.0, 3.0, 0.0], axes=(0,)) == [0, 0.5, 0.5, 0]
+    assert gradient(ops.reduce_min, [2.0, 2.0, 2.0, 2.0], axes=(0,)) == [0.25] * 4
+
+
+def test_gradient_of_reduce_prod_is_right_with_zeros():
+    assert gradient(ops.reduce_prod, [2.0, 0.0, 5.0], axes=(0,)) == [0, 10, 0]
+    assert gradient(ops.reduce_prod, [0.0, 0.0, 5.0], axes=(0,)) == [0, 0, 0]
+    assert gradient(ops.reduce_prod, [2.0, 3.0, 4.0, 5.0, 6.0], axes=(0,)) == [360, 240, 180, 144, 120]
+
+
+def test_second_derivative_of_a_product_is_right_at_two_zeros():
+    from_rule = ops.reduce_prod.jvp
+    x, h = np.array([0.0, 0.0, 3.0]), 1.0
+    first = lambda v: float(from_rule(None_of(v), (A(v),), [A([1.0, 0.0, 0.0])], axes=(0,)).np)
+    assert first(x + [0, h, 0]) - first(x) == 3.0        # ∂²(xyz)/∂x∂y = z
+
+
+def None_of(v):
+    """The result, whose value the rule does not read."""
+    return ops.reduce_prod(A(v), axes=(0,))
+
+
+def test_extremes_of_nothing_are_the_identity():
+    assert ops.reduce_max(A([]), axes=(0,)).np == -np.inf
+    assert ops.reduce_min(A([], np.int32), axes=(0,)).np == np.iinfo(np.int32).max
+    assert ops.reduce_sum(A([]), axes=(0,)).np == 0
+
+
+@pytest.mark.parametrize("op, want", [(ops.argmax, 1), (ops.argmin, 1)])
+def test_the_first_nan_is_the_extreme(op, want):
+    x = np.array([1.0, np.nan, 5.0, np.nan, -5.0], np.float32)
+    assert op(A(x, np.float32), axis=0).np == want
+    assert scalars.pull(op, [x], dict(axis=0), ()) == want
+
+
+def test_nan_stays_in_reduce_max():
+    x = np.array([1.0, np.nan, 5.0], np.float32)
+    assert np.isnan(ops.reduce_max(A(x, np.float32), axes=(0,)).np)
+    assert np.isnan(scalars.pull(ops.reduce_max, [x], dict(axes=(0,)), ()))
+
+
+def test_sums_of_f16_accumulate_in_f32():
+    x = np.full(4099, 1.0, np.float16)                   # f16 counts by ones to 2048 only
+    assert ops.reduce_sum(A(x, np.float16), axes=(0,)).np == np.float16(4099)
+    assert ops.cumsum(A(x, np.float16), axis=0, reverse=False).np[-1] == np.float16(4099)
+
+
+def test_small_integers_keep_their_dtype_and_wrap():
+    out = ops.reduce_sum(A([100, 100], np.int8), axes=(0,))
+    assert out.dtype == np.int8 and out.np == -56
+
+
+def test_running_products_have_exact_derivatives_at_zeros():
+    x, t = A([2.0, 0.0, 3.0, 0.0, 1.0]), A([1.0, 1.0, 1.0, 1.0, 1.0])
+    out = ops.cumprod(x, axis=0, reverse=False)
+    got = ops.cumprod.jvp(out, (x,), [t], axis=0, reverse=False)
+    np.testing.assert_array_equal(got.np, [1, 2, 6, 0, 0])
+
+
+def test_reductions_refuse_what_they_are_not_defined_for():
+    with pytest.raises(DtypeError, match="reduce_sum is not defined for bool"):
+        ops.reduce_sum(A([True], bool), axes=(0,))
+    with pytest.raises(ShapeError, match="argmax needs at least one element"):
+        ops.argmax(A([]), axis=0)
+    with pytest.raises(ShapeError, match="axes below 1"):
+        ops.reduce_sum.type(A([1.0]).type, axes=(1,))
