@@ -69,8 +69,8 @@ def block(program, titles, coloured):
     inputs = ", ".join(map(typed, every_input(program)))
     results = ", ".join(str(v.type) for v in program.outputs)
     head = f"{titles[id(program)]}({inputs}) -> {results or '()'}"
-    rows = [(", ".join(map(typed, eqn.outs)), "= " + right_side(eqn, names, titles)) for eqn in program.eqns]
-    lines = text.columns(align_types(rows), indent="  ")
+    lines = equations([", ".join(map(typed, eqn.outs)) for eqn in program.eqns],
+                      [right_side(eqn, names, titles) for eqn in program.eqns])
     notes = margin(program.eqns)
     if any(notes):
         width = max(map(len, lines), default=0)
@@ -80,10 +80,10 @@ def block(program, titles, coloured):
     return "\n".join([head, *lines, last.rstrip()])
 
 
-def align_types(rows):
-    """The rows; those with several results do not widen the column of the others by much."""
-    width = max([len(left) for left, _ in rows if ", " not in left] or [0])
-    return [(f"{left:{width}}", right) if len(left) <= width else (left + " " + right,) for left, right in rows]
+def equations(lefts, rights):
+    """`left = right` per equation, with the = below each other; several results do not widen the column."""
+    width = max([len(left) for left in lefts if ", " not in left] or [0])
+    return [f"  {left:{width}} = {right}" for left, right in zip(lefts, rights)]
 
 
 def right_side(eqn, names, titles):

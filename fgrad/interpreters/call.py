@@ -11,7 +11,7 @@ custom rules rely on it.
 
 from __future__ import annotations
 
-from ..core import EVALUATE, Primitive
+from ..core import EVALUATE, Primitive, current
 from ..ir import Equation, Program, Var
 from ..ops import size_of, to_front
 from .backward import pull, transposed
@@ -141,6 +141,10 @@ class Call(Primitive):
     multiple = True
     settles = False
     transparent = True
+
+    def __call__(self, *args, program, device=None):
+        params = {"program": program} if device is None else {"program": program, "device": device}
+        return current().process(self, args, params)
 
     def run(self, args, params):
         return EVALUATE.run(evaluate, params["program"], args)

@@ -87,11 +87,20 @@ class Stage(Interpreter):
             a = as_value(a)
         found = self.captured.get(id(a))
         if found is None:
-            if not isinstance(a, Array) and not (isinstance(a, Tracer) and self.below.holds(a.owner)):
+            if not isinstance(a, Array) and not (isinstance(a, Tracer) and self.may_capture(a)):
                 raise a.leaked()
             self.numbers = self.numbers or a.is_number
             found = self.captured[id(a)] = a, Staged(self, Var(a.type), None, a.is_number)
         return found[1]
+
+    def may_capture(self, a):
+        """Does the tracer belong to an interpreter below, or is it lent to one?"""
+        interpreter = self.below
+        while interpreter is not None:
+            if interpreter is a.owner or interpreter.__class__ is Stage and id(a) in interpreter.captured:
+                return True
+            interpreter = interpreter.below
+        return False
 
     def process(self, op, args, params):
         if self.finished:                        # still current in a copied context (asyncio)
@@ -222,18 +231,20 @@ class Trace:
     out: tree.Structure
 
 
-def stage(function, types, *, name="f", names=(), numbers=(), specialisable=()):
+def stage(function, types, *, name="f", names=(), numbers=(), specialisable=(), lent=()):
     """The Trace of function(*tracers), one tracer per type.
 
     names: of the arguments, as the user writes them.  numbers: positions of traced Python numbers.
-    specialisable: those whose value may be asked for, by Specialise.  The result is any pytree of
-    arrays and numbers; Python numbers in it become arrays of the default dtypes.
+    specialisable: those whose value may be asked for, by Specialise.  lent: values that the function may
+    close over; each is one more input.  The result is any pytree of arrays and numbers; Python numbers
+    in it become arrays of the default dtypes.
 
     Raises ConcretizationError where Python needs a value, and ArgumentError for other results.
     """
     owner = Stage(current(), name, specialisable)
     names = (*names, *[None] * (len(types) - len(names)))
     tracers = [owner.input(t, n, k in numbers) for k, (t, n) in enumerate(zip(types, names))]
+    owner.captured = {id(x): (x, owner.input(x.type, None, x.is_number)) for x in lent}
     try:
         out = owner.run(function, *tracers)
         if owner.signal is None:
@@ -243,8 +254,9 @@ def stage(function, types, *, name="f", names=(), numbers=(), specialisable=()):
         owner.finished = True
         if owner.signal is not None:
             raise owner.signal
-    captured = [pair for pair in owner.captured.values() if isinstance(pair[0], Tracer)]
-    hidden = [(s.var, a) for a, s in owner.captured.values() if not isinstance(a, Tracer)]
+    closed = list(owner.captured.values())[len(lent):]
+    captured = [pair for pair in closed if isinstance(pair[0], Tracer)]
+    hidden = [(s.var, a) for a, s in closed if not isinstance(a, Tracer)]
     inputs = [*owner.inputs, *(s.var for _, s in captured)]
     program = Program(name, inputs, owner.eqns, results, hidden)
     return Trace(program, tuple(a for a, _ in captured), structure)
