@@ -1,0 +1,285 @@
+"""Arithmetic on LLVM values, written with Python's operators.
+
+A `Value` is the result of one instruction over all lanes of a vector (or a scalar, at one lane),
+and `a * b + 1.0` appends a multiplication and an addition to the body it belongs to; Python numbers
+are constants.  So the functions of vector math read as formulas, and are written once for every dtype
+and width.  Relies on `text`; the `vmath_*` files rely on it.
+
+    body = Body(8)
+    x = body.argument("f32")
+    y = fma(x, x, 1.0)                 # %v2 = call <8 x float> @llvm.fma.v8f32(<8 x float> %x0, …
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+from .text import mangled, vector
+
+#   kind      LLVM        float and i1 kinds are as wide as the body; `index` and `flag` are scalars
+ELEMENT = {"f32": "float", "f64": "double", "i32": "i32", "i64": "i64", "i1": "i1",
+           "index": "i64", "flag": "i1"}
+SCALAR = ("index", "flag")
+
+
+@dataclass(frozen=True)
+class Format:
+    """A binary floating-point format.
+
+    bits: the kind of integers as wide.  mantissa: bits of the fraction.  bias: of the exponent.
+    """
+    bits: str
+    mantissa: int
+    bias: int
+
+    @property
+    def width(self):
+        return int(self.bits[1:])
+
+    @property
+    def epsilon(self):
+        return 2.0 ** -self.mantissa
+
+    @property
+    def smallest(self):
+        """The smallest normal number."""
+        return 2.0 ** (1 - self.bias)
+
+    @property
+    def magic(self):
+        """Added to a small float, leaves its rounding to an integer in the low bits."""
+        return 1.5 * 2.0 ** self.mantissa
+
+    def pattern(self, x):
+        """The bits of x as an integer."""
+        codes = "<fI" if self.width == 32 else "<dQ"
+        return struct.unpack(codes[0] + codes[2], struct.pack(codes[:2], x))[0]
+
+
+FORMATS = {"f32": Format("i32", 23, 127), "f64": Format("i64", 52, 1023)}
+
+
+class Body:
+    """The body of one function, `lanes` wide.  `calls` are the other vmath functions it names."""
+
+    def __init__(self, lanes):
+        self.lanes, self.lines, self.calls = lanes, [], []
+        self.count, self.block = 0, "entry"
+
+    def type(self, kind):
+        element = ELEMENT[kind]
+        return element if self.lanes == 1 or kind in SCALAR else vector(element, self.lanes)
+
+    def suffix(self, kind):
+        """The part of an intrinsic's name that stands for values of a kind."""
+        return mangled(ELEMENT[kind], None if self.lanes == 1 else self.lanes)
+
+    def argument(self, kind):
+        self.count += 1
+        return Value(self, f"%x{self.count - 1}", kind)
+
+    def op(self, kind, text):
+        """Append an instruction; returns its result, of a kind."""
+        self.count += 1
+        self.lines.append(f"  %v{self.count} = {text}")
+        return Value(self, f"%v{self.count}", kind)
+
+    def do(self, text):
+        self.lines.append("  " + text)
+
+    def label(self, name):
+        self.lines.append(name + ":")
+        self.block = name
+
+    def value(self, x, kind):
+        """The operand x: a Value, or a number as a constant of a kind."""
+        if isinstance(x, Value):
+            return x
+        if kind.startswith("f") and kind != "flag":
+            number = literal(x, kind)
+        else:
+            number = str(int(x))
+        if self.lanes == 1 or kind in SCALAR:
+            return Value(self, number, kind)
+        return Value(self, f"splat ({ELEMENT[kind]} {number})", kind)
+
+    def call(self, kind, function, arguments):
+        typed = ", ".join(f"{self.type(a.kind)} {a.name}" for a in arguments)
+        return self.op(kind, f"call {self.type(kind)} @{function}({typed})")
+
+    def splat(self, kind, name):
+        """A scalar in every lane."""
+        if self.lanes == 1:
+            return Value(self, name, kind)
+        t, zeros = self.type(kind), f"<{self.lanes} x i32> zeroinitializer"
+        one = self.op(kind, f"insertelement {t} poison, {ELEMENT[kind]} {name}, i32 0")
+        return self.op(kind, f"shufflevector {t} {one.name}, {t} poison, {zeros}")
+
+
+def literal(x, kind):
+    """A float as LLVM spells it: f32 too by the bits of a double.
+
+    >>> literal(0.1, "f32")
+    '0x3FB99999A0000000'
+    """
+    if kind == "f32":
+        x = struct.unpack("<f", struct.pack("<f", x))[0]
+    return f"0x{FORMATS['f64'].pattern(x):016X}"
+
+
+class Value:
+    """The result of an instruction in a body.  Comparisons with NaN are false; `>>` is logical."""
+    __slots__ = ("body", "name", "kind")
+
+    def __init__(self, body, name, kind):
+        self.body, self.name, self.kind = body, name, kind
+
+    @property
+    def format(self):
+        return FORMATS[self.kind]
+
+    def binary(self, floating, integer, other, kind=None, swapped=False):
+        """One instruction on self and other, the operands' kind or a given one."""
+        a, b = self, self.body.value(other, self.kind)
+        if swapped:
+            a, b = b, a
+        opcode = floating if self.kind in FORMATS else integer
+        t = self.body.type(self.kind)
+        return self.body.op(kind or self.kind, f"{opcode} {t} {a.name}, {b.name}")
+
+    def __add__(self, other): return self.binary("fadd", "add", other)
+    def __sub__(self, other): return self.binary("fsub", "sub", other)
+    def __mul__(self, other): return self.binary("fmul", "mul", other)
+    def __truediv__(self, other): return self.binary("fdiv", None, other)
+    def __rsub__(self, other): return self.binary("fsub", "sub", other, swapped=True)
+    def __rtruediv__(self, other): return self.binary("fdiv", None, other, swapped=True)
+    __radd__, __rmul__ = __add__, __mul__
+
+    def __and__(self, other): return self.binary(None, "and", other)
+    def __or__(self, other): return self.binary(None, "or", other)
+    def __xor__(self, other): return self.binary(None, "xor", other)
+    def __lshift__(self, other): return self.binary(None, "shl", other)
+    def __rshift__(self, other): return self.binary(None, "lshr", other)
+
+    def __lt__(self, other): return self.binary("fcmp olt", "icmp slt", other, "i1")
+    def __le__(self, other): return self.binary("fcmp ole", "icmp sle", other, "i1")
+    def __gt__(self, other): return self.binary("fcmp ogt", "icmp sgt", other, "i1")
+    def __ge__(self, other): return self.binary("fcmp oge", "icmp sge", other, "i1")
+    def equals(self, other): return self.binary("fcmp oeq", "icmp eq", other, "i1")
+    def differs(self, other): return self.binary("fcmp one", "icmp ne", other, "i1")
+    def unordered(self, other): return self.binary("fcmp uno", None, other, "i1")
+
+    def __neg__(self):
+        return self.body.op(self.kind, f"fneg {self.body.type(self.kind)} {self.name}")
+
+    def __invert__(self):
+        return self ^ -1
+
+    def convert(self, how, kind):
+        """fpext, fptrunc, bitcast … to another kind."""
+        types = self.body.type(self.kind), self.body.type(kind)
+        return self.body.op(kind, f"{how} {types[0]} {self.name} to {types[1]}")
+
+    def bits(self):
+        """The bits of a float, as an integer."""
+        return self.convert("bitcast", self.format.bits)
+
+    def as_float(self):
+        """The float that has these bits."""
+        return self.convert("bitcast", "f32" if self.kind == "i32" else "f64")
+
+    def wide(self):
+        """As f64."""
+        return self if self.kind == "f64" else self.convert("fpext", "f64")
+
+    def narrow(self, kind):
+        """An f64 rounded to a kind of float."""
+        return self if kind == "f64" else self.convert("fptrunc", kind)
+
+
+def intrinsic(name, *operands):
+    """@llvm.name of floats, elementwise."""
+    first = next(x for x in operands if isinstance(x, Value))
+    values = [first.body.value(x, first.kind) for x in operands]
+    return first.body.call(first.kind, f"llvm.{name}.{first.body.suffix(first.kind)}", values)
+
+
+def fma(a, b, c):
+    """a * b + c, rounded once."""
+    return intrinsic("fma", a, b, c)
+
+
+def absolute(x):
+    return intrinsic("fabs", x)
+
+
+def copysign(size, sign):
+    return intrinsic("copysign", size, sign)
+
+
+def select(condition, x, y, kind=None):
+    """x in the lanes where the condition holds, y elsewhere; `kind` where both are numbers."""
+    body = condition.body
+    kind = kind or next(v.kind for v in (x, y) if isinstance(v, Value))
+    x, y = body.value(x, kind), body.value(y, kind)
+    t = body.type(kind)
+    return body.op(kind, f"select {body.type('i1')} {condition.name}, {t} {x.name}, {t} {y.name}")
+
+
+def at_most(x, high):
+    """min(x, high), where NaN stays NaN: written as the machine's one instruction has it."""
+    return select(x > high, high, x)
+
+
+def at_least(x, low):
+    """max(x, low), where NaN stays NaN."""
+    return select(x < low, low, x)
+
+
+def horner(x, coefficients):
+    """c0 + c1 x + c2 x^2 + …"""
+    *rest, total = coefficients
+    for c in reversed(rest):
+        total = fma(total, x, c)
+    return total
+
+
+def any_lane(mask):
+    """Whether the mask holds in any lane, as a flag."""
+    body = mask.body
+    if body.lanes == 1:
+        return Value(body, mask.name, "flag")
+    return body.call("flag", f"llvm.vector.reduce.or.v{body.lanes}i1", [mask])
+
+
+def where_any(mask, rare, values):
+    """`values`, but in the lanes of the mask those of rare(), which runs only if there are any."""
+    body = mask.body
+    before, n = body.block, body.count
+    body.do(f"br i1 {any_lane(mask).name}, label %rare{n}, label %join{n}")
+    body.label(f"rare{n}")
+    others = [select(mask, new, old) for new, old in zip(rare(), values)]
+    last = body.block
+    body.do(f"br label %join{n}")
+    body.label(f"join{n}")
+    return [body.op(x.kind, f"phi {body.type(x.kind)} "
+                            f"[ {x.name}, %{before} ], [ {y.name}, %{last} ]")
+            for x, y in zip(values, others)]
+
+
+def repeat(body, values, step):
+    """The values after `values, flag = step(values)` has run, again and again while the flag holds."""
+    before, n = body.block, body.count
+    names = [Value(body, f"%loop{n}.{i}", x.kind) for i, x in enumerate(values)]
+    body.do(f"br label %loop{n}")
+    body.label(f"loop{n}")
+    at = len(body.lines)
+    after, again = step(names)
+    last = body.block
+    body.do(f"br i1 {again.name}, label %loop{n}, label %done{n}")
+    body.lines[at:at] = [
+        f"  {name.name} = phi {body.type(x.kind)} [ {x.name}, %{before} ], [ {y.name}, %{last} ]"
+        for name, x, y in zip(names, values, after)]
+    body.label(f"done{n}")
+    return after
