@@ -10,18 +10,21 @@ function that is called with plain arrays by position, later calls go through a 
 from __future__ import annotations
 
 import functools
+import weakref
 from collections import OrderedDict, namedtuple
 
 from . import compile as driver
-from . import config, signature, tree
+from . import signature, tree, types
 from .core import EVALUATE, Array, current
-from .errors import ConcretizationError, notice
+from .errors import ConcretizationError, DonationError, notice
 from .interpreters.call import call
 from .interpreters.stage import Specialise, stage
 
 CacheInfo = namedtuple("CacheInfo", "hits misses size")
 VALUES = 8                 # of one Python number that may be specialised on
 TRACES = 64                # kept per function
+CHAIN = 8                  # native entries per function
+JITTED = weakref.WeakSet()
 NOTICE = 5                 # traces after which the user is told why
 
 
@@ -30,9 +33,10 @@ class Trace:
 
     def __init__(self, key, program, captured, out, donate):
         self.key, self.program, self.captured, self.out = key, program, captured, out
-        self.donate = donate
+        self.donate, self.native = donate, False
 
-    def results(self, values, leaves=None):
+    def results(self, values):
+        """The values as the function's result."""
         return tree.unflatten(self.out, values)
 
 
@@ -50,6 +54,8 @@ class Jitted:
         self.history = []                        # (structure, keys, paths) of every trace, for explain()
         self.specialised = {}                    # structure → leaf numbers that are static by now
         self.hits = 0
+        self.natives = []                        # installed, each falls back on the one before
+        JITTED.add(self)
 
     def __repr__(self):
         return f"jit({getattr(self.function, '__qualname__', self.function)})"
@@ -83,20 +89,33 @@ class Jitted:
         compiled = driver.compiled(trace.program, device, trace.donate)
         values = compiled(apart.values)
         for k in trace.donate:
-            compiled.executable.consume(apart.values[k], self)
-        if not kwargs and device == "cpu" and config.native_call():
+            consume(apart.values[k])
+        if not kwargs and device == "cpu" and not trace.native:
             self.install(apart, trace, compiled, args)
         return trace.results(values)
 
     def install(self, apart, trace, compiled, args):
-        """Lets the class's `__call__` be a native function for calls of this very signature."""
+        """Lets the class's `__call__` begin with a native function for calls of this very signature.
+
+        What it does not recognise goes to the one installed before, and at last to `call`.
+        """
+        trace.native = True
         plain = len(args) == len(apart.leaves) == len(apart.values) and not trace.donate
-        if not plain or any(signature.is_number_key(k) for k in apart.keys):
+        if not plain or any(map(signature.is_number_key, apart.keys)) or trace.key[-1] != signature.STANDARD:
             return
+        before = self.natives[-1] if self.natives else self.call
         native = compiled.executable.native(
-            trace.program.in_types, compiled.constants, trace.out, self.call, self.__name__)
-        if native is not None:
+            trace.program.in_types, compiled.constants, trace.out, before, self.__name__)
+        if native is not None and len(self.natives) < CHAIN:
+            self.natives.append(native)
             type(self).__call__ = staticmethod(native)
+
+    def uninstall(self):
+        """Every call goes through Python again."""
+        self.natives.clear()
+        type(self).__call__ = Jitted.call
+        for trace in self.traces.values():
+            trace.native = False
 
     # -- tracing --------------------------------------------------------------------------------
 
@@ -205,10 +224,10 @@ class Jitted:
 
     def clear_cache(self):
         """Forgets every trace."""
+        self.uninstall()
         self.traces.clear()
         self.specialised.clear()
         self.history.clear()
-        type(self).__call__ = Jitted.call
 
     def lower(self, *args, **kwargs):
         """The Lowered form for these arguments, which may be arrays or their types."""
@@ -222,6 +241,32 @@ class Jitted:
 def static_of(leaf, key):
     """The value that the function sees for a static leaf."""
     return leaf.value if leaf.__class__ is signature.Static else key.value
+
+
+class Donated(Array):
+    """An Array whose memory has been given away."""
+    __slots__ = ()
+
+    @property
+    def np(self):
+        raise DonationError("an array was used after its memory had been donated to a compiled function.",
+                            given=f"an array {self.type}",
+                            fix=["use the function's result instead", "or leave it out of donate_argnums"])
+
+
+def consume(value):
+    """Marks a donated Array: it must not be used again."""
+    if value.__class__ is Array:
+        value.__class__ = Donated
+
+
+def defaults_changed():
+    """Native entries know the standard default dtypes only: within default_dtype they are off."""
+    for jitted in list(JITTED):
+        jitted.uninstall()
+
+
+types.CHANGED.append(defaults_changed)
 
 
 def memory_text(trace, device):

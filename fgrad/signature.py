@@ -7,16 +7,18 @@ calls with equal keys share one trace.  `difference` says in words what changed 
 
 from __future__ import annotations
 
+import enum
 import functools
 import inspect
+import types
 from dataclasses import dataclass
 
 import numpy as np
 
 from . import tree
-from .core import Array, Tracer, Value, as_value
+from .core import Array, Primitive, Tracer, Value, as_value
 from .errors import ArgumentError
-from .types import SCALARS, SHORT, ArrayType, default_float
+from .types import F32, SCALARS, SHORT, ArrayType, default_float
 
 
 class Static:
@@ -142,6 +144,8 @@ def take_apart(args, kwargs, specialised, name):
             key, value = x.type, x
         elif kind in SCALARS:
             key, value = (Static(x), None) if k in fixed else (kind, number_value(x))
+        elif isinstance(x, ArrayType):           # lower(), show(): a type stands for an array
+            key, value = x, x
         elif isinstance(x, Tracer):
             key, value = (Static(known_number(x)), None) if k in fixed else (tracer_key(x), x)
             traced = True
@@ -188,7 +192,27 @@ def other(x, name):
     if hasattr(x, "__array__") and not isinstance(x, type):
         value = as_value(x)
         return value.type, value
-    return static(x, name()), None
+    if is_fixed(x):
+        return static(x, name()), None
+    raise ArgumentError(
+        f"{name()} is a {type(x).__name__}, which is neither an array nor a fixed value.",
+        given=f"{name()}: {x!r:.60}",
+        fix=["decorate the class with @fgrad.pytree, if it holds arrays",
+             "make it a frozen dataclass, or define __eq__ and __hash__, if it is configuration",
+             "or name it in static_argnames"])
+
+
+FIXED = (str, bytes, complex, enum.Enum, type, np.dtype, np.ufunc, ArrayType, Primitive, range, slice,
+         types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.ModuleType, functools.partial)
+
+
+def is_fixed(x):
+    """Can x be a static argument without being named one?  Mutable objects compared by identity cannot."""
+    kind = type(x)
+    if isinstance(x, FIXED) or hasattr(x, "__wrapped__"):
+        return True
+    frozen = getattr(kind, "__dataclass_params__", None)
+    return frozen.frozen if frozen else kind.__eq__ is not object.__eq__
 
 
 def is_number_key(key):
@@ -204,8 +228,11 @@ def key_type(key):
 
 
 def context():
-    """What else a trace depends on."""
+    """What else a trace depends on: the default dtypes."""
     return default_float()
+
+
+STANDARD = F32             # the context without default_dtype
 
 
 def difference(old, new, old_paths, new_paths, name):

@@ -94,6 +94,7 @@ def without(shape, axes):
 # ---------------------------------------------------------------------------- defaults
 
 _wide = ContextVar("fgrad_default_is_64_bit", default=False)
+CHANGED = []               # functions called when a default dtype comes or goes; jit adds one
 
 
 def default_float():
@@ -120,10 +121,18 @@ def default_dtype(dtype):
     if dtype not in (F32, F64):
         raise DtypeError(f"the default dtype can be float32 or float64, not {dtype}.")
     token = _wide.set(dtype == F64)
+    announce()
     try:
         yield
     finally:
         _wide.reset(token)
+        announce()
+
+
+def announce():
+    """Tells whoever depends on the default dtypes that they have changed."""
+    for changed in CHANGED:
+        changed()
 
 
 def default_for(dtype):

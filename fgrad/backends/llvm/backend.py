@@ -10,13 +10,13 @@ from __future__ import annotations
 import ctypes
 import functools
 import hashlib
+import sys
 from math import prod
 
 import numpy as np
 
 from ... import tree
 from ...core import Array
-from ...errors import DonationError
 from ...loop import Call, Contract, For, Kernel
 from ...passes.target import Target
 from ..base import Backend
@@ -160,12 +160,15 @@ class Executable:
         self.plan = plan
         written = Module(plan)
         addresses = load(written)
-        self.made = [b for b in unique(plan.outputs) if b.kind == "output"]
-        self.types = [b.type for b in (*plan.inputs, *[b for b, _ in plan.constants])]
-        external = [*plan.inputs, *self.made, None, *[b for b, _ in plan.constants]]
+        self.made = [b for b in unique(plan.outputs) if b.kind == "output" and b not in plan.donated]
+        self.donated = sorted({plan.inputs.index(b) for b in {*plan.donated.values(), *taken(plan).values()}
+                               if b.kind == "input"})
+        constants = [b for b, _ in plan.constants]
+        external = [*plan.inputs, *self.made, None, *constants]
         offsets = list(plan.offsets.items())
         number = {b: k for k, b in enumerate([*external, *[b for b, _ in offsets]]) if b is not None}
         number[WORKSPACE] = len(external) + len(offsets)
+        number.update((b, number[origin]) for b, origin in {**taken(plan), **plan.donated}.items() if b not in number)
         places = [offset for _, offset in offsets] + [plan.arena]
         self.calls = {}                          # Call step → its native callback, kept alive
         steps = [(self.address(step, addresses), parts, [number[b] for b in buffers])
@@ -183,6 +186,8 @@ class Executable:
 
     def __call__(self, values):
         arrays = [contiguous(v.np) for v in values]
+        for k in self.donated:
+            arrays[k] = given_away(values[k], arrays[k])
         made = [np.empty(b.type.shape, b.type.dtype) for b in self.made]
         n = len(self.plan.inputs)
         data = [*arrays[:n], *made, self.table.words, *arrays[n:]]
@@ -191,11 +196,12 @@ class Executable:
         self.run(at, at + 8 * (n + len(made)))
         for step in self.calls.values():
             step.check()
-        return self.results(values, made)
+        return self.results(values, arrays, made)
 
-    def results(self, values, made):
+    def results(self, values, arrays, made):
         """The Arrays of the outputs; an output that is an input or a constant is that value."""
         known = dict(zip(self.made, made))
+        known.update((out, arrays[self.plan.inputs.index(b)]) for out, b in self.plan.donated.items())
         given = dict(zip([*self.plan.inputs, *[b for b, _ in self.plan.constants]], values))
         out = []
         for buffer in self.plan.outputs:
@@ -203,7 +209,7 @@ class Executable:
                 known[buffer].flags.writeable = False
                 out.append(Array(known[buffer]))
             else:
-                out.append(given[buffer])
+                out.append(Array(given[buffer].np))
         return out
 
     def native(self, types, constants, structure, fallback, name):
@@ -217,21 +223,19 @@ class Executable:
                                  assemble=assemble, constants=[self.table.words, *held],
                                  release_gil=self.release_gil, keep=self)
 
-    def consume(self, value, function):
-        """Marks a donated Array: it must not be used again."""
-        if value.__class__ is Array:
-            value.__class__ = Donated
+
+def taken(plan):
+    """Buffer → the one whose storage it takes over, to the end of the chain."""
+    origin = {}
+    for step in plan.steps:
+        for out, param in getattr(step, "aliases", ()):
+            origin[out] = origin.get(param, param)
+    return origin
 
 
-class Donated(Array):
-    """An Array whose memory has been given away."""
-    __slots__ = ()
-
-    @property
-    def np(self):
-        raise DonationError("an array was used after its memory had been donated to a compiled function.",
-                            given=f"an array {self.type}",
-                            fix=["use the function's result instead", "or leave it out of donate_argnums"])
+def given_away(value, array):
+    """The memory of a donated argument: its own where nobody else can see it, else a copy."""
+    return array if array is value.np and sys.getrefcount(array) <= 5 else np.array(array, order="C")
 
 
 def assembler(structure):
