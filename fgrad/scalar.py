@@ -179,7 +179,7 @@ class Node:
 def node(op, args, data, dtype, free=0):
     """The Node; `free` is what `data` contributes to the mask of variables."""
     space = index.space()
-    key = (op, args, data, dtype)
+    key = (op, args, data, dtype, free) if op == "name" else (op, args, data, dtype)
     found = space.table.get(key)
     if found is None:
         found = space.table[key] = Node()
@@ -248,7 +248,7 @@ def guard(ranges, inside, outside):
     ranges = tuple((x, lo, hi) for x, lo, hi in ranges if x.lo < lo or x.hi >= hi)
     if not ranges:
         return inside
-    if any(x.hi < lo or x.lo >= hi for x, lo, hi in ranges):
+    if any(x.hi < lo or x.lo >= hi or lo >= hi for x, lo, hi in ranges):
         return outside
     free = 0
     for x, _, _ in ranges:

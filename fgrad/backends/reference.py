@@ -11,10 +11,13 @@ import itertools
 import numpy as np
 
 from .. import index
+from ..core import Array
 from ..ir import Var
 from ..loop import Accumulate, Call, Contract, For, Let, Start, Store
 from ..scalar import INSTRUCTIONS, REDUCTIONS
+from ..passes.target import CPU
 from ..types import BOOL
+from .base import Backend
 
 
 def run_program(program, arrays):
@@ -41,12 +44,48 @@ def numpy_rule(op, args, params):
     return tuple(out) if op.multiple else (out,)
 
 
+# ---------------------------------------------------------------------------- the backend
+
+class Executable:
+    """Runs a Plan in plain Python."""
+
+    def __init__(self, plan):
+        self.plan = plan
+
+    def __call__(self, values):
+        n = len(self.plan.inputs)
+        arrays, constants = [np.asarray(v.np) for v in values[:n]], [v.np for v in values[n:]]
+        return [Array(x) for x in run_plan(self.plan, arrays, constants)]
+
+
+class Reference(Backend):
+    """The device "reference": every statement of the loop IR run by Python, one element at a time."""
+
+    def target(self, device):
+        return CPU
+
+    def compile(self, plan, device):
+        return Executable(plan)
+
+    def stages(self, plan, device):
+        return {}
+
+    def devices(self):
+        return [("reference", "plain Python, one element at a time")]
+
+
 # ---------------------------------------------------------------------------- plans
 
-def run_plan(plan, arrays):
-    """The results of a Plan, by running its statements one element at a time."""
+def run_plan(plan, arrays, constants=None):
+    """The results of a Plan, by running its statements one element at a time.
+
+    arrays: NumPy arrays for its inputs; constants: for its constants, if not its own.
+    """
     memory = {}
-    for b, x in [*zip(plan.inputs, arrays), *((b, c.np) for b, c in plan.constants)]:
+    if constants is None:
+        constants = [c.np for _, c in plan.constants]
+    buffers = [*plan.inputs, *(b for b, _ in plan.constants)]
+    for b, x in zip(buffers, [*arrays, *constants]):
         memory[b] = np.array(x, b.type.dtype).reshape(-1)
     with np.errstate(all="ignore"):
         for step in plan.steps:

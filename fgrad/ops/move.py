@@ -1,10 +1,12 @@
-"""Operations that move elements and compute nothing, and small functions that rules are written with.
+"""Operations that move elements and compute nothing, and the small functions rules are made of.
 
 In compiled code they only rewrite indices, so they cost no memory.  Each is linear, and each is
 another's transpose: broadcast ↔ reduce_sum, slice ↔ pad, reshape, transpose and rev ↔ themselves.
 """
 
 from __future__ import annotations
+
+import builtins
 
 import numpy as np
 
@@ -89,8 +91,9 @@ class Broadcast(Primitive):
         check_axes("broadcast", axes, len(shape))
         kept = tuple(n for a, n in enumerate(shape) if a not in axes)
         if kept != x.shape:
-            raise ShapeError(f"broadcast cannot make {list(shape)} of {list(x.shape)} with new axes {axes}.",
-                             given=str(x), expected=f"shape {list(kept)}")
+            raise ShapeError(
+                f"broadcast cannot make {list(shape)} of {list(x.shape)} with new axes {axes}.",
+                given=str(x), expected=f"shape {list(kept)}")
         return x.with_shape(shape)
 
     def numpy(self, x, /, *, shape, axes):
@@ -188,7 +191,10 @@ class Rev(Primitive):
 # ---------------------------------------------------------------------------- parts
 
 class Slice(Primitive):
-    """Per axis the elements start, start + stride, … below stop.   0 <= start <= stop <= n, stride > 0"""
+    """Per axis the elements start, start + stride, … below stop.
+
+    n[*s] → n[⌈(stop - start) / stride⌉, …]; 0 <= start <= stop <= size, stride > 0
+    """
     linear_in = (0,)
 
     def type(self, x, /, *, start, stop, stride):
@@ -197,20 +203,21 @@ class Slice(Primitive):
                 not 0 <= a <= b <= n or s < 1 for a, b, s, n in parts):
             raise ShapeError(f"slice does not fit into {x}.",
                              given=f"start={start} stop={stop} stride={stride}",
-                             expected="0 <= start <= stop <= size, stride > 0, one of each per axis")
+                             expected="0 <= start <= stop <= size and stride > 0 for each axis")
         return x.with_shape(-(-(b - a) // s) for a, b, s, _ in parts)
 
     def numpy(self, x, /, *, start, stop, stride):
-        return x[tuple(map(slice_of_python, start, stop, stride))]
+        return x[tuple(map(builtins.slice, start, stop, stride))]
 
     def transpose(self, ct, i, x, /, *, start, stop, stride):
-        covered = [a + max_of(0, (m - 1) * s + 1) for a, m, s in zip(start, ct.shape, stride)]
-        return pad(ct, zero_of(ct.dtype), low=start, high=tuple(n - c for n, c in zip(x.shape, covered)),
-                   interior=tuple(s - 1 for s in stride))
+        interior = tuple(s - 1 for s in stride)
+        high = tuple(n - a - stretched(m, k) for n, a, m, k in zip(x.shape, start, ct.shape, interior))
+        return pad(ct, zero_of(ct.dtype), low=start, high=high, interior=interior)
 
     def batch(self, dims, x, /, *, start, stop, stride):
         (d,) = dims
-        return self(x, start=put(start, d, 0), stop=put(stop, d, x.shape[d]), stride=put(stride, d, 1)), d
+        start, stop, stride = put(start, d, 0), put(stop, d, x.shape[d]), put(stride, d, 1)
+        return self(x, start=start, stop=stop, stride=stride), d
 
     def pull(self, x, /, *, start, stop, stride):
         return lambda i: x(tuple(index.combine([(v, s)], a) for v, a, s in zip(i, start, stride)))
@@ -232,19 +239,19 @@ class Pad(Primitive):
     def type(self, x, value, /, *, low, high, interior):
         if not len(low) == len(high) == len(interior) == x.ndim or any(
                 n < 0 for n in (*low, *high, *interior)):
-            raise ShapeError(f"pad needs low, high and interior of at least 0 for each axis of {x}.",
+            raise ShapeError(f"pad needs low, high and interior >= 0 for each axis of {x}.",
                              given=f"low={low} high={high} interior={interior}")
         if value.__class__ in SCALARS:
             elementwise.check_number(value, x.dtype)
         elif value is not ArrayType(x.dtype, ()):
-            raise DtypeError(f"pad needs a scalar value of the dtype of {x}.", given=f"value: {value}")
-        return x.with_shape(a + stretched(n, k) + b for n, a, b, k in zip(x.shape, low, high, interior))
+            raise DtypeError(f"pad needs a scalar value of the dtype of {x}.",
+                             given=f"value: {value}")
+        return x.with_shape(padded_shape(x.shape, low, high, interior))
 
     def numpy(self, x, value, /, *, low, high, interior):
-        shape = [a + stretched(n, k) + b for n, a, b, k in zip(x.shape, low, high, interior)]
-        out = np.empty(shape, x.dtype)
+        out = np.empty(padded_shape(x.shape, low, high, interior), x.dtype)
         out.fill(value)
-        out[tuple(slice_of_python(a, a + stretched(n, k), k + 1)
+        out[tuple(builtins.slice(a, a + stretched(n, k), k + 1)
                   for n, a, k in zip(x.shape, low, interior))] = x
         return out
 
@@ -254,19 +261,19 @@ class Pad(Primitive):
                     zero_of(out.dtype) if value is None else value, **params)
 
     def transpose(self, ct, i, x, value, /, *, low, high, interior):
-        inner = slice(ct, start=low, stop=tuple(a + stretched(n, k) for n, a, k in zip(x.shape, low, interior)),
-                      stride=tuple(k + 1 for k in interior))
+        stop = tuple(a + stretched(n, k) for n, a, k in zip(x.shape, low, interior))
+        inner = slice(ct, start=low, stop=stop, stride=tuple(k + 1 for k in interior))
         if i == 0:
             return inner
-        everything = tuple(range(ct.ndim))
-        return elementwise.sub(reduce.reduce_sum(ct, axes=everything), reduce.reduce_sum(inner, axes=everything))
+        everything, own = [reduce.reduce_sum(v, axes=tuple(range(ct.ndim))) for v in (ct, inner)]
+        return elementwise.sub(everything, own)
 
     def batch(self, dims, x, value, /, *, low, high, interior):
         d, e = dims
         if e is None:
-            return self(x, value, low=put(low, d, 0), high=put(high, d, 0), interior=put(interior, d, 0)), d
-        n = size_of((x, value), dims)                         # a value per lane: pad with 0, then choose
-        x = to_front(x, d, n)
+            low, high, interior = put(low, d, 0), put(high, d, 0), put(interior, d, 0)
+            return self(x, value, low=low, high=high, interior=interior), d
+        x = to_front(x, d, size_of((x, value), dims))     # a value per lane: pad with 0, then choose
         params = dict(low=(0, *low), high=(0, *high), interior=(0, *interior))
         ones = full(shape=x.shape, value=True, dtype=np.dtype(bool))
         out = self(x, zero_of(x.dtype), **params)
@@ -285,6 +292,11 @@ class Pad(Primitive):
         return padded
 
 
+def padded_shape(shape, low, high, interior):
+    """The shape that `pad` gives."""
+    return tuple(a + stretched(n, k) + b for n, a, b, k in zip(shape, low, high, interior))
+
+
 def stretched(n, interior):
     """The size of n elements with `interior` more between each two."""
     return n + (n - 1) * interior if n else 0
@@ -293,9 +305,6 @@ def stretched(n, interior):
 def zero_of(dtype):
     """Zero as a Python number that may stand beside dtype."""
     return False if dtype.kind == "b" else 0
-
-
-max_of, slice_of_python = max, slice         # the builtins: below, `slice` is the operation
 
 
 class Concatenate(Primitive):
@@ -334,8 +343,8 @@ class Concatenate(Primitive):
             starts = [sum(x.shape[axis] for x in xs[:k]) for k in range(len(xs))]
             parts = [(a, x) for a, x in zip(starts, xs) if x.shape[axis]] or [(0, xs[0])]
             at = lambda a, x: x(put_at(i, axis, index.plus(i[axis], -a)))
-            out = at(*parts[-1])
-            for a, x in reversed(parts[:-1]):
+            out = scalar.const(0, xs[0].dtype)
+            for a, x in reversed(parts):
                 out = scalar.guard([(i[axis], a, a + x.shape[axis])], at(a, x), out)
             return out
         return joined

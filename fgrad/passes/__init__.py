@@ -1,4 +1,4 @@
-"""The passes of the compiler's middle, in order."""
+"""The passes of the compiler's middle: a Program becomes a Plan."""
 
-from .pipeline import plan
+from .pipeline import PIPELINE, plan, stages
 from .target import CPU, Target

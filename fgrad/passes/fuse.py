@@ -25,6 +25,7 @@ from math import prod
 
 from .. import index, scalar
 from ..scalar import EXPENSIVE
+from .collapse import collapse_reduction
 from .pull import Graph, Puller, step_of, uncast
 from .product import product_of
 
@@ -353,6 +354,7 @@ class Attempt:
         n = uncast(expr)
         if n.op != "reduce":
             return Root(v, axes, at, expr)
+        n = collapse_reduction(n, index.space())
         how, variables = n.data
         if axes and self.target.kind == "cpu" and column_form(n, axes):
             return Root(v, variables + axes, at, n.args[0], how)
@@ -360,7 +362,7 @@ class Attempt:
             first, *rest = variables
             body = scalar.node("reduce", n.args, (how, tuple(rest)), n.dtype) if rest else n.args[0]
             return Root(v, (first,), at, body, how)
-        return Root(v, axes, at, expr)
+        return Root(v, axes, at, scalar.cast(n, expr.dtype))
 
     def join(self, g, v):
         """The Root that v would be in kernel g, or None."""

@@ -16,6 +16,7 @@ import numpy as np
 
 from .. import index, scalar
 from ..loop import Accumulate, Buffer, For, Let, Start, Store
+from ..text import identifier
 from ..types import ArrayType
 
 KEEP = 8                   # additions; what costs less is computed again rather than kept
@@ -123,6 +124,9 @@ class Levels:
         below = inner_nodes(n)
         self.stage[n, at] = max([self.stage_in(a, at, path) for a in below], default=0)
         new = {a: self.reference(a, at, path) for a in below}
+        if n.op == "guard":                        # what is guarded knows the same indices
+            known = {a: new[a] for a in scalar.index_nodes(n)}
+            new[n.args[0]] = scalar.rewrite(n.args[0], {}, known, {}) if known else n.args[0]
         out = scalar.rebuilt(n, {}, lambda a: new.get(a, a)) if below else n
         out.origin = out.origin or n.origin
         self.memo[n, at] = out
@@ -164,7 +168,8 @@ class Levels:
 
     def fresh(self, n):
         """A name: the user's, where n is the element of a value that has one."""
-        return self.names.fresh(self.graph.name(n.origin) or self.names.numbered("t"))
+        word = self.graph.name(n.origin)
+        return self.names.unique(identifier(word)) if word else self.names.numbered("t")
 
     def source(self, n):
         return self.graph.source(n.origin) if n.origin is not None else None
@@ -249,7 +254,7 @@ class Levels:
             if maker is None:
                 stack.extend(inner_nodes(n))
             elif n.args and cost_below(n, v) >= KEEP:
-                row = Buffer(self.names.fresh("row"), ArrayType(n.dtype, (v.extent,)), "local")
+                row = Buffer(self.names.unique("row"), ArrayType(n.dtype, (v.extent,)), "local")
                 self.scratch.append(row)
                 first = sum(isinstance(s, Store) and s.buffer in self.scratch for s in maker)
                 maker.insert(first, Store(row, index.of(v), n))

@@ -10,18 +10,19 @@ from __future__ import annotations
 from .. import index, scalar
 from ..ir import Var
 from ..loop import Accumulate, Call, Contract, For, Kernel, Let, Start, Store
+from ..text import identifier
 from ..types import F16, F32
-from .collapse import collapse
+from .collapse import collapse, indices, merged
 from .fuse import PRODUCT, Nest
 from .levels import Levels, guards_inward, inner_nodes
-from .names import Names, name_buffers, name_loops
-from .parts import cost_of, split, spread
+from .names import Words
+from .parts import cost_of, split, spread, substituted
 from .pull import Puller
 
 
 def lower(fused, target):
     """The steps of a fused Program, as a list of Kernels and Calls."""
-    names = name_buffers(fused.graph)
+    names = fused.graph.name_buffers()
     out = []
     for number, step in enumerate(fused.steps):
         name = f"{fused.program.name}{number}"
@@ -41,41 +42,32 @@ class Maker:
         self.buffer, self.source = fused.graph.buffer, fused.graph.source
 
     def __call__(self, name, body):
-        body = name_shared(body, 0, self.graph, Names(words_of(body)))
-        params, outputs, loops, words = {}, {}, {}, set()
-        survey(body, params, outputs, loops, words)
+        body = name_shared(body, 0, self.graph, Words(words_of(body)))
+        params, outputs = {}, {}
+        survey(body, params, outputs)
         scratch = [b for b in self.scratch if b in outputs]
-        for b in scratch:
-            outputs.pop(b)
-            params.pop(b, None)
+        local = set(scratch)
         reads = [b for b in params if b not in outputs]
-        used = words | {b.name for b in (*params, *outputs, *scratch)}
-        name_loops(loops, used)
-        return Kernel(name, reads, list(outputs), scratch, body, self.space)
+        return Kernel(name, reads, [b for b in outputs if b not in local], scratch, body, self.space)
 
 
-def survey(body, params, outputs, loops, words):
-    """Collects the buffers read and written, the loop variables and the names of some statements."""
+def survey(body, params, outputs):
+    """Collects the buffers that some statements read and write."""
     nodes = {}
     for s in body:
         match s:
             case For():
-                loops[s.var] = None
-                survey(s.body, params, outputs, loops, words)
+                survey(s.body, params, outputs)
                 continue
             case Contract():
-                loops.update(dict.fromkeys((*s.batch, *s.rows, *s.columns, *s.k)))
-                words.add(s.name)
                 scalar.walk(s.b, scalar.walk(s.a, nodes))
-                survey(s.body, params, outputs, loops, words)
+                survey(s.body, params, outputs)
                 continue
             case Store():
                 outputs[s.buffer] = None
-                for n in (*scalar.dynamic_nodes(s.index), *(m for x, _, _ in s.when
-                                                           for m in scalar.dynamic_nodes(x))):
-                    scalar.walk(n, nodes)
-            case _:
-                words.add(s.name)
+                for x in (s.index, *(x for x, _, _ in s.when)):
+                    for n in scalar.dynamic_nodes(x):
+                        scalar.walk(n, nodes)
         if not isinstance(s, Start):
             scalar.walk(s.expr, nodes)
     params.update(dict.fromkeys(n.data[0] for n in nodes if n.op == "load"))
@@ -106,7 +98,8 @@ def name_shared(body, mask, graph, names):
     for s in body:
         match s:
             case For():
-                s.body = name_shared(s.body, mask | s.var.bit, graph, names)
+                bit = s.var.bit if s.var.extent != 1 else 0        # loops that run once will vanish
+                s.body = name_shared(s.body, mask | bit, graph, names)
             case Contract():
                 inner = mask | sum(v.bit for v in (*s.batch, *s.rows, *s.columns))
                 s.body = name_shared(s.body, inner, graph, names)
@@ -126,7 +119,8 @@ def name_shared(body, mask, graph, names):
 def let(n, named, memo, graph, names):
     """A Let for the expression n."""
     origin = n.origin
-    word = names.fresh(graph.name(origin) or names.numbered("t"))
+    word = graph.name(origin)
+    word = names.unique(identifier(word)) if word else names.numbered("t")
     return Let(word, scalar.rewrite(n, {}, named, memo), graph.source(origin) if origin else None)
 
 
@@ -155,7 +149,7 @@ def lower_nest(nest, name, fused, names, target):
     if nest.product is not None:
         return [lower_product(nest, name, fused, names)]
     used = {graph.buffer(v).name for v in nest.reads | {r.value for r in nest.roots}}
-    levels = Levels(nest, graph, Names(used))
+    levels = Levels(nest, graph, Words(used))
     body = levels.statements()
     return split(name, body, nest, target, Maker(fused, names, nest.space, levels.scratch))
 
@@ -203,11 +197,69 @@ def lower_scan(eqn, name, fused, names, target):
 
 def outer_loops(name, body, loops, make, target):
     """A kernel of independent iterations of `body`, over `loops`."""
-    for v in reversed(loops):
-        body = [For(v, body, "serial")]
+    body = nested(body, loops)
     if loops and (target.kind == "gpu" or target.threads > 1 and cost_of(body) >= target.region_cost):
         spread(body[0], target)
     return make(name, body)
+
+
+# ---------------------------------------------------------------------------- pushes
+
+def lower_push(eqn, name, fused, names, target):
+    """Updates written into a copy: a kernel that copies, and one that loops over the updates, in order.
+
+    Axes along which every update goes to elements of its own come first, in parallel, on a GPU.
+    """
+    graph, (out,) = fused.graph, eqn.outs
+    if 0 in out.shape:
+        return []
+    kernels = [push_copy(eqn.args[0], out, name + "_copy", fused, names, target)]
+    shape = eqn.args[-1].shape
+    if 0 in shape:
+        return kernels
+    space = index.Space()
+    with space:
+        puller = Puller(graph, fused.stored)
+        loops = [space.variable(n) for n in shape]
+        args = [puller.element(a) if a.__class__ is Var else a for a in eqn.args]
+        at, when, value = eqn.op.push(*args, **eqn.params)(tuple(index.of(v) for v in loops))
+        offset = index.flat(at, out.shape)
+        when = tuple((x, lo, hi) for x, lo, hi in when if x.lo < lo or x.hi >= hi)
+        how = None if eqn.op.how == "set" else eqn.op.how
+        store = Store(graph.buffer(out), offset, scalar.cast(value, out.dtype), how, when, graph.source(out))
+        loops = [v for v in loops if v.extent != 1]
+        own = private(loops, offset, at, out.shape) if target.kind == "gpu" else []
+        body = nested([store], [v for v in loops if v not in own])
+        return kernels + [outer_loops(name, body, own, Maker(fused, names, space), target)]
+
+
+def private(loops, offset, at, shape):
+    """The loops whose variable is, alone, an index of its own into the result."""
+    return [v for v in loops if index.is_affine(offset, v)
+            and sum(bool(x.free & v.bit) for x in at) == 1
+            and any(x is index.of(v) for x in at)]
+
+
+def push_copy(x, out, name, fused, names, target):
+    """The kernel that starts the result as a copy of x."""
+    space = index.Space()
+    with space:
+        loops = [space.variable(n) for n in out.shape]
+        at = tuple(index.of(v) for v in loops)
+        expr = Puller(fused.graph, fused.stored)(x, at)
+        offset = index.flat(at, out.shape)
+        store = Store(fused.graph.buffer(out), offset, expr, None, (), fused.graph.source(out))
+        kept, to = merged([v for v in loops if v.extent != 1],
+                          {offset, *indices(scalar.walk(expr))}, space)
+        body = substituted([store], to) if to else [store]
+        return outer_loops(name, body, kept, Maker(fused, names, space), target)
+
+
+def nested(body, loops):
+    """The statements in serial loops, outermost first."""
+    for v in reversed(loops):
+        body = [For(v, body, "serial")]
+    return body
 
 
 def lower_call(eqn, name, fused, names, target):
@@ -218,4 +270,4 @@ def lower_call(eqn, name, fused, names, target):
     return [Call(name, eqn.op, eqn.params, params, outputs, (eqn.source, eqn.mark))]
 
 
-STEPS = {"scan": lower_scan, "call": lower_call}
+STEPS = {"scan": lower_scan, "push": lower_push, "call": lower_call}

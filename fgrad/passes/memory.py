@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import bisect
 
-from .. import scalar
+from .. import scalar, text
 from ..loop import Contract, For, Kernel, Store
 
 ALIGN = 64
@@ -168,3 +168,17 @@ def loaded_at(body, b):
                 stack.append(s.body)
             elif hasattr(s, "expr"):
                 yield from (n.data[1] for n in scalar.walk(s.expr) if n.op == "load" and n.data[0] is b)
+
+
+def memory_text(plan):
+    """Where every buffer of a Plan lives, and what it is: the table that `show` prints."""
+    rows = [("buffer", "type", "bytes", "place")]
+    taken = {out: b for step in plan.steps for out, b in getattr(step, "aliases", ())}
+    for b in dict.fromkeys(b for step in plan.steps for b in (*step.params, *step.outputs)):
+        if not hasattr(b, "kind"):
+            continue
+        place = f"arena {plan.offsets[b]}" if b in plan.offsets else b.kind
+        if b in plan.donated or b in taken:
+            place += f", in place of {(plan.donated.get(b) or taken[b]).name}"
+        rows.append((b.name, str(b.type), str(b.type.nbytes), place))
+    return "\n".join([*text.columns(rows, gap="  "), f"arena: {plan.arena} bytes"])

@@ -20,6 +20,7 @@ from ..loop import Accumulate, Buffer, For, Start, Store
 from ..scalar import REDUCTIONS
 from ..types import ArrayType
 
+WRITTEN_OUT = 64           # partial results that are added in one expression
 COLUMNS = (512, 384, 320, 256, 192, 128, 96, 64)      # columns of a block of column sums
 
 
@@ -165,7 +166,7 @@ def partial_kernels(name, body, loop, sums, nest, parts, target, make):
     """The kernel of partial results, one for iterations left over, and the one that adds them up."""
     chunk = loop.var.extent // parts
     rest = loop.var.extent - chunk * parts
-    partial = {r.value: Buffer(make.names.fresh("part"), ArrayType(
+    partial = {r.value: Buffer(make.names.unique("part"), ArrayType(
         r.expr.dtype, (parts + bool(rest), max(1, prod(r.value.shape)))), "temporary") for r in sums}
     p, i = nest.space.variable(parts), nest.space.variable(chunk)
     at = [(index.of(p), 1), (index.of(i), parts)] if target.kind == "gpu" else \
@@ -210,14 +211,25 @@ def added(sums, partial, nest, make):
     out = []
     for k, r in enumerate(sums):
         buffer, size = partial[r.value], max(1, prod(r.value.shape))
-        parts = buffer.type.shape[0]
-        e, p = nest.space.variable(size), nest.space.variable(parts)
-        at = index.combine([(index.of(p), size), (index.of(e), 1)])
-        name = f"acc{k + 1 if k else ''}"
-        mask = e.bit if size != 1 else 0
-        total = scalar.cast(scalar.name(name, r.expr.dtype, mask), r.value.dtype)
-        body = [Start(name, r.how, r.expr.dtype),
-                For(p, [Accumulate(name, r.how, scalar.load(buffer, at))], "reduce"),
-                Store(make.buffer(r.value), index.of(e), total, None, (), make.source(r.value))]
-        out += [For(e, body, "serial")] if size != 1 else body
+        e = nest.space.variable(size)
+        total, before = total_of(buffer, size, e, r, nest, f"acc{k + 1 if k else ''}")
+        store = Store(make.buffer(r.value), index.of(e), scalar.cast(total, r.value.dtype), None, (),
+                      make.source(r.value))
+        out += [For(e, [*before, store], "serial")] if size != 1 else [*before, store]
     return out
+
+
+def total_of(buffer, size, e, r, nest, name):
+    """(the sum of element e over all parts, statements before it): written out, or as a loop."""
+    parts = buffer.type.shape[0]
+    combine = REDUCTIONS[r.how][0]
+    if parts <= WRITTEN_OUT:
+        found = [scalar.load(buffer, index.plus(index.of(e), k * size)) for k in range(parts)]
+        while len(found) > 1:
+            pairs = [scalar.apply(combine, a, b) for a, b in zip(found[::2], found[1::2])]
+            found = pairs + found[len(found) // 2 * 2:]
+        return found[0], []
+    p = nest.space.variable(parts)
+    at = index.combine([(index.of(p), size), (index.of(e), 1)])
+    loop = For(p, [Accumulate(name, r.how, scalar.load(buffer, at))], "reduce")
+    return scalar.name(name, r.expr.dtype, e.bit if size != 1 else 0), [Start(name, r.how, r.expr.dtype), loop]

@@ -8,11 +8,15 @@
 from __future__ import annotations
 
 from ..loop import Plan
+from ..loop_text import plan_text
 from .fuse import fuse
+from .fused_text import fused_text
 from .lower import lower
-from .memory import plan_memory
+from .memory import memory_text, plan_memory
 from .schedule import schedule, schedule_for
 from .target import CPU
+
+PIPELINE = ("simplify", "share", "fuse", "lower", "schedule", "memory")
 
 
 def plan(program, target=CPU, donate=()):
@@ -21,9 +25,18 @@ def plan(program, target=CPU, donate=()):
     donate: positions of inputs whose storage results may take over.
     """
     fused = fuse(prepared(program), target)
-    out = planned(fused, lower(fused, target))
-    schedule(out.steps, schedule_for(target))
-    return plan_memory(out, donate)
+    return plan_memory(planned(fused, schedule(lower(fused, target), schedule_for(target))), donate)
+
+
+def stages(program, target=CPU):
+    """The printed forms of a Program on its way: stage name → text."""
+    ready = prepared(program)
+    fused = fuse(ready, target)
+    steps = lower(fused, target)
+    loops = plan_text(planned(fused, steps))
+    scheduled = planned(fused, schedule(steps, schedule_for(target)))
+    return {"ir": str(program), "simplified": str(ready), "fused": fused_text(fused), "loops": loops,
+            "schedule": plan_text(scheduled), "memory": memory_text(plan_memory(scheduled))}
 
 
 def prepared(program):

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 
 from .. import index, scalar
 from ..ir import Var
+from ..ir_text import stored, variable_names
 from ..loop import Buffer
-from .names import user_name
+from .names import Words
 
 
 class Graph:
@@ -25,8 +26,10 @@ class Graph:
         self.program = program
         self.makers, self.readers, self.probes = {}, {}, {}
         self.buffers, self.variables = {}, {}                # Var → Buffer, and back
+        self.names = {}                                      # Var → its printed name, once named
         self.given = {*program.inputs, *(v for v, _ in program.hidden)}
         self.outputs = set(program.outputs)
+        self.after = dict(zip(program.eqns, program.eqns[1:]))
         for eqn in program.eqns:
             for k, v in enumerate(eqn.outs):
                 self.makers[v] = eqn, k
@@ -39,7 +42,7 @@ class Graph:
         """The Buffer that holds v, if v is stored."""
         found = self.buffers.get(v)
         if found is None:
-            found = self.buffers[v] = Buffer(v.name, v.type)
+            found = self.buffers[v] = Buffer(self.names.get(v, v.name), v.type)
             self.variables[found] = v
         return found
 
@@ -54,7 +57,17 @@ class Graph:
 
     def name(self, v):
         """The user's name of a variable, or None."""
-        return user_name(v, self.makers.get(v, (None, 0))[0]) if v is not None else None
+        if v is None or v.name:
+            return v and v.name
+        eqn, _ = self.makers[v]
+        return stored(eqn, self.after.get(eqn)) if len(eqn.outs) == 1 and eqn.mark is None else None
+
+    def name_buffers(self):
+        """Gives the buffers the names that the printed Program gives its variables."""
+        self.names = variable_names(self.program)
+        for v, buffer in self.buffers.items():
+            buffer.name = self.names[v]
+        return Words(self.names.values())
 
     def probe(self, v):
         """What the operation that makes v does, as a Probe."""

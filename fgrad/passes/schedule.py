@@ -11,8 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from .. import index, scalar
-from ..loop import Accumulate, Contract, For, Kernel, Start, Store
+from ..loop import Accumulate, For, Kernel, Start, Store
 from ..scalar import EXPENSIVE, REDUCTIONS
+from .names import name_loops
 from .parts import substituted
 
 
@@ -35,12 +36,40 @@ def schedule_for(target):
 
 
 def schedule(steps, how):
-    """The steps with the loops of their kernels arranged.  Changes them in place."""
+    """The steps with the loops of their kernels arranged."""
+    out = []
     for k in steps:
-        if isinstance(k, Kernel):
-            with k.space:
-                k.body = [s for t in k.body for s in (arrange(t, how, k.space) if isinstance(t, For) else [t])]
-    return steps
+        out += arranged(k, how) if isinstance(k, Kernel) else [k]
+    return out
+
+
+def arranged(kernel, how):
+    """The kernel, or several: each holds at most one parallel loop, and it comes last."""
+    with kernel.space:
+        body = [s for t in flattened(kernel.body)
+                for s in (arrange(t, how, kernel.space) if isinstance(t, For) else [t])]
+    loops = [s for s in body if isinstance(s, For) and s.kind == "parallel"]
+    if len(loops) <= 1:
+        found = [replace(kernel, body=body)]
+    else:
+        before = [s for s in body if not any(s is t for t in loops)]
+        found = [replace(kernel, name=kernel.name + (f"_rest{k}" if k else ""), body=[*before, s])
+                 for k, s in enumerate(loops)]
+    for k in found:
+        name_loops(k)
+    return found
+
+
+def flattened(body):
+    """The statements, without loops that run once."""
+    out = []
+    for s in body:
+        if isinstance(s, For):
+            inner = flattened(s.body)
+            out += inner if s.var.extent == 1 and s.kind != "parallel" else [replace(s, body=inner)]
+        else:
+            out.append(s)
+    return out
 
 
 def arrange(loop, how, space):
@@ -78,16 +107,21 @@ def vectorised(loop, how):
 
 
 def carries(loop):
-    """Must its iterations stay in order?  Those of a serial loop that feeds an accumulator, or stores with
-    run-time indices."""
+    """Must the iterations stay in order?
+
+    Those of a serial loop that feeds an accumulator, adds to one element, or stores where only the run
+    knows.
+    """
     if loop.kind == "reduce":
         return False
-    return any(isinstance(s, Accumulate) or isinstance(s, Store) and (s.when or index_at_run_time(s.index)
-               or s.how and not s.index.free & loop.var.bit) for s in loop.body)
+    return any(isinstance(s, Accumulate) or isinstance(s, Store) and scatters(s, loop.var) for s in loop.body)
 
 
-def index_at_run_time(x):
-    return bool(scalar.dynamic_nodes(x))
+def scatters(store, v):
+    """May two iterations of v store to one element, or not at all?"""
+    if any(x.free & v.bit for x, _, _ in store.when) or not index.is_affine(store.index, v):
+        return True
+    return index.stride(store.index, v) == 0
 
 
 # ---------------------------------------------------------------------------- column sums
@@ -136,11 +170,11 @@ def tiled(loop, inner, how, space):
     rows, columns = i.extent // n * n, j.extent // n * n
     if not rows or not columns:
         return [replace(loop, body=[vectorised(inner, how)])]
-    out = [tiles(loop, inner, rows, columns, how, space)]
+    out = flattened([tiles(loop, inner, rows, columns, how, space)])
     if columns < j.extent:
-        out.append(rest(loop, inner, 0, rows, columns, j.extent, how, space))
+        out += rest(loop, inner, 0, rows, columns, j.extent, how, space)
     if rows < i.extent:
-        out.append(rest(loop, inner, rows, i.extent, 0, j.extent, how, space))
+        out += rest(loop, inner, rows, i.extent, 0, j.extent, how, space)
     return out
 
 
@@ -153,10 +187,12 @@ def tiles(loop, inner, rows, columns, how, space):
     body = substituted(inner.body, to)
     deepest = vectorised(For(jj, body, "serial"), how)
     grain = max(1, loop.grain // n)
-    return For(it, [For(jt, [For(ii, [deepest], "serial")], "serial")], loop.kind, grain=grain)
+    inner = For(jt, [For(ii, [deepest], "serial")], "serial")
+    return For(it, flattened([inner]), loop.kind, grain=grain)
 
 
 def rest(loop, inner, row, rows_end, column, columns_end, how, space):
     i, j = space.variable(rows_end - row), space.variable(columns_end - column)
     to = {loop.var: index.plus(index.of(i), row), inner.var: index.plus(index.of(j), column)}
-    return replace(loop, var=i, body=[vectorised(For(j, substituted(inner.body, to), "serial"), how)])
+    deepest = vectorised(For(j, substituted(inner.body, to), "serial"), how)
+    return flattened([replace(loop, var=i, body=[deepest])])

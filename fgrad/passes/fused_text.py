@@ -1,0 +1,39 @@
+"""The printed form of what fuse decided: per kernel its loops, what it stores, and how."""
+
+from __future__ import annotations
+
+from .. import index, scalar
+from ..loop_text import sign
+from .fuse import Nest
+
+
+def fused_text(fused):
+    """One paragraph per step."""
+    fused.graph.name_buffers()
+    return "\n\n".join(nest_text(s, fused) if isinstance(s, Nest) else step_text(s, fused) for s in fused.steps)
+
+
+def step_text(step, fused):
+    """An equation that is a step of its own."""
+    buffer = fused.graph.buffer
+    outs = ", ".join(f"{buffer(v).name}: {v.type}" for v in step.eqn.outs)
+    args = " ".join(buffer(a).name if a in fused.stored else f"({a.type})" for a in step.eqn.variables)
+    return f"{step.number} {step.kind}\n  {outs} = {step.eqn.op.name} {args}"
+
+
+def nest_text(nest, fused):
+    """The loops of a kernel, and one line per stored value."""
+    with nest.space:
+        loops = ", ".join(f"{v.name} in 0..{v.extent}" for v in nest.nest) or "one element"
+        lines = [f"{nest.number} {'product' if nest.product else 'nest'} over {loops}"]
+        if nest.product is not None:
+            p = nest.product
+            ks = ",".join(v.name for v in p.k)
+            lines.append(f"  acc = sum {ks}: {scalar.text(p.a)} * {scalar.text(p.b)}")
+        lines += [root_text(r, fused.graph.buffer(r.value)) for r in nest.roots]
+    return "\n".join(lines)
+
+
+def root_text(r, buffer):
+    at = ",".join(index.text(x) for x in r.index)
+    return f"  {buffer.name}[{at}] {sign(r.how)} {scalar.text(r.expr)}"
