@@ -1,9 +1,9 @@
 """Circular functions, their inverses, and remainders, as formulas over `vmath_values`.
 
 Angles up to LARGE are reduced by Cody and Waite's method with three parts of pi/2; larger ones, in
-a branch taken only if a vector has one, by the function `quadrant`, for every finite angle.  Polynomials are
-minimax fits made for this file (see `vmath_exponential`).  Relies on `vmath_values`; `vmath` names
-the functions and states their measured errors.
+a branch taken only if a vector has one, by the function `quadrant`, for every finite angle.
+Polynomials are minimax fits made for this file (see `vmath_exponential`).  Relies on
+`vmath_values`; `vmath` names the functions and states their measured errors.
 """
 
 from __future__ import annotations

@@ -286,7 +286,7 @@ def power_f32(a, y):
 
 
 def pow(x, y):
-    """x^y with the corners of IEEE 754: 1^y = x^0 = 1 even of NaN; a fraction of x < 0 gives NaN."""
+    """x^y with the corners of IEEE 754: 1^y = x^0 = 1, even of NaN; NaN for x < 0, y no integer."""
     a = absolute(x)
     result = power_f32(a, y) if x.kind == "f32" else power_f64(a, y)
     result = select(a.equals(1.0) & y.equals(y), 1.0, result)

@@ -2,8 +2,8 @@
 
 A `Value` is the result of one instruction over all lanes of a vector (or a scalar, at one lane),
 and `a * b + 1.0` appends a multiplication and an addition to the body it belongs to; Python numbers
-are constants.  So the functions of vector math read as formulas, and are written once for every dtype
-and width.  Relies on `text`; the `vmath_*` files rely on it.
+are constants.  So the functions of vector math read as formulas, and are written once for every
+dtype and width.  Relies on `text`; the `vmath_*` files rely on it.
 
     body = Body(8)
     x = body.argument("f32")
@@ -269,7 +269,7 @@ def where_any(mask, rare, values):
 
 
 def repeat(body, values, step):
-    """The values after `values, flag = step(values)` has run, again and again while the flag holds."""
+    """The values after `values, flag = step(values)`, run once and again while the flag holds."""
     before, n = body.block, body.count
     names = [Value(body, f"%loop{n}.{i}", x.kind) for i, x in enumerate(values)]
     body.do(f"br label %loop{n}")

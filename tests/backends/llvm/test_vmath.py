@@ -106,7 +106,7 @@ def reference(name, *xs):
 
 
 def error_in_ulp(out, exact):
-    """|out - exact| in units of the last place of `exact` rounded; 0 or inf if that is not finite."""
+    """|out - exact| in units of the last place of `exact`; 0 or inf where that is not finite."""
     with np.errstate(all="ignore"):
         rounded = exact.astype(out.dtype)
         same = (out == rounded) | (np.isnan(out) & np.isnan(rounded))
@@ -116,8 +116,8 @@ def error_in_ulp(out, exact):
 
 
 #   values around which each function has something happening
-SCALE = {"exp": 100, "expm1": 3, "log1p": 1, "tanh": 3, "logistic": 20, "sinh": 5, "cosh": 5, "erf": 2,
-         "sin": 50, "cos": 50, "tan": 50, "asin": .6, "acos": .6, "atan": 2}
+SCALE = {"exp": 100, "expm1": 3, "log1p": 1, "tanh": 3, "logistic": 20, "sinh": 5, "cosh": 5,
+         "erf": 2, "sin": 50, "cos": 50, "tan": 50, "asin": .6, "acos": .6, "atan": 2}
 
 
 def samples(name, dtype, size, seed=0):
@@ -227,6 +227,19 @@ def test_pow_has_the_corners_of_ieee(dtype):
     out = apply("pow", 4, x, y)
     np.testing.assert_array_equal(out, expected)
     np.testing.assert_array_equal(sign_of(out), sign_of(expected))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_pow_is_as_precise_near_one_and_near_overflow(dtype):
+    rng = np.random.default_rng(4)
+    kind, info = DTYPES[dtype], np.finfo(DTYPES[dtype])
+    exponents = rng.uniform(np.log(float(info.tiny)), np.log(float(info.max)), 100_000)
+    distance = np.exp(rng.uniform(np.log(4 * float(info.eps)), 5, exponents.size))
+    x = (1 + distance).astype(kind)
+    y = (exponents / np.log(x.astype(float))).astype(kind)
+    slack = 0 if dtype == "f32" or WIDE else 1
+    assert error_in_ulp(apply("pow", 16, x, y), reference("pow", x, y)).max() \
+        <= vmath.ULP["pow", dtype] + slack
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
