@@ -21,10 +21,12 @@ import math
 import sys
 import sysconfig
 import types
+from dataclasses import dataclass
 
 import numpy as np
 
 from ... import config
+from ...types import F32, F64
 from . import target
 from .native_text import TEXT
 
@@ -48,12 +50,18 @@ class Interface(ctypes.Structure):
         "ndarray", "PyArray_New", "PyArray_SetBaseObject", "Py_IncRef", "Py_DecRef",
         "PyEval_SaveThread", "PyEval_RestoreThread", "PyTuple_New", "PyTuple_SetItem",
         "PyObject_Vectorcall", "PyType_GenericAlloc", "PyCapsule_New", "PyCapsule_GetPointer",
-        "PyMem_RawMalloc", "PyMem_RawFree", "PyErr_NoMemory")]
+        "PyMem_RawMalloc", "PyMem_RawFree", "PyErr_NoMemory", "PyDict_Size", "PyDict_GetItem")]
 
 
 class Argument(ctypes.Structure):
     """%Argument: what one argument must be.  `scalar` is null unless it has no axes."""
     _fields_ = [("dtype", WORD), ("scalar", WORD), ("ndim", ctypes.c_int64), ("dims", WORD)]
+
+
+class Node(ctypes.Structure):
+    """%Node: the form of an argument, or of a part of one; the parts of a container follow it."""
+    _fields_ = [("kind", ctypes.c_int64), ("count", ctypes.c_int64), ("object", WORD),
+                ("keys", WORD)]
 
 
 class Result(ctypes.Structure):
@@ -68,7 +76,17 @@ class Call(ctypes.Structure):
                 ("dtype_offset", ctypes.c_int64), ("kernel", WORD), ("fallback", WORD),
                 ("assemble", WORD), ("release_gil", ctypes.c_int64), ("inputs", ctypes.c_int64),
                 ("outputs", ctypes.c_int64), ("constants", ctypes.c_int64), ("arguments", WORD),
-                ("results", WORD), ("constant_data", WORD)]
+                ("results", WORD), ("constant_data", WORD), ("arity", ctypes.c_int64),
+                ("nodes", WORD)]
+
+
+ARRAY, FLOAT = "array", "float"                  # forms of arguments, see `entry`
+
+
+@dataclass(frozen=True, eq=False)
+class Same:
+    """The form of an argument that must be this very object; it is no input."""
+    object: object
 
 
 # ---------------------------------------------------------------------------- making builtins
@@ -81,30 +99,68 @@ def entry(kernel_address, inputs, outputs, fallback, box, name, **options):
     kernel_address: void(ptr *data, ptr *constants); data are those of inputs, outputs and constants
     in this order, and the second argument points to the first constant's.
     fallback: called with the same arguments whenever they are not exactly what `inputs` says.
-    box: the class of arrays, with slots `np`, `shape` and `dtype`.  Each argument may be a box, an
-    ndarray or a NumPy scalar; each result is a box of a read-only ndarray.
-    Options: `assemble`, a callable that is given the tuple of results and makes what is returned
-    (without it: the one result, or the tuple of several); `constants`, ndarrays; `release_gil`, for
-    kernels that run long; `keep`, any objects that must live as long as the callable.
+    box: the class of arrays, with slots `np`, `shape` and `dtype`.  Each input may be given as a box,
+    an ndarray or a NumPy scalar; each result is a box of a read-only ndarray.
+    Options: `forms`, one per positional argument, where these are not the inputs themselves: ARRAY,
+    FLOAT (a Python float for an f32 or f64 input without axes), Same(object), or a tuple, named
+    tuple, list or dict with string keys of forms, whose ARRAYs and FLOATs are the inputs in order;
+    `assemble`, a callable that is given the tuple of results and makes what is returned (without it:
+    the one result, or the tuple of several); `constants`, ndarrays; `release_gil`, for kernels that
+    run long; `keep`, any objects that must live as long as the callable.
     """
     chosen = make if probe() and slots_of(box) else make_python
     return chosen(kernel_address, inputs, outputs, fallback, box, name, **options)
 
 
-def make(kernel_address, inputs, outputs, fallback, box, name, *, assemble=None, constants=(),
-         release_gil=False, keep=()):
+def make(kernel_address, inputs, outputs, fallback, box, name, *, forms=None, assemble=None,
+         constants=(), release_gil=False, keep=()):
     """The builtin function that `entry` describes; `probe` must hold."""
     fallback, assemble = callable_natively(fallback), callable_natively(assemble)
     arguments = (Argument * len(inputs))(*map(argument, inputs))
     results = (Result * len(outputs))(*map(result, outputs))
     data = (WORD * len(constants))(*(array.ctypes.data for array in constants))
+    forms = (ARRAY,) * len(inputs) if forms is None else tuple(forms)
+    rows, keys = [], []
+    remaining = iter(inputs)
+    for form in forms:
+        add_nodes(form, remaining, rows, keys)
+    table = (Node * len(rows))(*rows)
     call = Call(id(box), *slots_of(box), kernel_address, id(fallback),
                 None if assemble is None else id(assemble), release_gil,
                 len(inputs), len(outputs), len(constants),
-                ctypes.addressof(arguments), ctypes.addressof(results), ctypes.addressof(data))
+                ctypes.addressof(arguments), ctypes.addressof(results), ctypes.addressof(data),
+                len(forms), ctypes.addressof(table))
     call.keep = (tuple(inputs), tuple(outputs), fallback, assemble, box, tuple(constants),
-                 arguments, results, data, keep)
+                 arguments, results, data, forms, table, keys, keep)
     return builtin(ctypes.addressof(method(name)), call, None)
+
+
+def add_nodes(form, types, rows, keys):
+    """Appends the Node rows of a form, and to `keys` the arrays of keys they point to."""
+    if form == ARRAY:
+        next(types)
+        rows.append(Node(kind=0))
+    elif form == FLOAT:
+        type = next(types)
+        assert type.shape == () and type.dtype in (F32, F64), f"no {type} for a Python float"
+        rows.append(Node(1, type.dtype.itemsize, id(float)))
+    elif isinstance(form, Same):
+        rows.append(Node(2, 0, id(form.object)))
+    else:
+        parts = form.values() if isinstance(form, dict) else form
+        keys.append((WORD * len(form))(*map(id, form)) if isinstance(form, dict) else None)
+        address = None if keys[-1] is None else ctypes.addressof(keys[-1])
+        rows.append(Node(container_kind(form), len(form), id(form.__class__), address))
+        for part in parts:
+            add_nodes(part, types, rows, keys)
+
+
+def container_kind(form):
+    """The kind of a container's Node."""
+    for kind, number in ((tuple, 3), (list, 4), (dict, 5)):
+        if isinstance(form, kind):
+            return number
+    raise AssertionError(f"{form!r} is not a form of arguments")
 
 
 def callable_natively(thing):
@@ -192,7 +248,8 @@ def layouts_hold():
     standard = (sys.implementation.name == "cpython" and ctypes.sizeof(WORD) == 8
                 and not hasattr(sys, "gettotalrefcount")
                 and not sysconfig.get_config_var("Py_GIL_DISABLED"))
-    return standard and array_layout_holds() and scalar_layout_holds() and table_layout_holds()
+    return (standard and array_layout_holds() and scalar_layout_holds() and table_layout_holds()
+            and container_layout_holds())
 
 
 def word(thing, offset, type=WORD):
@@ -220,6 +277,16 @@ def scalar_layout_holds():
     return all(ctypes.string_at(id(s) + 16, s.dtype.itemsize) == s.tobytes() for s in scalars)
 
 
+def container_layout_holds():
+    """Do floats, tuples and lists hold their value, length and items where they are looked for?"""
+    items, value = ((), object()), 0.1
+    row = list(items)
+    return (ctypes.c_double.from_address(id(value) + 16).value == value
+            and word(items, 16) == word(row, 16) == 2
+            and [word(items, 24), word(items, 32)] == [id(x) for x in items]
+            and list((WORD * 2).from_address(word(row, 24))) == [id(x) for x in items])
+
+
 def table_layout_holds():
     """Does a ctypes structure point to its memory right behind its head?"""
     call = Call()
@@ -243,17 +310,18 @@ def slots_of(box):
 # ---------------------------------------------------------------------------- the Python twin
 
 
-def make_python(kernel_address, inputs, outputs, fallback, box, name, *, assemble=None,
+def make_python(kernel_address, inputs, outputs, fallback, box, name, *, forms=None, assemble=None,
                 constants=(), release_gil=False, keep=()):
     """What `entry` describes, in Python."""
     kind = ctypes.CFUNCTYPE if release_gil else ctypes.PYFUNCTYPE
     kernel = kind(None, WORD, WORD)(kernel_address)
+    forms = (ARRAY,) * len(inputs) if forms is None else tuple(forms)
     constant_data = [array.ctypes.data for array in constants]
     shapes = [tuple(type.shape) for type in outputs]
 
     def call(*args, **keywords):
-        held = arrays_of(args, inputs, box)
-        if keywords or held is None:
+        held = []
+        if keywords or not take(args, forms, iter(inputs), box, held):
             return fallback(*args, **keywords)
         made = [np.empty(shape, type.dtype) for type, shape in zip(outputs, shapes)]
         data = [array.__array_interface__["data"][0] for array in (*held, *made)]
@@ -277,17 +345,32 @@ def make_python(kernel_address, inputs, outputs, fallback, box, name, *, assembl
     return call
 
 
-def arrays_of(args, types, box):
-    """The ndarrays that the arguments hold, or None where one is not what its type says."""
-    if len(args) != len(types):
-        return None
-    held = []
-    for arg, type in zip(args, types):
-        x = getattr(arg, "np", None) if arg.__class__ is box else arg
-        if x.__class__ is type.dtype.type and type.shape == ():
-            x = np.asarray(x)
-        if not (x.__class__ is np.ndarray and x.dtype is type.dtype and x.shape == tuple(type.shape)
-                and x.flags.c_contiguous and x.flags.aligned):
-            return None
-        held.append(x)
-    return held
+def take(given, form, types, box, held):
+    """Appends the ndarrays of what is given to `held`; false where it is not what the form says."""
+    if form == ARRAY:
+        held.append(array_of(given, next(types), box))
+        return held[-1] is not None
+    if form == FLOAT:
+        if given.__class__ is float:
+            with np.errstate(over="ignore"):
+                held.append(np.asarray(given, next(types).dtype))
+        return given.__class__ is float
+    if isinstance(form, Same):
+        return given is form.object
+    if given.__class__ is not form.__class__ or len(given) != len(form):
+        return False
+    if isinstance(form, dict):
+        return all(key in given and take(given[key], part, types, box, held)
+                   for key, part in form.items())
+    return all(take(x, part, types, box, held) for x, part in zip(given, form))
+
+
+def array_of(x, type, box):
+    """The ndarray that an input holds, or None where it is not what its type says."""
+    if x.__class__ is box:
+        x = getattr(x, "np", None)
+    if x.__class__ is type.dtype.type and type.shape == ():
+        x = np.asarray(x)
+    same = (x.__class__ is np.ndarray and x.dtype is type.dtype and x.shape == tuple(type.shape)
+            and x.flags.c_contiguous and x.flags.aligned)
+    return x if same else None

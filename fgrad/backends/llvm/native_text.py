@@ -6,10 +6,14 @@ it runs with the interpreter's lock held, except the kernel of a call that relea
 """
 
 TEXT = """
-%Interface = type { ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr }
+%Interface = type { ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr,
+                      ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr }
 %Argument = type { ptr, ptr, i64, ptr }                      ; dtype, scalar class, ndim, dims
 %Result = type { ptr, ptr, i64, ptr, i64, i64 }   ; dtype, shape, ndim, dims, type number, bytes
-%Call = type { ptr, i64, i64, i64, ptr, ptr, ptr, i64, i64, i64, i64, ptr, ptr, ptr }
+%Node = type { i64, i64, ptr, ptr }                ; kind, count, class or object, keys
+%Call = type { ptr, i64, i64, i64, ptr, ptr, ptr, i64, i64, i64, i64, ptr, ptr, ptr, i64, ptr }
+%State = type { ptr, i64, ptr, ptr, ptr, i64, ptr }
+                       ; box, offset of its np, Arguments, data, held, index of the input, numbers
 
 @fg.interface = global %Interface zeroinitializer, align 64
 @pool = internal global [4 x ptr] zeroinitializer            ; big blocks that wait for reuse
@@ -265,54 +269,41 @@ done:
   ret ptr %box
 }
 
-; ---- The entry: PyObject *(PyObject *self, PyObject **args, Py_ssize_t count, PyObject *keywords)
+; ---- Arguments.  `place` notes the data and the owner of the next input.
 
-define ptr @fg.call(ptr %self, ptr %args, i64 %count, ptr %keywords) nounwind {
+define internal void @place(ptr %state, ptr %data, ptr %owner) nounwind alwaysinline {
+  %data.p = getelementptr %State, ptr %state, i32 0, i32 3
+  %held.p = getelementptr %State, ptr %state, i32 0, i32 4
+  %index.p = getelementptr %State, ptr %state, i32 0, i32 5
+  %datas = load ptr, ptr %data.p
+  %helds = load ptr, ptr %held.p
+  %i = load i64, ptr %index.p
+  %data.i = getelementptr ptr, ptr %datas, i64 %i
+  %held.i = getelementptr ptr, ptr %helds, i64 %i
+  store ptr %data, ptr %data.i
+  store ptr %owner, ptr %held.i
+  %i1 = add i64 %i, 1
+  store i64 %i1, ptr %index.p
+  ret void
+}
+
+; Places a box, ndarray or NumPy scalar that is what the next input's Argument says; else false.
+define internal i1 @array(ptr %state, ptr %given) nounwind alwaysinline {
 entry:
-  %call.p = getelementptr i8, ptr %self, i64 16
-  %call = load ptr, ptr %call.p
-  %fallback.p = getelementptr %Call, ptr %call, i32 0, i32 5
-  %inputs.p = getelementptr %Call, ptr %call, i32 0, i32 8
-  %inputs = load i64, ptr %inputs.p
-  %arity = icmp eq i64 %count, %inputs
-  %bare = icmp eq ptr %keywords, null
-  %plain = and i1 %arity, %bare
-  br i1 %plain, label %room, label %miss
-
-room:
-  %outputs.p = getelementptr %Call, ptr %call, i32 0, i32 9
-  %constants.p = getelementptr %Call, ptr %call, i32 0, i32 10
-  %outputs = load i64, ptr %outputs.p
-  %constants = load i64, ptr %constants.p
-  %arrays = add i64 %inputs, %outputs
-  %pointers = add i64 %arrays, %constants
-  %data = alloca ptr, i64 %pointers                 ; what the kernel is given
-  %room.held = add i64 %arrays, 1
-  %held = alloca ptr, i64 %room.held                ; the objects that own the data
-  %made = getelementptr ptr, ptr %held, i64 %inputs
-  %box.class = load ptr, ptr %call
-  %np.p = getelementptr %Call, ptr %call, i32 0, i32 1
-  %np.offset = load i64, ptr %np.p
-  %arguments.p = getelementptr %Call, ptr %call, i32 0, i32 11
-  %results.p = getelementptr %Call, ptr %call, i32 0, i32 12
+  %box.class = load ptr, ptr %state
+  %arguments.p = getelementptr %State, ptr %state, i32 0, i32 2
+  %index.p = getelementptr %State, ptr %state, i32 0, i32 5
   %arguments = load ptr, ptr %arguments.p
-  %results = load ptr, ptr %results.p
+  %i = load i64, ptr %index.p
   %ndarray = call ptr @api(i32 0)
-  br label %arg
-
-arg:                                                ; for every argument: match, and find its data
-  %i = phi i64 [ 0, %room ], [ %i1, %taken ]
-  %arg.more = icmp slt i64 %i, %inputs
-  br i1 %arg.more, label %open, label %allocate
-open:
-  %given.p = getelementptr ptr, ptr %args, i64 %i
-  %given = load ptr, ptr %given.p
   %want = getelementptr %Argument, ptr %arguments, i64 %i
   %class.p = getelementptr i8, ptr %given, i64 8
   %class = load ptr, ptr %class.p
   %boxed = icmp eq ptr %class, %box.class
   br i1 %boxed, label %unbox, label %array
 unbox:
+  %np.p = getelementptr %State, ptr %state, i32 0, i32 1
+  %np.offset = load i64, ptr %np.p
   %inner.p = getelementptr i8, ptr %given, i64 %np.offset
   %inner = load ptr, ptr %inner.p
   %vacant = icmp eq ptr %inner, null
@@ -322,8 +313,8 @@ unboxed:
   %inner.class = load ptr, ptr %inner.class.p
   br label %array
 array:
-  %a = phi ptr [ %given, %open ], [ %inner, %unboxed ]
-  %a.class = phi ptr [ %class, %open ], [ %inner.class, %unboxed ]
+  %a = phi ptr [ %given, %entry ], [ %inner, %unboxed ]
+  %a.class = phi ptr [ %class, %entry ], [ %inner.class, %unboxed ]
   %a.data.p = getelementptr i8, ptr %a, i64 16
   %is.array = icmp eq ptr %a.class, %ndarray
   br i1 %is.array, label %match, label %scalar
@@ -372,11 +363,189 @@ matched:
   %a.data = load ptr, ptr %a.data.p
   br label %taken
 taken:
-  %place = phi ptr [ %a.data.p, %scalar ], [ %a.data, %matched ]
-  %data.i = getelementptr ptr, ptr %data, i64 %i
-  %held.i = getelementptr ptr, ptr %held, i64 %i
-  store ptr %place, ptr %data.i
-  store ptr %a, ptr %held.i
+  %data = phi ptr [ %a.data.p, %scalar ], [ %a.data, %matched ]
+  call void @place(ptr %state, ptr %data, ptr %a)
+  ret i1 true
+miss:
+  ret i1 false
+}
+
+; Places a Python float, as f32 or f64 (bytes 4 or 8).
+define internal void @number(ptr %state, ptr %given, i64 %bytes) nounwind {
+entry:
+  %value.p = getelementptr i8, ptr %given, i64 16
+  %wide = icmp eq i64 %bytes, 8
+  br i1 %wide, label %as.is, label %convert
+as.is:
+  call void @place(ptr %state, ptr %value.p, ptr %given)
+  ret void
+convert:
+  %index.p = getelementptr %State, ptr %state, i32 0, i32 5
+  %numbers.p = getelementptr %State, ptr %state, i32 0, i32 6
+  %i = load i64, ptr %index.p
+  %numbers = load ptr, ptr %numbers.p
+  %slot = getelementptr i64, ptr %numbers, i64 %i
+  %value = load double, ptr %value.p
+  %short = fptrunc double %value to float
+  store float %short, ptr %slot
+  call void @place(ptr %state, ptr %slot, ptr %given)
+  ret void
+}
+
+; Places what the object holds, if it is what the node says; the node behind it, or null.
+define internal ptr @walk(ptr %state, ptr %node, ptr %given) nounwind {
+entry:
+  %kind = load i64, ptr %node
+  %next = getelementptr %Node, ptr %node, i64 1
+  %is.leaf = icmp eq i64 %kind, 0
+  br i1 %is.leaf, label %leaf, label %other
+leaf:
+  %good = call i1 @array(ptr %state, ptr %given)
+  %after = select i1 %good, ptr %next, ptr null
+  ret ptr %after
+other:
+  %count.p = getelementptr %Node, ptr %node, i32 0, i32 1
+  %object.p = getelementptr %Node, ptr %node, i32 0, i32 2
+  %keys.p = getelementptr %Node, ptr %node, i32 0, i32 3
+  %count = load i64, ptr %count.p
+  %object = load ptr, ptr %object.p
+  %keys = load ptr, ptr %keys.p
+  %is.same = icmp eq i64 %kind, 2
+  br i1 %is.same, label %same, label %typed
+same:
+  %identical = icmp eq ptr %given, %object
+  %after.same = select i1 %identical, ptr %next, ptr null
+  ret ptr %after.same
+typed:
+  %class.p = getelementptr i8, ptr %given, i64 8
+  %class = load ptr, ptr %class.p
+  %expected = icmp eq ptr %class, %object
+  br i1 %expected, label %sort, label %miss
+sort:
+  %size.p = getelementptr i8, ptr %given, i64 16
+  %inside = getelementptr i8, ptr %given, i64 24
+  switch i64 %kind, label %miss [ i64 1, label %float  i64 3, label %tuple
+                                  i64 4, label %list   i64 5, label %dict ]
+float:
+  call void @number(ptr %state, ptr %given, i64 %count)
+  ret ptr %next
+tuple:
+  br label %sized
+list:
+  %list.items = load ptr, ptr %inside
+  br label %sized
+dict:
+  %dict.size.f = call ptr @api(i32 16)
+  %dict.size = call i64 %dict.size.f(ptr %given)
+  br label %compare
+sized:
+  %items = phi ptr [ %inside, %tuple ], [ %list.items, %list ]
+  %size = load i64, ptr %size.p
+  br label %compare
+compare:
+  %length = phi i64 [ %dict.size, %dict ], [ %size, %sized ]
+  %things = phi ptr [ null, %dict ], [ %items, %sized ]
+  %is.dict = icmp eq ptr %things, null
+  %fits = icmp eq i64 %length, %count
+  br i1 %fits, label %child, label %miss
+child:
+  %c = phi i64 [ 0, %compare ], [ %c1, %walked ]
+  %child.node = phi ptr [ %next, %compare ], [ %child.next, %walked ]
+  %child.more = icmp slt i64 %c, %count
+  br i1 %child.more, label %fetch, label %done
+fetch:
+  br i1 %is.dict, label %by.key, label %by.place
+by.key:
+  %key.p = getelementptr ptr, ptr %keys, i64 %c
+  %key = load ptr, ptr %key.p
+  %get = call ptr @api(i32 17)
+  %found = call ptr %get(ptr %given, ptr %key)
+  %absent = icmp eq ptr %found, null
+  br i1 %absent, label %miss, label %fetched
+by.place:
+  %item.p = getelementptr ptr, ptr %things, i64 %c
+  %item = load ptr, ptr %item.p
+  br label %fetched
+fetched:
+  %thing = phi ptr [ %found, %by.key ], [ %item, %by.place ]
+  %child.next = call ptr @walk(ptr %state, ptr %child.node, ptr %thing)
+  %lost = icmp eq ptr %child.next, null
+  br i1 %lost, label %miss, label %walked
+walked:
+  %c1 = add i64 %c, 1
+  br label %child
+done:
+  ret ptr %child.node
+miss:
+  ret ptr null
+}
+
+; ---- The entry: PyObject *(PyObject *self, PyObject **args, Py_ssize_t count, PyObject *keywords)
+
+define ptr @fg.call(ptr %self, ptr %args, i64 %count, ptr %keywords) nounwind {
+entry:
+  %call.p = getelementptr i8, ptr %self, i64 16
+  %call = load ptr, ptr %call.p
+  %fallback.p = getelementptr %Call, ptr %call, i32 0, i32 5
+  %arity.p = getelementptr %Call, ptr %call, i32 0, i32 14
+  %arity = load i64, ptr %arity.p
+  %all = icmp eq i64 %count, %arity
+  %bare = icmp eq ptr %keywords, null
+  %plain = and i1 %all, %bare
+  br i1 %plain, label %room, label %miss
+
+room:
+  %inputs.p = getelementptr %Call, ptr %call, i32 0, i32 8
+  %inputs = load i64, ptr %inputs.p
+  %outputs.p = getelementptr %Call, ptr %call, i32 0, i32 9
+  %constants.p = getelementptr %Call, ptr %call, i32 0, i32 10
+  %outputs = load i64, ptr %outputs.p
+  %constants = load i64, ptr %constants.p
+  %arrays = add i64 %inputs, %outputs
+  %pointers = add i64 %arrays, %constants
+  %data = alloca ptr, i64 %pointers                 ; what the kernel is given
+  %room.held = add i64 %arrays, 1
+  %held = alloca ptr, i64 %room.held                ; the objects that own the data
+  %made = getelementptr ptr, ptr %held, i64 %inputs
+  %box.class = load ptr, ptr %call
+  %np.p = getelementptr %Call, ptr %call, i32 0, i32 1
+  %np.offset = load i64, ptr %np.p
+  %arguments.p = getelementptr %Call, ptr %call, i32 0, i32 11
+  %results.p = getelementptr %Call, ptr %call, i32 0, i32 12
+  %arguments = load ptr, ptr %arguments.p
+  %results = load ptr, ptr %results.p
+  %nodes.p = getelementptr %Call, ptr %call, i32 0, i32 15
+  %nodes = load ptr, ptr %nodes.p
+  %room.state = sub i64 %room.held, %outputs
+  %numbers = alloca i64, i64 %room.state            ; Python floats, converted
+  %state = alloca %State
+  %state.1 = getelementptr %State, ptr %state, i32 0, i32 1
+  %state.2 = getelementptr %State, ptr %state, i32 0, i32 2
+  %state.3 = getelementptr %State, ptr %state, i32 0, i32 3
+  %state.4 = getelementptr %State, ptr %state, i32 0, i32 4
+  %state.5 = getelementptr %State, ptr %state, i32 0, i32 5
+  %state.6 = getelementptr %State, ptr %state, i32 0, i32 6
+  store ptr %box.class, ptr %state
+  store i64 %np.offset, ptr %state.1
+  store ptr %arguments, ptr %state.2
+  store ptr %data, ptr %state.3
+  store ptr %held, ptr %state.4
+  store i64 0, ptr %state.5
+  store ptr %numbers, ptr %state.6
+  br label %arg
+
+arg:                                                ; for every argument: match, and find its data
+  %i = phi i64 [ 0, %room ], [ %i1, %arg.taken ]
+  %node = phi ptr [ %nodes, %room ], [ %node.next, %arg.taken ]
+  %arg.more = icmp slt i64 %i, %arity
+  br i1 %arg.more, label %open, label %allocate
+open:
+  %given.p = getelementptr ptr, ptr %args, i64 %i
+  %given = load ptr, ptr %given.p
+  %node.next = call ptr @walk(ptr %state, ptr %node, ptr %given)
+  %strange = icmp eq ptr %node.next, null
+  br i1 %strange, label %miss, label %arg.taken
+arg.taken:
   %i1 = add i64 %i, 1
   br label %arg
 
