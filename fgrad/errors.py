@@ -73,12 +73,16 @@ class ArgumentError(FgradError, TypeError):
     """An argument is missing, of the wrong kind, or out of range."""
 
 
-class RangeError(FgradError, ValueError):
-    """A value lies outside of what is allowed."""
+class RangeError(FgradError, ValueError, OverflowError):
+    """A value lies outside of what is allowed, or does not fit into a dtype."""
 
 
 class AxisError(FgradError, ValueError, IndexError):
     """An axis is out of range."""
+
+
+class PositionError(FgradError, IndexError):
+    """An index is out of range, or there are too many."""
 
 
 class ConcretizationError(FgradError, TypeError):

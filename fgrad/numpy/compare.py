@@ -1,0 +1,99 @@
+"""Comparing whole arrays, and choosing by them."""
+
+from __future__ import annotations
+
+from .. import ops
+from ..core import as_value
+from ..errors import ShapeError
+from ..types import BOOL, I32
+from .axes import typed
+from .contract import numbers
+from .elementwise import isnan, where
+from .promotion import as_float, binary, same, together
+from .reductions import all as all_of
+
+
+def isclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
+    """|a - b| <= atol + rtol |b|, elementwise; equal infinities are close.   n[*a] n[*b] → bool[*broadcast]"""
+    x, y = together(as_float(a), as_float(b))
+    apart = ops.abs(same(ops.sub, x, y))
+    near = same(ops.le, apart, same(ops.add, same(ops.mul, ops.abs(y), float(rtol)), float(atol)))
+    near = same(ops.and_, near, ops.is_finite(y))
+    near = same(ops.or_, near, same(ops.eq, x, y))
+    if equal_nan:
+        near = same(ops.or_, near, same(ops.and_, isnan(x), isnan(y)))
+    return near
+
+
+def allclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
+    """Are all elements close?   → bool[]"""
+    return all_of(isclose(a, b, rtol, atol, equal_nan))
+
+
+def array_equal(a1, a2, equal_nan=False):
+    """Do both have one shape, and equal elements?   → bool[]"""
+    x, y = as_value(a1), as_value(a2)
+    if x.shape != y.shape:
+        return ops.full(shape=(), value=False, dtype=BOOL)
+    found = binary(ops.eq, x, y)
+    if equal_nan:
+        found = same(ops.or_, found, same(ops.and_, isnan(x), isnan(y)))
+    return all_of(found)
+
+
+def select(condlist, choicelist, default=0):
+    """Per element the choice of the first condition that holds, else `default`.
+
+    Raises ShapeError when there are not as many choices as conditions.
+    """
+    if len(condlist) != len(choicelist):
+        raise ShapeError("select needs one choice for each condition.",
+                         given=f"{len(condlist)} conditions, {len(choicelist)} choices")
+    out = default
+    for condition, choice in zip(condlist[::-1], choicelist[::-1]):
+        out = where(condition, choice, out)
+    return out
+
+
+def interp(x, xp, fp, left=None, right=None):
+    """The piecewise linear function through the points (xp, fp) at x; xp ascending.   f[*s] f[n] f[n] → f[*s]
+
+    Outside it is the value at the end, or `left` and `right`.
+    """
+    x, xp, fp = as_float(x), as_float(xp), as_float(fp)
+    if xp.ndim != 1 or fp.shape != xp.shape or not xp.size:
+        raise ShapeError("interp needs points of one axis, at least one.", given=[typed(xp), typed(fp)])
+    inside = ops.gather(fp, ops.full(shape=x.shape, value=0, dtype=I32), axes=(0,))
+    if xp.size > 1:
+        inside = on_segment(x, xp, fp)
+    x, low, high, start, end = together(x, *[end_of(v, j) for v in (xp, fp) for j in (0, xp.size - 1)])
+    out = where(same(ops.lt, x, low), start if left is None else left, inside)
+    return where(same(ops.gt, x, high), end if right is None else right, out)
+
+
+def on_segment(x, xp, fp):
+    """The line through the two points around x."""
+    right = ops.clamp(1, searchsorted(xp, x, side="right"), xp.size - 1)
+    left = same(ops.sub, right, 1)
+    x, x0, x1, y0, y1 = together(x, *[ops.gather(v, i, axes=(0,)) for v in (xp, fp) for i in (left, right)])
+    share = same(ops.div, same(ops.sub, x, x0), same(ops.sub, x1, x0))
+    return same(ops.add, y0, same(ops.mul, share, same(ops.sub, y1, y0)))
+
+
+def end_of(x, k):
+    """Element k of a vector."""
+    return ops.reshape(ops.reduce.rows(x, k, k + 1), shape=())
+
+
+def searchsorted(a, v, side="left"):
+    """Where v would be inserted into the ascending a, before ("left") or behind equal elements.   → i32[*v]
+
+    One comparison with every element, which compiled code fuses into one loop.
+    """
+    x, y = numbers(a, v)
+    n = x.shape[0]
+    wide = (*y.shape, n)
+    rows = ops.broadcast(x, shape=wide, axes=tuple(range(y.ndim)))
+    values = ops.broadcast(y, shape=wide, axes=(y.ndim,))
+    before = same(ops.lt if side == "left" else ops.le, rows, values)
+    return ops.reduce_sum(ops.convert(before, dtype=I32), axes=(y.ndim,))

@@ -1,0 +1,167 @@
+"""Products and sums of products: matmul, dot, tensordot, einsum.
+
+All of them are `dot_general`, whose labels say which axes are summed; nothing is transposed or copied to
+fit.  Relies on `promotion`.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from .. import ops
+from ..core import Value, _current, as_value
+from ..errors import ShapeError
+from .axes import axes_in_order, axis_of, broadcast_shapes, typed
+from .promotion import as_number, binary, broadcast_to, cast, join, kind, same
+
+LETTERS = "ijklmnopqrstuvwxyzabcdefghABCDEFGHIJKLMNOPQRSTUVWXYZ"
+MATMUL = {(2, 2): dict(lhs="ij", rhs="jk", to="ik"), (1, 2): dict(lhs="j", rhs="jk", to="k"),
+          (2, 1): dict(lhs="ij", rhs="j", to="i"), (1, 1): dict(lhs="j", rhs="j", to="")}
+
+
+def matmul(x1, x2, /):
+    """The matrix product of the last two axes; a vector stands for a row on the left, a column on the right.
+
+    n[…,i,j] n[…,j,k] → n[…,i,k]; the axes before them broadcast.  Raises ShapeError when inner sizes differ.
+
+    >>> matmul([[1, 2], [3, 4]], [1, 1]).tolist()
+    [3, 7]
+    """
+    if not (isinstance(x1, Value) and isinstance(x2, Value) and x1.dtype is x2.dtype and x1.dtype.kind != "b"):
+        x1, x2 = numbers(x1, x2)
+    a, b = x1.shape, x2.shape
+    params = MATMUL.get((len(a), len(b)))
+    if params is None:
+        return stacked_matmul(x1, x2)
+    if a[-1] != b[-2 if len(b) == 2 else 0]:
+        raise inner_mismatch(x1, x2)
+    return _current.get().process(ops.dot_general, (x1, x2), params)
+
+
+def numbers(*xs):
+    """Values of one dtype of numbers."""
+    values = [as_number(x) for x in xs]
+    dtype = join(list(map(kind, values)))
+    return [cast(x, dtype) for x in values]
+
+
+def inner_mismatch(x, y):
+    """The error for a product whose summed sizes differ, with the sizes in brackets."""
+    a, b = x.shape, y.shape
+    left = "(" + ",".join([*map(str, a[:-1]), f"[{a[-1]}]"]) + ")"
+    inner = max(len(b) - 2, 0)
+    right = "(" + ",".join(f"[{n}]" if k == inner else str(n) for k, n in enumerate(b)) + ")"
+    fixes = []
+    if len(b) >= 2 and b[-1] == a[-1]:
+        fixes.append("x @ y.T" if len(b) == 2 else "x @ y.mT")
+    if len(a) >= 2 and a[-2] == b[inner]:
+        fixes.append("x.T @ y" if len(a) == 2 else "x.mT @ y")
+    return ShapeError(f"inner sizes differ: {left} @ {right}.", given=[f"x: {typed(x)}", f"y: {typed(y)}"],
+                      expected="equal sizes in brackets",
+                      fix=f"did you mean {' or '.join(fixes)}?" if fixes else None)
+
+
+def stacked_matmul(x, y):
+    """matmul of arrays with more than two axes."""
+    if not x.shape or not y.shape:
+        raise ShapeError("matmul is not defined for scalars.", given=[f"x: {typed(x)}", f"y: {typed(y)}"],
+                         fix="multiply with *")
+    if x.shape[-1] != y.shape[-2 if y.ndim > 1 else 0]:
+        raise inner_mismatch(x, y)
+    left, right = x.shape[:-2], y.shape[:-2]
+    if left and right and left != right:
+        lead = broadcast_shapes(left, right)
+        x, y = broadcast_to(x, lead + x.shape[-2:]), broadcast_to(y, lead + y.shape[-2:])
+        left = right = lead
+    batch = LETTERS[3:3 + max(len(left), len(right))]
+    ends = MATMUL[min(x.ndim, 2), min(y.ndim, 2)]
+    return ops.dot_general(x, y, lhs=(batch if left else "") + ends["lhs"],
+                           rhs=(batch if right else "") + ends["rhs"], to=batch + ends["to"])
+
+
+def dot(a, b):
+    """The sum of products over the last axis of a and the last but one of b; scalars multiply."""
+    x, y = numbers(a, b)
+    if not x.shape or not y.shape:
+        return binary(ops.mul, x, y)
+    return tensordot(x, y, ((-1,), (-2 if y.ndim > 1 else -1,)))
+
+
+def vdot(a, b):
+    """The sum of products of all elements, both taken flat."""
+    x, y = numbers(a, b)
+    flat = [ops.reshape(v, shape=(v.size,)) for v in (x, y)]
+    return matmul(*flat)
+
+
+def vecdot(x1, x2, /, axis=-1):
+    """The sum of products along one axis, the others broadcast."""
+    product = binary(ops.mul, *numbers(x1, x2))
+    return ops.reduce_sum(product, axes=(axis_of(axis, product.ndim, "vecdot"),))
+
+
+def inner(a, b):
+    """The sum of products over the last axes.   n[*a,k] n[*b,k] → n[*a,*b]"""
+    x, y = numbers(a, b)
+    if not x.shape or not y.shape:
+        return binary(ops.mul, x, y)
+    return tensordot(x, y, ((-1,), (-1,)))
+
+
+def outer(a, b):
+    """All products of elements.   n[a] n[b] → n[a,b]"""
+    x, y = numbers(a, b)
+    x, y = [ops.reshape(v, shape=(v.size,)) for v in (x, y)]
+    return ops.dot_general(x, y, lhs="i", rhs="j", to="ij")
+
+
+def kron(a, b):
+    """The Kronecker product of matrices.   n[a,b] n[c,d] → n[ac,bd]"""
+    x, y = numbers(a, b)
+    ndim = max(x.ndim, y.ndim)
+    x, y = [ops.reshape(v, shape=(1,) * (ndim - v.ndim) + v.shape) for v in (x, y)]
+    first, second = LETTERS[:ndim], LETTERS[ndim:2 * ndim]
+    together = "".join(p + q for p, q in zip(first, second))
+    out = ops.dot_general(x, y, lhs=first, rhs=second, to=together)
+    return ops.reshape(out, shape=tuple(n * m for n, m in zip(x.shape, y.shape)))
+
+
+def cross(a, b, axis=-1):
+    """The cross product of vectors of 3 elements along an axis.   n[…,3] n[…,3] → n[…,3]"""
+    x, y = numbers(a, b)
+    for v in (x, y):
+        if not v.shape or v.shape[axis_of(axis, v.ndim, "cross")] != 3:
+            raise ShapeError(f"cross needs vectors of 3 elements along axis {axis}.", given=typed(v))
+    shape = broadcast_shapes(x.shape, y.shape)
+    x, y = broadcast_to(x, shape), broadcast_to(y, shape)
+    k = axis_of(axis, x.ndim, "cross")
+    turned = lambda v, first: ops.concatenate(
+        *[ops.reduce.rows(v, j % 3, j % 3 + 1, k) for j in range(first, first + 3)], axis=k)
+    return same(ops.sub, same(ops.mul, turned(x, 1), turned(y, 2)), same(ops.mul, turned(x, 2), turned(y, 1)))
+
+
+def tensordot(a, b, axes=2):
+    """The sum of products over pairs of axes: the last `axes` of a with the first of b, or as listed.
+
+    Raises ShapeError when the sizes of a pair differ.
+    """
+    x, y = numbers(a, b)
+    if hasattr(axes, "__iter__"):
+        left, right = [axes_in_order(part, v.ndim, "tensordot") for part, v in zip(axes, (x, y))]
+    else:
+        left, right = tuple(range(x.ndim - axes, x.ndim)), tuple(range(axes))
+    if len(left) != len(right) or any(x.shape[p] != y.shape[q] for p, q in zip(left, right)):
+        raise ShapeError("tensordot needs pairs of axes of equal size.",
+                         given=[f"a: {typed(x)}, axes {left}", f"b: {typed(y)}, axes {right}"])
+    lhs = LETTERS[:x.ndim]
+    rhs = list(LETTERS[x.ndim:x.ndim + y.ndim])
+    for p, q in zip(left, right):
+        rhs[q] = lhs[p]
+    to = "".join(c for k, c in enumerate(lhs) if k not in left)
+    to += "".join(c for k, c in enumerate(rhs) if k not in right)
+    return ops.dot_general(x, y, lhs=lhs, rhs="".join(rhs), to=to)
+
+
+def multi_dot(arrays):
+    """The matrix product of several arrays, left to right."""
+    return functools.reduce(matmul, arrays)

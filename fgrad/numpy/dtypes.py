@@ -1,0 +1,60 @@
+"""Names of dtypes, their limits, and constants."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core import Value
+from ..errors import DtypeError
+from ..types import SHORT, as_dtype
+
+bool_ = np.bool_
+int8, int16, int32, int64 = np.int8, np.int16, np.int32, np.int64
+uint8, uint16, uint32, uint64 = np.uint8, np.uint16, np.uint32, np.uint64
+float16, float32, float64 = np.float16, np.float32, np.float64
+dtype = np.dtype
+
+pi, e, euler_gamma, inf, nan = np.pi, np.e, np.euler_gamma, np.inf, np.nan
+newaxis = None
+
+
+def finfo(dtype):
+    """The limits of a dtype of floats, or of an array's: eps, max, min, tiny, …"""
+    dtype = dtype_of(dtype)
+    if dtype.kind != "f":
+        raise DtypeError(f"finfo is for floats, not {SHORT[dtype]}.", fix="iinfo gives the limits of integers")
+    return np.finfo(dtype)
+
+
+def iinfo(dtype):
+    """The limits of a dtype of integers, or of an array's: min, max."""
+    dtype = dtype_of(dtype)
+    if dtype.kind not in "iu":
+        raise DtypeError(f"iinfo is for integers, not {SHORT[dtype]}.", fix="finfo gives the limits of floats")
+    return np.iinfo(dtype)
+
+
+def dtype_of(x):
+    """The dtype of an array, or the dtype itself."""
+    return x.dtype if isinstance(x, (Value, np.ndarray, np.generic)) else as_dtype(x)
+
+
+KINDS = {"bool": "b", "signed integer": "i", "unsigned integer": "u", "integral": "iu", "real floating": "f",
+         "numeric": "iuf"}
+
+
+def issubdtype(dtype, kind):
+    """Is the dtype of that kind?  As NumPy: issubdtype(x.dtype, np.floating)."""
+    return bool(np.issubdtype(dtype, kind))
+
+
+def isdtype(dtype, kind):
+    """Is the dtype the one given, or of a kind: "bool", "integral", "real floating", "numeric", …?"""
+    if isinstance(kind, tuple):
+        return any(isdtype(dtype, k) for k in kind)
+    return np.dtype(dtype).kind in KINDS[kind] if kind in KINDS else np.dtype(dtype) == np.dtype(kind)
+
+
+def can_cast(from_, to, casting="safe"):
+    """Can one dtype become the other without loss?  By NumPy's rules."""
+    return np.can_cast(from_.dtype if isinstance(from_, Value) else from_, to, casting)

@@ -1,0 +1,124 @@
+"""einsum: sums of products by labels, operands taken two at a time from left to right."""
+
+from __future__ import annotations
+
+from .. import ops
+from ..errors import ArgumentError, ShapeError
+from .axes import typed
+from .contract import LETTERS, numbers
+from .matrices import diagonal
+
+
+def einsum(subscripts, *operands):
+    """The sum of products that the labels say: einsum("ij,jk->ik", a, b) is a @ b.
+
+    A label that the result lacks is summed; "..." stands for further axes, which broadcast.  Without "->"
+    the result has the labels that occur once, in alphabetical order.  Raises ShapeError when one label has two
+    sizes, ArgumentError for labels that do not fit the operands.
+
+    >>> einsum("i,i->", [1, 2], [3, 4]).item()
+    11
+    """
+    xs = numbers(*operands)
+    labels, to = parsed(subscripts, xs)
+    xs, labels = map(list, zip(*[without_repeats(x, s) for x, s in zip(xs, labels)]))
+    check_sizes(subscripts, xs, labels)
+    sizes = sizes_of(xs, labels)
+    xs, labels = map(list, zip(*[without_ones(x, s, sizes) for x, s in zip(xs, labels)]))
+    while len(xs) > 1:
+        later = set(to).union(*labels[2:])
+        kept = "".join(c for c in dict.fromkeys(labels[0] + labels[1]) if c in later)
+        kept = to if len(xs) == 2 and set(kept) == set(to) else kept
+        xs[:2] = [ops.dot_general(*xs[:2], lhs=labels[0], rhs=labels[1], to=kept)]
+        labels[:2] = [kept]
+    return finished(xs[0], labels[0], to)
+
+
+def finished(x, labels, to):
+    """x with its labels summed and ordered as in `to`."""
+    axes = tuple(k for k, c in enumerate(labels) if c not in to)
+    if axes:
+        x = ops.reduce_sum(x, axes=axes)
+        labels = "".join(c for c in labels if c in to)
+    if labels == to:
+        return x
+    return ops.transpose(x, perm=tuple(labels.index(c) for c in to))
+
+
+# ---------------------------------------------------------------------------- labels
+
+def parsed(subscripts, xs):
+    """(labels of each operand, labels of the result), with "..." written out."""
+    if not isinstance(subscripts, str):
+        raise ArgumentError("einsum needs labels first.", given=repr(subscripts), expected='such as "ij,jk->ik"')
+    text = subscripts.replace(" ", "")
+    left, arrow, right = text.partition("->")
+    parts = left.split(",")
+    if len(parts) != len(xs):
+        raise ArgumentError(f"einsum has labels for {len(parts)} operands, and {len(xs)} operands.", given=subscripts)
+    free = [c for c in LETTERS if c not in text]
+    dots = max([x.ndim - len(p.replace("...", "")) for p, x in zip(parts, xs) if "..." in p], default=0)
+    more = "".join(free[:max(dots, 0)])
+    labels = [written_out(p, x, more, subscripts) for p, x in zip(parts, xs)]
+    if not arrow:
+        every = "".join(labels)
+        to = more + "".join(sorted(c for c in set(every) if every.count(c) == 1 and c not in more))
+    else:
+        to = right.replace("...", more)
+    if len(set(to)) != len(to) or set(to) - set("".join(labels)):
+        raise ArgumentError("einsum has a label in its result twice, or one that no operand has.", given=subscripts)
+    return labels, to
+
+
+def written_out(part, x, more, subscripts):
+    """The labels of one operand, one per axis."""
+    if "..." in part:
+        count = x.ndim - len(part.replace("...", ""))
+        part = part.replace("...", more[len(more) - count:] if count > 0 else "")
+    if not all(c.isalpha() for c in part):
+        raise ArgumentError("the labels of einsum are letters.", given=subscripts)
+    if len(part) != x.ndim:
+        raise ArgumentError(f"einsum has {len(part)} labels for an operand of {x.ndim} axes.",
+                            given=[subscripts, typed(x)])
+    return part
+
+
+def without_repeats(x, labels):
+    """x and its labels, each once: a label that occurs twice takes the diagonal."""
+    for c in set(labels):
+        while labels.count(c) > 1:
+            first = labels.index(c)
+            second = labels.index(c, first + 1)
+            if x.shape[first] != x.shape[second]:
+                raise ShapeError(f"einsum needs equal sizes for label {c}.", given=typed(x))
+            x = diagonal(x, 0, first, second)
+            labels = "".join(k for j, k in enumerate(labels) if j not in (first, second)) + c
+    return x, labels
+
+
+def sizes_of(xs, labels):
+    """label → the size it has, 1 only where it is 1 everywhere."""
+    sizes = {}
+    for x, s in zip(xs, labels):
+        for c, n in zip(s, x.shape):
+            if sizes.get(c, 1) == 1:
+                sizes[c] = n
+    return sizes
+
+
+def check_sizes(subscripts, xs, labels):
+    """Raises ShapeError unless every label has one size, or 1."""
+    sizes = sizes_of(xs, labels)
+    for x, s in zip(xs, labels):
+        for c, n in zip(s, x.shape):
+            if n not in (1, sizes[c]):
+                raise ShapeError(f"einsum needs equal sizes for label {c}, not {sizes[c]} and {n}.",
+                                 given=[subscripts, *[f"operand {k + 1}: {typed(v)}" for k, v in enumerate(xs)]])
+
+
+def without_ones(x, labels, sizes):
+    """x without the axes of size 1 whose label is larger elsewhere: they broadcast."""
+    kept = [k for k, c in enumerate(labels) if x.shape[k] == sizes[c]]
+    if len(kept) == len(labels):
+        return x, labels
+    return ops.reshape(x, shape=tuple(x.shape[k] for k in kept)), "".join(labels[k] for k in kept)

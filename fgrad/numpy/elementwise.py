@@ -1,0 +1,424 @@
+"""Elementwise functions made of several operations: remainders, powers, choices, special values.
+
+Relies on `ufuncs` and `promotion`.  Numerical forms avoid overflow and keep derivatives right; where that
+takes a trick it stands beside the formula.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .. import ops
+from ..core import NOTHING, _current, as_value
+from ..errors import ArgumentError, RangeError
+from ..types import BOOL, F16, SCALARS
+from .promotion import (
+    as_bool, as_float, as_number, beside, binary_float, cast, floating, same, same_shape, together, unary)
+
+INTEGER_POWERS = 64        # of known exponents up to here, by multiplication
+
+
+# ---------------------------------------------------------------------------- quotients and powers
+
+def remainder(x1, x2, /):
+    """x1 - x2 ⌊x1 / x2⌋: the remainder with the sign of x2, as Python's `%`.
+
+    n[*a] n[*b] → n[*broadcast]; integers give 0 where x2 is 0, floats NaN.
+
+    >>> remainder(-7, 3).item()
+    2
+    """
+    x, y = together(x1, x2)
+    rest = same(ops.rem, x, y)
+    below = same(ops.lt, rest, 0)
+    wrong = same(ops.and_, same(ops.ne, rest, 0), same(ops.ne, below, same(ops.lt, y, 0)))
+    return ops.select(wrong, same(ops.add, rest, y), rest)
+
+
+def floor_divide(x1, x2, /):
+    """⌊x1 / x2⌋, as Python's `//`.   n[*a] n[*b] → n[*broadcast]; the derivative is zero
+
+    Integers give 0 where x2 is 0, floats inf or NaN.
+
+    >>> floor_divide(-7, 2).item()
+    -4
+    """
+    x, y = together(x1, x2)
+    if x.dtype.kind == "f":                      # round, since x - mod is a multiple of y only nearly
+        whole = ops.round(same(ops.div, same(ops.sub, x, remainder(x, y)), y))
+        return ops.select(same(ops.eq, y, 0.0), ops.floor(same(ops.div, x, y)), whole)
+    x, y = as_number(x), as_number(y)
+    quotient, rest = same(ops.div, x, y), same(ops.rem, x, y)
+    differ = same(ops.ne, same(ops.lt, x, 0), same(ops.lt, y, 0))
+    inexact = same(ops.and_, same(ops.ne, rest, 0), differ)
+    return same(ops.sub, quotient, cast(inexact, x.dtype))
+
+
+def divmod(x1, x2, /):
+    """(floor_divide(x1, x2), remainder(x1, x2))."""
+    return floor_divide(x1, x2), remainder(x1, x2)
+
+
+def power(x1, x2, /):
+    """x1 to the power of x2.   n[*a] n[*b] → n[*broadcast]
+
+    A whole Python number as the exponent is done by multiplication, with its exact derivative.
+    Raises RangeError for integers to a negative power.
+
+    >>> power(fnp.array([1.0, 2.0, 3.0]), 2).tolist()
+    [1.0, 4.0, 9.0]
+    """
+    if x2.__class__ in SCALARS:
+        known = known_power(as_number(x1), x2)
+        if known is not None:
+            return known
+    x, y = (x1, x2) if x1.__class__ in SCALARS or x2.__class__ in SCALARS else together(x1, x2)
+    kinds = [type(v).__name__[0] if v.__class__ in SCALARS else v.dtype.kind for v in (x, y)]
+    if "f" in kinds:
+        return binary_float(ops.pow, x, y)
+    return whole_power(*together(as_number(x), as_number(y)))
+
+
+def known_power(x, n):
+    """x to the power of a Python number by multiplication or a root, or None where that is not possible."""
+    if n == 2:
+        return ops.square(x)
+    if x.dtype.kind == "f" and n == 0.5:
+        return ops.sqrt(x)
+    if n == int_or_none(n) and abs(n) <= INTEGER_POWERS and (x.dtype.kind == "f" or n.__class__ is not float):
+        if n < 0 and x.dtype.kind != "f":
+            raise RangeError("integers cannot be raised to negative powers.", given=f"{x.type} ** {n}",
+                             fix="use a float: x.astype(float) ** n")
+        return ops.integer_pow(x, n=int(n))
+    return None
+
+
+def int_or_none(n):
+    """The int that a finite Python number stands for, or None."""
+    return int(n) if math.isfinite(n) else None
+
+
+def whole_power(x, y):
+    """x to the power of y, of integers: squares of x, multiplied where y has a bit; 0 for negative y."""
+    bits = 8 * y.dtype.itemsize - (y.dtype.kind == "i")
+    out = ops.full_like(x, 1)
+    for k in range(bits):
+        odd = same(ops.ne, same(ops.and_, y, 1 << k), 0)
+        out = same(ops.mul, out, ops.select(odd, x, 1))
+        x = same(ops.mul, x, x)
+    return out if y.dtype.kind == "u" else ops.select(same(ops.lt, y, 0), 0, out)
+
+
+def float_power(x1, x2, /):
+    """x1 to the power of x2, always of floats."""
+    return power(as_float(x1), x2)
+
+
+def reciprocal(x, /):
+    """1 / x, of floats.   f[*s] → f[*s]"""
+    return same(ops.div, 1.0, as_float(x))
+
+
+def positive(x, /):
+    """x itself."""
+    return as_value(x)
+
+
+def absolute(x, /):
+    """|x|; its derivative at 0 is 0.   n[*s] → n[*s]"""
+    x = as_value(x)
+    return x if x.dtype == BOOL else _current.get().process(ops.abs, (x,), NOTHING)
+
+
+def fabs(x, /):
+    """|x| of floats."""
+    return floating(ops.abs, x)
+
+
+def cbrt(x, /):
+    """The cube root, of negative numbers too.   f[*s] → f[*s]"""
+    x = as_float(x)
+    return same(ops.mul, ops.sign(x), same(ops.pow, ops.abs(x), 1 / 3))
+
+
+def hypot(x1, x2, /):
+    """√(x1² + x2²) without overflow.   f[*a] f[*b] → f[*broadcast]"""
+    x, y = map(absolute, together(as_float(x1), as_float(x2)))
+    high, low = same(ops.max, x, y), same(ops.min, x, y)
+    plain = same(ops.or_, same(ops.eq, high, 0.0), same(ops.eq, high, math.inf))
+    ratio = same(ops.div, low, ops.select(plain, 1.0, high))
+    length = same(ops.mul, high, ops.sqrt(same(ops.add, 1.0, ops.square(ratio))))
+    return ops.select(plain, high, length)
+
+
+# ---------------------------------------------------------------------------- exponentials
+
+def exp2(x, /):
+    """2ˣ.   f[*s] → f[*s]"""
+    return same(ops.pow, 2.0, as_float(x))
+
+
+def log2(x, /):
+    """The logarithm to base 2.   f[*s] → f[*s]"""
+    return same(ops.div, floating(ops.log, x), math.log(2))
+
+
+def log10(x, /):
+    """The logarithm to base 10.   f[*s] → f[*s]"""
+    return same(ops.div, floating(ops.log, x), math.log(10))
+
+
+def logaddexp(x1, x2, /):
+    """log(exp(x1) + exp(x2)) without overflow.   f[*a] f[*b] → f[*broadcast]
+
+    max + log(1 + exp(-|x1 - x2|)); equal arguments, infinite ones too, have the difference 0.
+    """
+    x, y = together(as_float(x1), as_float(x2))
+    apart = ops.select(same(ops.eq, x, y), 0.0, ops.neg(ops.abs(same(ops.sub, x, y))))
+    return same(ops.add, same(ops.max, x, y), ops.log1p(ops.exp(apart)))
+
+
+def logaddexp2(x1, x2, /):
+    """log₂(2^x1 + 2^x2) without overflow.   f[*a] f[*b] → f[*broadcast]"""
+    x, y = [same(ops.mul, as_float(x), math.log(2)) for x in together(as_float(x1), as_float(x2))]
+    return same(ops.div, logaddexp(x, y), math.log(2))
+
+
+# ---------------------------------------------------------------------------- hyperbolic inverses
+
+def arcsinh(x, /):
+    """The inverse of sinh.   f[*s] → f[*s]
+
+    log1p(a + a² / (1 + √(1 + a²))) of a = |x|, which loses no digits near 0; log 2a where a² overflows.
+    """
+    x = as_float(x)
+    negative = same(ops.lt, x, 0.0)
+    a = ops.select(negative, ops.neg(x), x)
+    large = same(ops.gt, a, 1e2 if x.dtype == F16 else 1e8)
+    b = ops.select(large, 1.0, a)
+    root = ops.sqrt(same(ops.add, ops.square(b), 1.0))
+    small = ops.log1p(same(ops.add, b, same(ops.div, ops.square(b), same(ops.add, root, 1.0))))
+    out = ops.select(large, same(ops.add, ops.log(ops.select(large, a, 1.0)), math.log(2)), small)
+    return ops.select(negative, ops.neg(out), out)
+
+
+def arccosh(x, /):
+    """The inverse of cosh; NaN below 1.   f[*s] → f[*s]
+
+    log1p(t + √(2t + t²)) of t = x - 1; log 2x where t² overflows.
+    """
+    x = as_float(x)
+    large = same(ops.gt, x, 1e2 if x.dtype == F16 else 1e8)
+    t = same(ops.sub, ops.select(large, 2.0, x), 1.0)
+    small = ops.log1p(same(ops.add, t, ops.sqrt(same(ops.mul, t, same(ops.add, t, 2.0)))))
+    return ops.select(large, same(ops.add, ops.log(ops.select(large, x, 1.0)), math.log(2)), small)
+
+
+def arctanh(x, /):
+    """The inverse of tanh; NaN outside of [-1, 1].   f[*s] → f[*s]"""
+    x = as_float(x)
+    return same(ops.mul, same(ops.sub, ops.log1p(x), ops.log1p(ops.neg(x))), 0.5)
+
+
+# ---------------------------------------------------------------------------- rounding, angles
+
+def floor(x, /):
+    """The largest integer not above x; integers stay.   n[*s] → n[*s]"""
+    return whole(ops.floor, x)
+
+
+def ceil(x, /):
+    """The smallest integer not below x; integers stay.   n[*s] → n[*s]"""
+    return whole(ops.ceil, x)
+
+
+def trunc(x, /):
+    """x rounded towards zero; integers stay.   n[*s] → n[*s]"""
+    x = as_value(x)
+    if x.dtype.kind != "f":
+        return x
+    return ops.select(same(ops.lt, x, 0.0), ops.ceil(x), ops.floor(x))
+
+
+def whole(op, x):
+    """op(x) for floats, x for integers."""
+    x = as_value(x)
+    return unary(op, x) if x.dtype.kind == "f" else x
+
+
+def round(a, decimals=0):
+    """a rounded to `decimals`, halves to even.   n[*s] → n[*s]; integers stay for decimals >= 0"""
+    x = as_value(a)
+    if x.dtype.kind != "f":
+        if decimals >= 0:
+            return x
+        return cast(round(as_float(x), decimals), x.dtype)
+    if decimals == 0:
+        return ops.round(x)
+    factor = 10.0 ** abs(decimals)
+    there, back = (ops.mul, ops.div) if decimals > 0 else (ops.div, ops.mul)
+    return same(back, ops.round(same(there, x, factor)), factor)
+
+
+def deg2rad(x, /):
+    """Degrees as radians.   f[*s] → f[*s]"""
+    return same(ops.mul, as_float(x), math.pi / 180)
+
+
+def rad2deg(x, /):
+    """Radians as degrees.   f[*s] → f[*s]"""
+    return same(ops.mul, as_float(x), 180 / math.pi)
+
+
+def sinc(x, /):
+    """sin(πx) / (πx), which is 1 at 0.   f[*s] → f[*s]
+
+    Near 0 it is 1 - (πx)²/6, so that its derivatives at 0 are right too.
+    """
+    x = same(ops.mul, as_float(x), math.pi)
+    near = same(ops.lt, ops.abs(x), 1e-3)
+    safe = ops.select(near, 1.0, x)
+    return ops.select(near, same(ops.sub, 1.0, same(ops.div, ops.square(x), 6.0)),
+                      same(ops.div, ops.sin(safe), safe))
+
+
+# ---------------------------------------------------------------------------- special values
+
+def isnan(x, /):
+    """Is x not a number?   n[*s] → bool[*s]"""
+    x = as_value(x)
+    return same(ops.ne, x, x)
+
+
+def isinf(x, /):
+    """Is x infinite?   n[*s] → bool[*s]"""
+    x = as_value(x)
+    if x.dtype.kind != "f":
+        return ops.full(shape=x.shape, value=False, dtype=BOOL)
+    return same(ops.eq, ops.abs(x), math.inf)
+
+
+def isfinite(x, /):
+    """Is x a finite number?   n[*s] → bool[*s]"""
+    x = as_value(x)
+    if x.dtype.kind != "f":
+        return ops.full(shape=x.shape, value=True, dtype=BOOL)
+    return ops.is_finite(x)
+
+
+def isposinf(x, /):
+    """Is x +inf?   n[*s] → bool[*s]"""
+    return same(ops.eq, as_float(x), math.inf)
+
+
+def isneginf(x, /):
+    """Is x -inf?   n[*s] → bool[*s]"""
+    return same(ops.eq, as_float(x), -math.inf)
+
+
+def signbit(x, /):
+    """Is x negative, or -0.0?   n[*s] → bool[*s]"""
+    x = as_number(x)
+    if x.dtype.kind != "f":
+        return same(ops.lt, x, 0)
+    zero = same(ops.and_, same(ops.eq, x, 0.0), same(ops.lt, same(ops.div, 1.0, x), 0.0))
+    return same(ops.or_, same(ops.lt, x, 0.0), zero)
+
+
+def copysign(x1, x2, /):
+    """|x1| with the sign of x2.   f[*a] f[*b] → f[*broadcast]"""
+    x, y = together(as_float(x1), as_float(x2))
+    size = ops.abs(x)
+    return ops.select(signbit(y), ops.neg(size), size)
+
+
+def nan_to_num(x, nan=0.0, posinf=None, neginf=None):
+    """x with NaN replaced by `nan`, and infinities by the largest and smallest finite numbers, or as given."""
+    x = as_value(x)
+    if x.dtype.kind != "f":
+        return x
+    largest = float(np.finfo(x.dtype).max)
+    x = ops.select(isnan(x), float(nan), x)
+    x = ops.select(same(ops.eq, x, math.inf), largest if posinf is None else float(posinf), x)
+    return ops.select(same(ops.eq, x, -math.inf), -largest if neginf is None else float(neginf), x)
+
+
+def fmax(x1, x2, /):
+    """The larger one; a NaN loses.   n[*a] n[*b] → n[*broadcast]"""
+    x, y = together(x1, x2)
+    return ops.select(isnan(x), y, ops.select(isnan(y), x, same(ops.max, x, y)))
+
+
+def fmin(x1, x2, /):
+    """The smaller one; a NaN loses.   n[*a] n[*b] → n[*broadcast]"""
+    x, y = together(x1, x2)
+    return ops.select(isnan(x), y, ops.select(isnan(y), x, same(ops.min, x, y)))
+
+
+def heaviside(x1, x2, /):
+    """0 where x1 < 0, x2 where it is 0, 1 above.   f[*a] f[*b] → f[*broadcast]"""
+    x, y = together(as_float(x1), as_float(x2))
+    step = cast(same(ops.gt, x, 0.0), x.dtype)
+    return ops.select(isnan(x), x, ops.select(same(ops.eq, x, 0.0), y, step))
+
+
+# ---------------------------------------------------------------------------- choices
+
+def logical_not(x, /):
+    """Is x false, or 0?   n[*s] → bool[*s]"""
+    return ops.not_(as_bool(x))
+
+
+def where(condition, x=None, y=None, /):
+    """x where the condition holds, else y.   bool[*a] n[*b] n[*c] → n[*broadcast]
+
+    The derivative flows to the chosen one only.  If the other is inf or NaN its derivative may still spoil
+    the result: write `where(ok, f(where(ok, x, 1.0)), 0.0)`.  Raises ArgumentError without x and y:
+    `nonzero` gives the places.
+
+    >>> where(fnp.array([True, False]), 1.0, 2.0).tolist()
+    [1.0, 2.0]
+    """
+    if x is None or y is None:
+        raise ArgumentError("where needs a condition, and both values to choose from.",
+                            fix="fgrad.numpy.nonzero(condition) gives the places where it holds")
+    c = as_bool(condition)
+    if c.shape == () or not (x.__class__ in SCALARS or y.__class__ in SCALARS):
+        x, y = together(x, y)
+    if x.__class__ in SCALARS and y.__class__ in SCALARS:
+        x, y = together(x, y)
+    return choose(c, x, y)
+
+
+def choose(c, x, y):
+    """where, once a Python number stands on one side at most."""
+    if x.__class__ in SCALARS or y.__class__ in SCALARS:
+        number = x if x.__class__ in SCALARS else y
+        array = as_value(y if number is x else x)
+        array = beside(array, number.__class__)
+        c, array = same_shape(c, array)
+        return ops.select(c, number, array) if number is x else ops.select(c, array, number)
+    return ops.select(*same_shape(c, x, y))
+
+
+def clip(a, min=None, max=None):
+    """a, but not below `min` and not above `max`; None leaves that side open.   n[*s] → n[*broadcast]
+
+    The derivative is 1 inside and at the limits, and 0 outside.
+    """
+    x = as_value(a)
+    if min is not None and max is not None and x.dtype.kind != "b":
+        lo, x, hi = together(min, x, max)
+        return ops.clamp(lo, x, hi)
+    if min is not None:
+        return keep_at_limit(ops.ge, x, min)
+    return x if max is None else keep_at_limit(ops.le, x, max)
+
+
+def keep_at_limit(inside, x, limit):
+    """x where it is inside of the limit, else the limit."""
+    x, limit = together(x, limit)
+    keep = same(ops.or_, same(inside, x, limit), isnan(x))
+    return ops.select(keep, x, limit)

@@ -1,0 +1,339 @@
+"""x[...]: what an index means, and reading by it.
+
+`Index` takes an index apart once: a basic part (slices, ints, new axes), which is slice, rev and reshape,
+and an advanced part (integer arrays), which is one gather.  `updates.py` writes by the same Index.  An
+index that is known must be in range; one that is only known at run time is clipped.
+"""
+
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+
+from .. import ops
+from ..core import Array, Tracer, Value, as_value
+from ..errors import ArgumentError, ConcretizationError, PositionError, ShapeError
+from ..types import BOOL, I32, SHORT
+from .axes import axis_of, broadcast_shapes, text_of, typed
+from .promotion import broadcast_to, same
+
+
+class Index:
+    """An index of an array of `shape`, taken apart.
+
+    Basic part, per axis of the array: start, stop, stride; `turned` are the axes read backwards, `plain` is
+    the shape after ints are gone and new axes have come.  Advanced part: `arrays`, of one shape, index the
+    axes `axes` of the basic result; their own axes come at `place`.
+    """
+    __slots__ = ("shape", "start", "stop", "stride", "turned", "plain", "arrays", "axes", "place")
+
+    def __init__(self, shape, index):
+        self.shape = shape
+        self.start, self.stop, self.stride = [], [], []
+        self.turned, self.plain, self.arrays, self.axes = [], [], [], []
+        entries = expanded(index, shape)
+        self.place = place_of_arrays(entries)
+        for entry in entries:
+            self.take(entry)
+        self.join_arrays()
+
+    def take(self, entry):
+        """One entry: the next axis of the array, or a new one."""
+        axis = len(self.start)
+        if entry is None:
+            self.plain.append(1)
+        elif isinstance(entry, slice):
+            self.take_slice(entry, axis, self.shape[axis])
+        elif isinstance(entry, Value):
+            self.part(0, self.shape[axis], 1)
+            self.arrays.append(in_range(entry, self.shape[axis], axis, self.shape))
+            self.axes.append(len(self.plain))
+            self.plain.append(self.shape[axis])
+        else:
+            n = self.shape[axis]
+            if not -n <= entry < n:
+                raise outside(entry, n, axis, self.shape)
+            self.part(entry % n, entry % n + 1, 1)
+
+    def take_slice(self, entry, axis, n):
+        """A slice; a negative step reads backwards what the positive one reads."""
+        try:
+            start, stop, step = entry.indices(n)
+        except ValueError:
+            raise ArgumentError("the step of a slice cannot be 0.") from None
+        count = len(range(start, stop, step))
+        if step < 0:
+            self.turned.append(axis)
+            start, step = start + (count - 1) * step, -step
+        start = start if count else 0
+        self.part(start, start + (count - 1) * step + 1 if count else start, step if count else 1)
+        self.plain.append(count)
+
+    def part(self, start, stop, stride):
+        self.start.append(start)
+        self.stop.append(stop)
+        self.stride.append(stride)
+
+    def join_arrays(self):
+        """Broadcasts the index arrays to one shape."""
+        if self.arrays:
+            shape = broadcast_shapes(*[i.shape for i in self.arrays])
+            self.arrays = [broadcast_to(i, shape) for i in self.arrays]
+        self.axes, self.plain = tuple(self.axes), tuple(self.plain)
+
+    @property
+    def is_whole(self):
+        """Does the basic part read every element, in order?"""
+        return not self.turned and all(
+            a == 0 and b == n and s == 1
+            for a, b, s, n in zip(self.start, self.stop, self.stride, self.shape))
+
+    @property
+    def cut(self):
+        """The shape after slicing, ints still with size 1."""
+        return tuple(-(-(b - a) // s) for a, b, s in zip(self.start, self.stop, self.stride))
+
+    def basic(self, x):
+        """The basic part of x."""
+        if not self.is_whole:
+            x = ops.slice(x, start=tuple(self.start), stop=tuple(self.stop), stride=tuple(self.stride))
+        if self.turned:
+            x = ops.rev(x, axes=tuple(self.turned))
+        return x if x.shape == self.plain else ops.reshape(x, shape=self.plain)
+
+    def read(self, x, mode="clip", fill=0):
+        """x at this index."""
+        x = self.basic(x)
+        if not self.arrays:
+            return x
+        out = ops.gather(x, *self.arrays, axes=self.axes, mode=mode, fill=fill)
+        return self.to_place(out)
+
+    def to_place(self, out):
+        """The axes of the index arrays moved from the front to where NumPy has them."""
+        k, p = self.arrays[0].ndim, self.place
+        if p == 0 or k == 0:
+            return out
+        rest = tuple(range(k, out.ndim))
+        return ops.transpose(out, perm=(*rest[:p], *range(k), *rest[p:]))
+
+    def from_place(self, u):
+        """The opposite of to_place."""
+        k, p = self.arrays[0].ndim, self.place
+        if p == 0 or k == 0:
+            return u
+        rest = [a for a in range(u.ndim) if not p <= a < p + k]
+        return ops.transpose(u, perm=(*range(p, p + k), *rest))
+
+    @property
+    def result(self):
+        """The shape of what is read."""
+        if not self.arrays:
+            return self.plain
+        rest = [n for a, n in enumerate(self.plain) if a not in self.axes]
+        return (*rest[:self.place], *self.arrays[0].shape, *rest[self.place:])
+
+
+# ---------------------------------------------------------------------------- taking apart
+
+def expanded(index, shape):
+    """One entry per axis: an int, a slice, a Value of ints, or None for a new axis."""
+    index = index if isinstance(index, tuple) else (index,)
+    entries = [entry for part in index for entry in entries_of(part)]
+    used = sum(e is not None and e is not Ellipsis for e in entries)
+    if used > len(shape):
+        raise PositionError(f"{used} indices are too many for an array of {len(shape)} axes.",
+                            given=f"shape {text_of(shape)}")
+    dots = [k for k, e in enumerate(entries) if e is Ellipsis]
+    if len(dots) > 1:
+        raise ArgumentError("an index can hold one ellipsis (...) only.")
+    at = dots[0] if dots else len(entries)
+    rest = [slice(None)] * (len(shape) - used)
+    entries = entries[:at] + rest + entries[at + 1:]
+    check_masks(index, shape)
+    return [whole_slice(e) for e in entries]
+
+
+def whole_slice(e):
+    """The entry, bounds of a slice as ints."""
+    if not isinstance(e, slice):
+        return e
+    try:
+        return slice(*[None if v is None else operator.index(v) for v in (e.start, e.stop, e.step)])
+    except ConcretizationError as error:
+        error.fix = "fgrad.lax.dynamic_slice reads a block of fixed size from a place known at run time"
+        raise
+
+
+def entries_of(part):
+    """An entry as a list of entries: a mask becomes one integer array per axis it covers."""
+    if part is None or part is Ellipsis or isinstance(part, slice) or part.__class__ is int:
+        return [part]
+    if isinstance(part, (bool, np.bool_)):
+        raise ArgumentError(f"{part} is not an index.", fix="x[None] adds an axis")
+    if isinstance(part, (float, str)) or part.__class__.__module__ == "builtins" and not isinstance(
+            part, (list, int)):
+        raise not_an_index(part)
+    if isinstance(part, (int, np.integer)):
+        return [int(part)]
+    value = Array(np.zeros(0, I32)) if isinstance(part, list) and not part else as_value(part)
+    if value.dtype == BOOL:
+        return [Array(i) for i in np.nonzero(known_mask(value))]
+    if value.dtype.kind not in "iu":
+        raise not_an_index(value)
+    return [int(value.np) if isinstance(value, Array) and value.shape == () else value]
+
+
+def not_an_index(part):
+    """The error for an index that is neither int, slice, nor array of ints or bools."""
+    what = SHORT[part.dtype] if isinstance(part, Value) else f"{type(part).__name__} {part!r}"
+    return PositionError(f"an index cannot be {what}.", expected="ints, slices, None, ..., or arrays of ints or bools",
+                             fix="convert it with astype(int)" if isinstance(part, Value) else None)
+
+
+def known_mask(mask):
+    """The NumPy value of a bool index: how many elements it picks decides the shape."""
+    known = mask if isinstance(mask, Array) else mask.known()
+    if known is None:
+        raise ConcretizationError(
+            "a bool index picks a number of elements that is not known while tracing.", given=typed(mask),
+            fix=["where(mask, x, 0) keeps the shape", "where(mask, new, x) writes by a mask"])
+    return np.asarray(known.value_for("a bool index"))
+
+
+def check_masks(index, shape):
+    """Raises PositionError unless every bool index has the sizes of the axes that it covers."""
+    axis = 0
+    for k, part in enumerate(index):
+        if part is Ellipsis:
+            after = sum(covers(p) for p in index[k + 1:])
+            axis = len(shape) - after
+            continue
+        count = covers(part)
+        if is_mask(part):
+            sizes = np.shape(part) if not isinstance(part, Value) else part.shape
+            if tuple(sizes) != shape[axis:axis + count]:
+                raise PositionError(f"a bool index of shape {text_of(sizes)} does not fit axes of shape "
+                                    f"{text_of(shape[axis:axis + count])}.", expected="equal shapes")
+        axis += count
+
+
+def is_mask(part):
+    """Is the part of an index an array, or list, of bools?"""
+    if isinstance(part, list):
+        return bool(part) and np.asarray([getattr(p, "np", p) for p in part]).dtype == BOOL
+    return getattr(part, "dtype", None) == BOOL and np.ndim(getattr(part, "np", part)) > 0
+
+
+def covers(part):
+    """How many axes the part of an index uses up."""
+    if part is None or part is Ellipsis:
+        return 0
+    if is_mask(part):
+        return np.ndim(part) if not isinstance(part, Value) else part.ndim
+    return 1
+
+
+def place_of_arrays(entries):
+    """Where the axes of index arrays go: where they stand if they, and ints, stand together, else in front."""
+    if not any(isinstance(e, Value) for e in entries):
+        return 0
+    advanced = [k for k, e in enumerate(entries) if isinstance(e, (Value, int))]
+    if advanced[-1] - advanced[0] + 1 != len(advanced):
+        return 0
+    return advanced[0]
+
+
+# ---------------------------------------------------------------------------- range
+
+def in_range(i, n, axis, shape):
+    """The index array with negative ones counted from the end.  Raises PositionError if one is known to be out."""
+    known = i if isinstance(i, Array) else i.known() if isinstance(i, Tracer) else None
+    if known is not None and isinstance(known, Array):
+        value = np.asarray(known.np)
+        wrong = (value < -n) | (value >= n) if value.dtype.kind == "i" else value >= n
+        if wrong.any():
+            raise outside(value[wrong].flat[0], n, axis, shape)
+        if value.dtype.kind == "u" or not (value < 0).any():
+            return i
+        return Array(np.where(value < 0, value + value.dtype.type(n), value)) if isinstance(i, Array) else wrapped(i, n)
+    return i if i.dtype.kind == "u" else wrapped(i, n)
+
+
+def wrapped(i, n):
+    """i + n where i is negative."""
+    i = i.settled()
+    return ops.select(same(ops.lt, i, 0), same(ops.add, i, n), i)
+
+
+def outside(i, n, axis, shape):
+    """The error for an index that is out of range."""
+    return PositionError(f"index {i} is out of range for axis {axis} of size {n}.",
+                         given=f"an array of shape {text_of(shape)}",
+                         expected=f"an index from {-n} to {n - 1}" if n else "no index: the axis is empty")
+
+
+def getitem(x, index):
+    """x[index], as in NumPy: ints, slices, None, ..., integer arrays, and bool arrays that are known.
+
+    Raises PositionError for an index known to be out of range; one known only at run time is clipped.
+    """
+    return Index(x.shape, index).read(x)
+
+
+# ---------------------------------------------------------------------------- functions
+
+def take(a, indices, axis=None, mode="clip", fill_value=0):
+    """Elements along an axis at integer indices; None: of the flat array.   n[…,k,…] i[*s] → n[…,*s,…]
+
+    A known index out of range raises PositionError.  At run time it is clipped, or reads `fill_value` for
+    mode="fill".
+    """
+    x = as_value(a)
+    if axis is None:
+        x, axis = ops.reshape(x, shape=(x.size,)), 0
+    k = axis_of(axis, x.ndim, "take")
+    index = as_value(indices)
+    return Index(x.shape, (slice(None),) * k + (index,)).read(x, mode, fill_value)
+
+
+def take_along_axis(arr, indices, axis=-1):
+    """arr[…, indices[…], …]: indices of the shape of arr, except along `axis`."""
+    x, i = as_value(arr), as_value(indices)
+    if axis is None:
+        x, i, axis = ops.reshape(x, shape=(x.size,)), ops.reshape(i, shape=(i.size,)), 0
+    k = axis_of(axis, x.ndim, "take_along_axis")
+    if i.ndim != x.ndim:
+        raise ShapeError("take_along_axis needs as many axes in both.", given=[typed(x), typed(i)])
+    shape = broadcast_shapes((*x.shape[:k], 1, *x.shape[k + 1:]), (*i.shape[:k], 1, *i.shape[k + 1:]))
+    x = broadcast_to(x, (*shape[:k], x.shape[k], *shape[k + 1:]))
+    i = broadcast_to(i, (*shape[:k], i.shape[k], *shape[k + 1:]))
+    return ops.take_along(x, in_range(i, x.shape[k], k, x.shape), k)
+
+
+def nonzero(a):
+    """The places of elements that are not 0, one index array per axis.  Not while tracing with jit."""
+    x = as_value(a)
+    mask = x if x.dtype == BOOL else same(ops.ne, x, 0)
+    return tuple([Array(i.astype(I32)) for i in np.nonzero(known_mask(mask))])
+
+
+def flatnonzero(a):
+    """The places of elements that are not 0 in the flat array.  Not while tracing with jit."""
+    x = as_value(a)
+    return nonzero(ops.reshape(x, shape=(x.size,)))[0]
+
+
+def argwhere(a):
+    """The places of elements that are not 0, one row each.  Not while tracing with jit."""
+    x = as_value(a)
+    places = nonzero(x)
+    if not places:
+        return Array(np.zeros((int(bool(x)), 0), I32))
+    return Array(np.stack([p.np for p in places], -1))
+
+
+def compress(condition, a, axis=None):
+    """The elements along an axis where the condition, known while tracing, holds."""
+    return take(a, flatnonzero(condition), axis)

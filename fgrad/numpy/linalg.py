@@ -1,0 +1,104 @@
+"""Linear algebra that needs no factorisation: norms, products, powers."""
+
+from __future__ import annotations
+
+import math
+
+from .. import ops
+from ..core import as_value
+from ..errors import ArgumentError, ShapeError
+from . import contract, reductions
+from .axes import axes_of, axis_of, typed
+from .contract import cross, matmul, multi_dot, outer, tensordot, vecdot
+from .elementwise import power
+from .matrices import diagonal, eye, trace
+from .promotion import as_float, binary, cast
+from .shape import matrix_transpose
+
+__all__ = ["cross", "diagonal", "matmul", "matrix_norm", "matrix_power", "matrix_transpose", "multi_dot", "norm",
+           "outer", "tensordot", "trace", "vecdot", "vector_norm"]
+
+
+def norm(x, ord=None, axis=None, keepdims=False):
+    """The length of vectors along `axis`, or the norm of matrices along two axes; None: of all elements.
+
+    f[*s] → f[s without axes].  ord: 2 (the default), 1, inf, -inf, 0, or a number for vectors; "fro", 1, -1,
+    inf, -inf for matrices.  The derivative of the length at 0 is NaN: 0 has no direction.
+
+    >>> norm([3.0, 4.0]).item()
+    5.0
+    """
+    x = as_float(x)
+    axes = axes_of(axis, x.ndim, "norm")
+    if ord is None or ord == "fro":
+        return root_of_squares(x, axes, keepdims)
+    if axis is None and x.ndim > 2:
+        raise ArgumentError("norm with an order needs the axis.", given=typed(x))
+    if len(axes) == 2:
+        first, second = (axis if axis is not None else (0, 1))
+        return matrix_order(x, ord, axis_of(first, x.ndim, "norm"), axis_of(second, x.ndim, "norm"), keepdims)
+    return vector_order(x, ord, axes, keepdims)
+
+
+def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
+    """The length of vectors along `axis`; None: of all elements."""
+    x = as_float(x)
+    return vector_order(x, ord, axes_of(axis, x.ndim, "vector_norm"), keepdims)
+
+
+def matrix_norm(x, /, *, keepdims=False, ord="fro"):
+    """The norm of the matrices in the last two axes."""
+    return norm(x, ord, (-2, -1), keepdims)
+
+
+def root_of_squares(x, axes, keepdims):
+    """√(Σ x²)"""
+    return ops.sqrt(reductions.reduced(ops.reduce_sum, ops.square(x), axes, keepdims, "norm"))
+
+
+def vector_order(x, ord, axes, keepdims):
+    """(Σ |x|ᵖ)^(1/p), or its limit for p = ±inf, or the count of what is not 0 for p = 0."""
+    if ord == 2:
+        return root_of_squares(x, axes, keepdims)
+    size = ops.abs(x)
+    if ord == math.inf:
+        return reductions.max(size, axes, keepdims)
+    if ord == -math.inf:
+        return reductions.min(size, axes, keepdims)
+    if ord == 0:
+        return cast(reductions.count_nonzero(x, axes, keepdims), x.dtype)
+    if isinstance(ord, str):
+        raise ArgumentError(f"norm has no order {ord!r} for vectors.", expected="a number, inf or -inf")
+    total = reductions.sum(power(size, ord), axes, keepdims=keepdims)
+    return total if ord == 1 else binary(ops.pow, total, 1.0 / ord)
+
+
+def matrix_order(x, ord, rows, columns, keepdims):
+    """The largest, or smallest, sum of sizes of a column (1, -1) or of a row (inf, -inf)."""
+    if ord not in (1, -1, math.inf, -math.inf):
+        raise ArgumentError(f"norm has no order {ord!r} for matrices.", expected="'fro', 1, -1, inf or -inf")
+    summed, other = (rows, columns) if abs(ord) == 1 else (columns, rows)
+    sums = reductions.sum(ops.abs(x), summed, keepdims=True)
+    extreme = reductions.max if ord > 0 else reductions.min
+    out = extreme(sums, other, keepdims=True)
+    return out if keepdims else ops.reshape(out, shape=tuple(
+        n for k, n in enumerate(out.shape) if k not in (rows, columns)))
+
+
+def matrix_power(a, n):
+    """The product of n times the square matrix, by repeated squaring; n >= 0.   n[…,a,a] → n[…,a,a]"""
+    x = as_value(a)
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+        raise ShapeError("matrix_power needs square matrices.", given=typed(x))
+    if n < 0:
+        raise ArgumentError("matrix_power needs a power that is not negative.", given=f"n={n}")
+    out = None
+    while n:
+        if n & 1:
+            out = x if out is None else contract.matmul(out, x)
+        n >>= 1
+        x = contract.matmul(x, x) if n else x
+    if out is None:
+        one = eye(x.shape[-1], dtype=x.dtype)
+        return ops.broadcast(one, shape=x.shape, axes=tuple(range(x.ndim - 2)))
+    return out

@@ -1,0 +1,79 @@
+"""Padding: an array in a larger one."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .. import ops
+from ..core import Array, as_value
+from ..errors import ArgumentError, ShapeError
+from ..types import SCALARS
+from .axes import typed
+from .creation import in_kind
+from .promotion import cast
+
+MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
+
+
+def pad(array, pad_width, mode="constant", constant_values=0):
+    """The array with pad_width = ((before, after), …) elements added along each axis.
+
+    An int, or one pair, is taken for every axis.  mode: "constant", "edge", "reflect", "symmetric" or
+    "wrap", as in NumPy.   n[*s] → n[s + before + after]
+
+    >>> pad([1, 2], 1).tolist()
+    [0, 1, 2, 0]
+    """
+    x = as_value(array)
+    widths = widths_of(pad_width, x)
+    if mode not in MODES:
+        raise ArgumentError(f"pad has no mode {mode!r}.", expected=" ".join(MODES))
+    if mode == "constant":
+        return pad_constant(x, widths, constant_values)
+    for axis, (before, after) in enumerate(widths):
+        if before or after:
+            x = x[(slice(None),) * axis + (places(x, axis, before, after, mode),)]
+    return x
+
+
+def widths_of(pad_width, x):
+    """((before, after), …), one pair per axis."""
+    try:
+        widths = np.broadcast_to(np.asarray(pad_width, dtype=int), (x.ndim, 2))
+    except ValueError:
+        raise ShapeError("pad needs one pair (before, after) per axis.", given=[typed(x), f"pad_width={pad_width}"],
+                         fix="an int or one pair is taken for every axis") from None
+    if (widths < 0).any():
+        raise ShapeError("pad cannot add a negative number of elements.", given=f"pad_width={pad_width}",
+                         fix="slice the array to make it smaller")
+    return [(int(a), int(b)) for a, b in widths]
+
+
+def pad_constant(x, widths, value):
+    """Padding with one value."""
+    if value.__class__ in SCALARS:
+        value = in_kind(value, x.dtype)
+    else:
+        value = cast(as_value(value), x.dtype)
+        if value.shape != ():
+            raise ArgumentError("pad needs one constant for all sides.", given=typed(value),
+                                fix="pad one side after the other")
+    low, high = tuple(a for a, _ in widths), tuple(b for _, b in widths)
+    return ops.pad(x, value, low=low, high=high, interior=(0,) * x.ndim)
+
+
+def places(x, axis, before, after, mode):
+    """Where each element of the padded axis is read from."""
+    n = x.shape[axis]
+    if n == 0:
+        raise ShapeError(f"pad cannot extend axis {axis}, which is empty, in mode {mode!r}.", given=typed(x))
+    k = np.arange(-before, n + after)
+    if mode == "edge":
+        k = np.clip(k, 0, n - 1)
+    elif mode == "wrap":
+        k = k % n
+    else:
+        period = max(2 * (n - 1), 1) if mode == "reflect" else 2 * n
+        k = k % period
+        k = np.where(k < n, k, (period - (mode == "symmetric")) - k)
+    return Array(k.astype(np.int32))

@@ -1,0 +1,191 @@
+"""From what users write to what operations take: values of one dtype and one shape.
+
+Operations never promote or broadcast; `binary`, `floating` and `together` do it before.  A Python number,
+traced by jit or not, takes the dtype of the array beside it.  Relies on `core` and `ops`; everything in
+`fgrad.numpy` relies on it.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from .. import ops
+from ..core import NOTHING, Value, _current, as_value
+from ..errors import ShapeError
+from ..types import (
+    BOOL, SCALARS, as_dtype, default_float, default_int, dtype_of_scalar, promote, promote_number)
+from .axes import broadcast_shapes, text_of
+
+KIND_OF_NUMBER = {"b": bool, "i": int, "f": float}
+
+
+# ---------------------------------------------------------------------------- dtypes
+
+def kind(x):
+    """What decides about promotion: the class of a Python number (traced ones too), else the dtype."""
+    if x.__class__ in SCALARS:
+        return x.__class__
+    return KIND_OF_NUMBER[x.dtype.kind] if x.is_number else x.dtype
+
+
+def join(kinds):
+    """The dtype that arrays of these dtypes, and Python numbers of these classes, make together."""
+    dtypes = [k for k in kinds if k not in SCALARS]
+    numbers = [k for k in kinds if k in SCALARS]
+    if not dtypes:
+        return dtype_of_scalar(1.0 if float in numbers else 1 if int in numbers else True)
+    return functools.reduce(lambda d, number: promote_number(number, d), numbers,
+                            functools.reduce(promote, dtypes))
+
+
+def result_type(*args):
+    """The dtype that these arrays, dtypes and Python numbers make together.
+
+    Integers with floats give that float; Python numbers are weak.
+
+    >>> result_type(np.int32, np.float16), result_type(np.float16, 2.0)
+    (dtype('float16'), dtype('float16'))
+    """
+    return join([kind(a) if a.__class__ in SCALARS or isinstance(a, Value)
+                 else a.dtype if hasattr(a, "dtype") and not isinstance(a, type) else as_dtype(a)
+                 for a in args])
+
+
+def cast(x, dtype):
+    """The value in another dtype; a traced Python number becomes an array of it."""
+    if x.dtype == dtype and not x.is_number:
+        return x
+    return _current.get().process(ops.convert, (x,), {"dtype": dtype})
+
+
+def as_float(x):
+    """x as a value of floats: integers and bools become the default float."""
+    x = as_value(x)
+    return x if x.dtype.kind == "f" else cast(x, default_float())
+
+
+def as_bool(x):
+    """x as a value of bools: true where it is not 0."""
+    x = as_value(x)
+    return x if x.dtype == BOOL else _current.get().process(ops.ne, (x, 0), NOTHING)
+
+
+def as_number(x):
+    """x as a value of numbers: bools become the default int."""
+    x = as_value(x)
+    return cast(x, default_int()) if x.dtype == BOOL else x
+
+
+# ---------------------------------------------------------------------------- shapes
+
+def broadcast_to(array, shape):
+    """The array repeated to `shape`: axes of size 1 stretch, and new axes come in front.
+
+    n[*s] → n[*shape].  Raises ShapeError when the shapes do not fit.
+
+    >>> broadcast_to(fnp.array([1, 2]), (2, 2)).tolist()
+    [[1, 2], [1, 2]]
+    """
+    x = as_value(array)
+    if x.shape == shape:
+        return x
+    lead = len(shape) - len(x.shape)
+    if lead < 0 or any(n not in (1, shape[lead + a]) for a, n in enumerate(x.shape)):
+        raise ShapeError(f"an array of shape {text_of(x.shape)} cannot be broadcast to {text_of(shape)}.",
+                         expected="equal sizes, or 1, at every axis counted from the end")
+    stretched = tuple(lead + a for a, n in enumerate(x.shape) if n == 1 != shape[lead + a])
+    if stretched:
+        x = ops.reshape(x, shape=tuple(n for a, n in enumerate(x.shape) if lead + a not in stretched))
+    return ops.broadcast(x, shape=tuple(shape), axes=tuple(range(lead)) + stretched)
+
+
+def together(*xs, dtype=None):
+    """Values of one dtype and one shape; `dtype` None is what they make together."""
+    numbers = [x.__class__ in SCALARS for x in xs]
+    values = [x if number else as_value(x) for x, number in zip(xs, numbers)]
+    dtype = dtype or join(list(map(kind, values)))
+    values = [full_scalar(x, dtype) if number else cast(x, dtype) for x, number in zip(values, numbers)]
+    shape = broadcast_shapes(*[x.shape for x in values])
+    return [broadcast_to(x, shape) for x in values]
+
+
+def full_scalar(x, dtype):
+    """A Python number as a value without axes.  Raises RangeError when it does not fit."""
+    if dtype.kind in "iu":
+        ops.elementwise.literal(x, dtype)
+    return ops.full(shape=(), value=x, dtype=dtype)
+
+
+def same_shape(*xs):
+    """Values broadcast to one shape, each of its own dtype."""
+    values = [as_value(x) for x in xs]
+    shape = broadcast_shapes(*[x.shape for x in values])
+    return [broadcast_to(x, shape) for x in values]
+
+
+# ---------------------------------------------------------------------------- application
+
+def binary(op, x, y):
+    """op(x, y): Python numbers stay numbers where they may, other differences are removed first."""
+    scalar_x, scalar_y = x.__class__ in SCALARS, y.__class__ in SCALARS
+    if scalar_x and scalar_y:
+        x, y = together(x, y)
+    elif scalar_y:
+        x = beside(as_value_or_number(x), y.__class__)
+    elif scalar_x:
+        y = beside(as_value_or_number(y), x.__class__)
+    else:
+        x, y = as_value_or_number(x), as_value_or_number(y)
+        if x.is_number and y.is_number:          # staging knows what Python would compute
+            return _current.get().process(op, (x, y), NOTHING)
+        if x.dtype is not y.dtype or x.is_number != y.is_number:
+            dtype = join([kind(x), kind(y)])
+            x, y = cast(x, dtype), cast(y, dtype)
+        if x.shape != y.shape:
+            shape = broadcast_shapes(x.shape, y.shape)
+            x, y = broadcast_to(x, shape), broadcast_to(y, shape)
+    return _current.get().process(op, (x, y), NOTHING)
+
+
+def as_value_or_number(x):
+    """x as a Value; a traced Python number stays one."""
+    return x if isinstance(x, Value) else as_value(x)
+
+
+def beside(x, kind_of_number):
+    """The value, in the dtype it has beside a Python number of that class."""
+    if x.is_number:
+        return x
+    if kind_of_number is float and x.dtype.kind != "f" or kind_of_number is int and x.dtype == BOOL:
+        return cast(x, promote_number(kind_of_number, x.dtype))
+    return x
+
+
+def binary_float(op, x, y):
+    """op(x, y) of floats: integers and bools become the default float first."""
+    if x.__class__ in SCALARS and y.__class__ in SCALARS:
+        return binary(op, float(x), float(y))
+    x = float(x) if x.__class__ in SCALARS else as_value_or_number(x)
+    y = float(y) if y.__class__ in SCALARS else as_value_or_number(y)
+    if x.__class__ is not float and y.__class__ is not float and x.dtype.kind != "f" != y.dtype.kind:
+        x, y = as_float(x), as_float(y)
+    return binary(op, x, y)
+
+
+def floating(op, x):
+    """op(x) of floats: integers and bools become the default float first."""
+    if not isinstance(x, Value) or x.dtype.kind != "f":
+        x = as_float(x)
+    return _current.get().process(op, (x,), NOTHING)
+
+
+def unary(op, x):
+    """op(x), the dtype kept."""
+    if not isinstance(x, Value):
+        x = as_value(x)
+    return _current.get().process(op, (x,), NOTHING)
+
+
+def same(op, x, y):
+    """op(x, y) of values that have one dtype and one shape already."""
+    return _current.get().process(op, (x, y), NOTHING)

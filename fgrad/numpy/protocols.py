@@ -1,0 +1,22 @@
+"""NumPy's own functions on fgrad values: np.tanh(x), np.mean(x, axis=0), ndarray @ x.
+
+NumPy asks values what to do (`__array_ufunc__`, `__array_function__` in `core`); the tables it is answered
+from are filled here: every NumPy function that has a namesake in `fgrad.numpy`.  The rules are those of
+fgrad, dtypes too; what has no namesake is refused by name, never done behind the user's back.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core import FUNCTIONS, UFUNCS
+
+
+def fill(namespace, names, numpy_module):
+    """Lets functions of a NumPy module be answered by their namesakes."""
+    for name in names:
+        theirs, ours = getattr(numpy_module, name, None), namespace.get(name)
+        if isinstance(theirs, np.ufunc):
+            UFUNCS[theirs] = ours
+        elif callable(theirs) and callable(ours) and not isinstance(theirs, type):
+            FUNCTIONS[theirs] = ours

@@ -1,0 +1,258 @@
+"""Reductions: sums, means, extremes, their positions, and running ones.
+
+`axis` is None (all axes), an int, or several; `keepdims` leaves reduced axes with size 1.  Sums keep the
+dtype, but bools and integers below 32 bits are summed as the default int.  Lists are accepted.
+"""
+
+from __future__ import annotations
+
+import builtins
+from math import prod as product_of
+
+from .. import ops
+from ..core import _current, as_value
+from ..errors import ShapeError
+from ..types import BOOL, as_dtype, default_int
+from .axes import axes_of, axis_of, typed
+from .elementwise import isnan, where
+from .promotion import as_bool, as_float, binary, broadcast_to, cast, same
+
+
+def reduced(op, x, axis, keepdims, name):
+    """op over the axes."""
+    axes = axes_of(axis, len(x.shape), name)
+    out = _current.get().process(op, (x,), {"axes": axes})
+    return kept(out, x, axes) if keepdims else out
+
+
+def kept(out, x, axes):
+    """The result with the reduced axes of size 1."""
+    return ops.reshape(out, shape=tuple(1 if a in axes else n for a, n in enumerate(x.shape)))
+
+
+def summable(a, dtype):
+    """The value in the dtype in which it is summed."""
+    x = as_value(a)
+    if dtype is not None:
+        return cast(x, as_dtype(dtype))
+    if x.dtype.kind in "biu" and x.dtype.itemsize < 4:
+        return cast(x, default_int())
+    return x
+
+
+def count(x, axes):
+    """How many elements are reduced into one."""
+    return product_of(x.shape[a] for a in axes)
+
+
+# ---------------------------------------------------------------------------- sums, means
+
+def sum(a, axis=None, dtype=None, keepdims=False):
+    """The sum over `axis`; 0 of no elements.   n[*s] → n[s without axes]
+
+    Raises AxisError for an axis out of range.
+
+    >>> sum([[1, 2], [3, 4]], axis=0).tolist()
+    [4, 6]
+    """
+    return reduced(ops.reduce_sum, summable(a, dtype), axis, keepdims, "sum")
+
+
+def prod(a, axis=None, dtype=None, keepdims=False):
+    """The product over `axis`; 1 of no elements.   n[*s] → n[s without axes]"""
+    return reduced(ops.reduce_prod, summable(a, dtype), axis, keepdims, "prod")
+
+
+def mean(a, axis=None, dtype=None, keepdims=False):
+    """The arithmetic mean over `axis`, of floats; NaN of no elements.   f[*s] → f[s without axes]
+
+    >>> mean([1.0, 2.0, 6.0]).item()
+    3.0
+    """
+    x = as_float(a) if dtype is None else cast(as_value(a), as_dtype(dtype))
+    axes = axes_of(axis, len(x.shape), "mean")
+    total = _current.get().process(ops.reduce_sum, (x,), {"axes": axes})
+    out = binary(ops.div, total, float(count(x, axes)))
+    return kept(out, x, axes) if keepdims else out
+
+
+def average(a, axis=None, weights=None, returned=False, keepdims=False):
+    """The mean with weights of the shape of `a`, or of its one `axis`.   f[*s] → f[s without axes]"""
+    x = as_float(a)
+    axes = axes_of(axis, x.ndim, "average")
+    if weights is None:
+        out = mean(x, axis, keepdims=keepdims)
+        total = broadcast_to(as_value(float(count(x, axes))), out.shape)
+        return (out, cast(total, out.dtype)) if returned else out
+    w = as_float(weights)
+    if w.shape != x.shape:
+        w = along(w, x, axes)
+    total = reduced(ops.reduce_sum, w, axis, keepdims, "average")
+    out = binary(ops.div, sum(binary(ops.mul, x, w), axis, keepdims=keepdims), total)
+    return (out, total) if returned else out
+
+
+def along(w, x, axes):
+    """Weights of one axis, spread over the others."""
+    if len(axes) != 1 or w.shape != (x.shape[axes[0]],):
+        raise ShapeError("average needs weights of the shape of the array, or of its one axis.",
+                         given=[f"array: {typed(x)}", f"weights: {typed(w)}"])
+    return ops.broadcast(w, shape=x.shape, axes=tuple(a for a in range(x.ndim) if a not in axes))
+
+
+def var(a, axis=None, dtype=None, ddof=0, keepdims=False):
+    """The mean squared distance from the mean, divided by n - ddof.   f[*s] → f[s without axes]"""
+    x = as_float(a) if dtype is None else cast(as_value(a), as_dtype(dtype))
+    axes = axes_of(axis, x.ndim, "var")
+    centre = broadcast_to(mean(x, axes, keepdims=True), x.shape)
+    total = reduced(ops.reduce_sum, ops.square(same(ops.sub, x, centre)), axes, keepdims, "var")
+    return binary(ops.div, total, float(builtins.max(count(x, axes) - ddof, 0)))
+
+
+def std(a, axis=None, dtype=None, ddof=0, keepdims=False):
+    """The square root of the variance; its derivative is infinite where all elements are equal."""
+    return ops.sqrt(var(a, axis, dtype, ddof, keepdims))
+
+
+def count_nonzero(a, axis=None, keepdims=False):
+    """How many elements are not 0.   n[*s] → i32[s without axes]"""
+    return reduced(ops.reduce_sum, cast(as_bool(a), default_int()), axis, keepdims, "count_nonzero")
+
+
+# ---------------------------------------------------------------------------- extremes
+
+def extreme(op, a, axis, keepdims, name):
+    """op over axes that hold at least one element."""
+    x = as_value(a)
+    axes = axes_of(axis, x.ndim, name)
+    if not count(x, axes):
+        raise ShapeError(f"{name} of no elements is not defined.", given=typed(x),
+                         fix="reduce over axes that are not empty, or check x.size first")
+    return reduced(op, x, axes, keepdims, name)
+
+
+def max(a, axis=None, keepdims=False):
+    """The largest element over `axis`; NaN if there is one.   n[*s] → n[s without axes]
+
+    Ties share the derivative.  Raises ShapeError for no elements.
+    """
+    return extreme(ops.reduce_max, a, axis, keepdims, "max")
+
+
+def min(a, axis=None, keepdims=False):
+    """The smallest element over `axis`; NaN if there is one.   n[*s] → n[s without axes]
+
+    Ties share the derivative.  Raises ShapeError for no elements.
+    """
+    return extreme(ops.reduce_min, a, axis, keepdims, "min")
+
+
+amax, amin = max, min
+
+
+def ptp(a, axis=None, keepdims=False):
+    """The largest minus the smallest element.   n[*s] → n[s without axes]"""
+    return same(ops.sub, max(a, axis, keepdims), min(a, axis, keepdims))
+
+
+def all(a, axis=None, keepdims=False):
+    """Are all elements true, or not 0?   n[*s] → bool[s without axes]"""
+    return reduced(ops.reduce_and, as_bool(a), axis, keepdims, "all")
+
+
+def any(a, axis=None, keepdims=False):
+    """Is one of the elements true, or not 0?   n[*s] → bool[s without axes]"""
+    return reduced(ops.reduce_or, as_bool(a), axis, keepdims, "any")
+
+
+def position(op, a, axis, keepdims, name):
+    """op along one axis; along the flat array for None."""
+    x = as_value(a)
+    if not x.size:
+        raise ShapeError(f"{name} of no elements is not defined.", given=typed(x))
+    if axis is None:
+        out = op(ops.reshape(x, shape=(x.size,)), axis=0)
+        return ops.reshape(out, shape=(1,) * x.ndim) if keepdims else out
+    k = axis_of(axis, x.ndim, name)
+    out = op(x, axis=k)
+    return kept(out, x, (k,)) if keepdims else out
+
+
+def argmax(a, axis=None, keepdims=False):
+    """The position of the first largest element along `axis`; None: in the flat array.   → i32
+
+    Raises ShapeError for no elements.
+    """
+    return position(ops.argmax, a, axis, keepdims, "argmax")
+
+
+def argmin(a, axis=None, keepdims=False):
+    """The position of the first smallest element along `axis`; None: in the flat array.   → i32"""
+    return position(ops.argmin, a, axis, keepdims, "argmin")
+
+
+# ---------------------------------------------------------------------------- without NaN
+
+def nansum(a, axis=None, dtype=None, keepdims=False):
+    """The sum over `axis`, NaN left out."""
+    x = as_value(a)
+    return sum(where(isnan(x), 0, x), axis, dtype, keepdims)
+
+
+def nanmean(a, axis=None, dtype=None, keepdims=False):
+    """The mean over `axis`, NaN left out; NaN where there is nothing else."""
+    x = as_float(a)
+    there = cast(ops.not_(isnan(x)), x.dtype)
+    return binary(ops.div, nansum(x, axis, dtype, keepdims), sum(there, axis, keepdims=keepdims))
+
+
+def nanmax(a, axis=None, keepdims=False):
+    """The largest element over `axis`, NaN left out; NaN where there is nothing else."""
+    return without_nan(max, a, axis, keepdims, -float("inf"))
+
+
+def nanmin(a, axis=None, keepdims=False):
+    """The smallest element over `axis`, NaN left out; NaN where there is nothing else."""
+    return without_nan(min, a, axis, keepdims, float("inf"))
+
+
+def without_nan(extreme_of, a, axis, keepdims, worst):
+    """The extreme of the elements that are numbers."""
+    x = as_value(a)
+    if x.dtype.kind != "f":
+        return extreme_of(x, axis, keepdims)
+    missing = isnan(x)
+    out = extreme_of(ops.select(missing, worst, x), axis, keepdims)
+    return ops.select(all(missing, axis, keepdims), float("nan"), out)
+
+
+# ---------------------------------------------------------------------------- running
+
+def running(op, a, axis, dtype, name):
+    """op along one axis; along the flat array for None."""
+    x = summable(a, dtype)
+    if axis is None:
+        x, axis = ops.reshape(x, shape=(x.size,)), 0
+    return op(x, axis=axis_of(axis, x.ndim, name), reverse=False)
+
+
+def cumsum(a, axis=None, dtype=None):
+    """Sums of each element and all before it along `axis`; None: of the flat array.   n[*s] → n[*s]"""
+    return running(ops.cumsum, a, axis, dtype, "cumsum")
+
+
+def cumprod(a, axis=None, dtype=None):
+    """Products of each element and all before it along `axis`; None: of the flat array.   n[*s] → n[*s]"""
+    return running(ops.cumprod, a, axis, dtype, "cumprod")
+
+
+def diff(a, n=1, axis=-1):
+    """Differences of neighbours along `axis`, n times.   n[…,k,…] → n[…,k-n,…]"""
+    x = as_value(a)
+    k = axis_of(axis, x.ndim, "diff")
+    for _ in range(n):
+        size = x.shape[k]
+        op = ops.ne if x.dtype == BOOL else ops.sub
+        x = same(op, ops.reduce.rows(x, builtins.min(1, size), size, k), ops.reduce.rows(x, 0, builtins.max(size - 1, 0), k))
+    return x
+

@@ -1,0 +1,410 @@
+"""Shapes and order: reshape, transpose, join, split, repeat, roll, pad.
+
+Nothing is computed here, and in compiled code nothing is moved either.  Relies on `promotion`.
+"""
+
+from __future__ import annotations
+
+import operator
+
+from .. import ops
+from ..core import Tracer, as_value
+from ..errors import ArgumentError, AxisError, RangeError, ShapeError
+from ..types import as_dtype
+from .axes import axes_in_order, axes_of, axis_of, shape_of, text_of, typed
+from .promotion import broadcast_to as spread
+from .promotion import cast, join, kind, same_shape
+
+
+# ---------------------------------------------------------------------------- one array, another shape
+
+def shape(a):
+    """The shape of a, as a tuple of ints."""
+    return as_value(a).shape
+
+
+def ndim(a):
+    """The number of axes of a."""
+    return as_value(a).ndim
+
+
+def size(a, axis=None):
+    """The number of elements of a, or its size along an axis."""
+    x = as_value(a)
+    return x.size if axis is None else x.shape[axis_of(axis, x.ndim, "size")]
+
+
+def reshape(a, shape):
+    """The elements, in row-major order, in another shape; one size may be -1 and is filled in.
+
+    n[*s] → n[*shape].  Raises ShapeError when the elements do not fill the shape.
+
+    >>> reshape([1, 2, 3, 4], (2, -1)).tolist()
+    [[1, 2], [3, 4]]
+    """
+    x = as_value(a)
+    wanted = shape if hasattr(shape, "__iter__") and getattr(shape, "shape", None) != () else (shape,)
+    return ops.reshape(x, shape=completed(x, tuple([operator.index(n) for n in wanted])))
+
+
+def completed(x, shape):
+    """The shape with -1 filled in."""
+    if -1 not in shape:
+        full = shape
+    else:
+        rest = 1
+        for n in shape:
+            rest *= n if n != -1 else 1
+        k = shape.index(-1)
+        full = (*shape[:k], x.size // rest if rest > 0 else 0, *shape[k + 1:])
+    count = 1
+    for n in full:
+        count *= n
+    if min(full, default=0) < 0 or count != x.size:
+        raise ShapeError(f"reshape cannot make {text_of(shape)} of {text_of(x.shape)}.", given=typed(x),
+                         expected=f"a shape with {x.size} elements; one size may be -1")
+    return full
+
+
+def ravel(a):
+    """The elements in a row, in row-major order.   n[*s] → n[size]"""
+    x = as_value(a)
+    return ops.reshape(x, shape=(x.size,))
+
+
+def transpose(a, axes=None):
+    """The axes in another order, reversed by default: axis k of the result is axis axes[k] of a."""
+    x = as_value(a)
+    if axes is None:
+        return ops.transpose(x, perm=tuple(range(x.ndim))[::-1])
+    perm = axes_in_order(axes, x.ndim, "transpose")
+    if len(perm) != x.ndim:
+        raise AxisError("transpose needs every axis once.", given=[typed(x), f"axes={axes}"])
+    return ops.transpose(x, perm=perm)
+
+
+permute_dims = transpose
+
+
+def matrix_transpose(x, /):
+    """Every matrix transposed.   n[…,a,b] → n[…,b,a]"""
+    return swapaxes(x, -1, -2)
+
+
+def swapaxes(a, axis1, axis2):
+    """Two axes exchanged."""
+    x = as_value(a)
+    first, second = axis_of(axis1, x.ndim, "swapaxes"), axis_of(axis2, x.ndim, "swapaxes")
+    perm = list(range(x.ndim))
+    perm[first], perm[second] = second, first
+    return ops.transpose(x, perm=tuple(perm))
+
+
+def moveaxis(a, source, destination):
+    """Axes moved to other places; the others keep their order."""
+    x = as_value(a)
+    from_, to = [axes_in_order(s, x.ndim, "moveaxis") for s in (source, destination)]
+    if len(from_) != len(to):
+        raise AxisError("moveaxis needs as many sources as destinations.", given=f"{source} and {destination}")
+    perm = [k for k in range(x.ndim) if k not in from_]
+    for place, k in sorted(zip(to, from_)):
+        perm.insert(place, k)
+    return ops.transpose(x, perm=tuple(perm))
+
+
+def rollaxis(a, axis, start=0):
+    """An axis moved back until it stands before `start`."""
+    x = as_value(a)
+    k = axis_of(axis, x.ndim, "rollaxis")
+    place = start + x.ndim if start < 0 else start
+    return moveaxis(x, k, place - (k < place))
+
+
+def expand_dims(a, axis):
+    """New axes of size 1 at these places of the result.
+
+    >>> expand_dims([1, 2], 0).shape
+    (1, 2)
+    """
+    x = as_value(a)
+    count = len(axis) if isinstance(axis, (tuple, list)) else 1
+    axes = axes_of(axis, x.ndim + count, "expand_dims")
+    sizes = iter(x.shape)
+    return ops.reshape(x, shape=tuple(1 if k in axes else next(sizes) for k in range(x.ndim + count)))
+
+
+def squeeze(a, axis=None):
+    """Axes of size 1 taken away: all of them, or those given.  Raises ShapeError for another size."""
+    x = as_value(a)
+    axes = tuple(k for k, n in enumerate(x.shape) if n == 1) if axis is None else axes_of(axis, x.ndim, "squeeze")
+    if any(x.shape[k] != 1 for k in axes):
+        raise ShapeError("squeeze needs axes of size 1.", given=[typed(x), f"axis={axis}"])
+    return ops.reshape(x, shape=tuple(n for k, n in enumerate(x.shape) if k not in axes))
+
+
+def broadcast_to(array, shape):
+    """The array repeated to `shape`: axes of size 1 stretch, new axes come in front.
+
+    Raises ShapeError when the shapes do not fit.
+
+    >>> broadcast_to([1, 2], (2, 2)).tolist()
+    [[1, 2], [1, 2]]
+    """
+    return spread(array, shape_of(shape, "broadcast_to"))
+
+
+def broadcast_arrays(*args):
+    """The arrays broadcast to one shape, each of its own dtype."""
+    return same_shape(*args)
+
+
+def atleast_1d(*arys):
+    """The arrays with at least one axis; several give a list."""
+    return each(lambda x: ops.reshape(x, shape=(1,)) if x.ndim == 0 else x, arys)
+
+
+def atleast_2d(*arys):
+    """The arrays with at least two axes, new ones in front; several give a list."""
+    return each(lambda x: ops.reshape(x, shape=(1,) * (2 - x.ndim) + x.shape) if x.ndim < 2 else x, arys)
+
+
+def atleast_3d(*arys):
+    """The arrays with at least three axes, as NumPy places them; several give a list."""
+    shapes = {0: lambda s: (1, 1, 1), 1: lambda s: (1, *s, 1), 2: lambda s: (*s, 1)}
+    return each(lambda x: ops.reshape(x, shape=shapes[x.ndim](x.shape)) if x.ndim < 3 else x, arys)
+
+
+def each(function, arys):
+    """function of the one array, or the list of it of several."""
+    out = [function(as_value(x)) for x in arys]
+    return out[0] if len(out) == 1 else out
+
+
+# ---------------------------------------------------------------------------- joining
+
+def parts_of(arrays, name):
+    """A list of values, or the rows of one array; a traced list is named in the error."""
+    if isinstance(arrays, Tracer) or hasattr(arrays, "shape"):
+        return [arrays[k] for k in range(len(arrays))]
+    parts = [as_value(x) for x in arrays]
+    if not parts:
+        raise ArgumentError(f"{name} needs at least one array.")
+    return parts
+
+
+def concatenate(arrays, axis=0, dtype=None):
+    """The arrays one after the other along an axis; None: all of them flat.   n[a,*s] n[b,*s] … → n[a+b+…,*s]
+
+    Raises ShapeError when they differ along another axis.
+
+    >>> concatenate([[1, 2], [3]]).tolist()
+    [1, 2, 3]
+    """
+    parts = parts_of(arrays, "concatenate")
+    if axis is None:
+        parts, axis = [ravel(x) for x in parts], 0
+    parts = alike(parts, dtype)
+    if parts[0].ndim == 0:
+        raise ShapeError("concatenate needs arrays of at least one axis.", given=typed(parts[0]),
+                         fix="stack joins scalars along a new axis")
+    k = axis_of(axis, parts[0].ndim, "concatenate")
+    check_joined(parts, k)
+    return parts[0] if len(parts) == 1 else ops.concatenate(*parts, axis=k)
+
+
+concat = concatenate
+
+
+def check_joined(parts, axis):
+    """Raises ShapeError unless the arrays differ along `axis` only."""
+    first = parts[0].shape
+    for k, x in enumerate(parts):
+        same = len(x.shape) == len(first) and all(n == m for a, (n, m) in enumerate(zip(x.shape, first)) if a != axis)
+        if not same:
+            raise ShapeError(f"concatenate needs arrays that differ along axis {axis} only.",
+                             given=[f"array 0: {typed(parts[0])}", f"array {k}: {typed(x)}"])
+
+
+def alike(parts, dtype):
+    """The values in one dtype."""
+    dtype = join([kind(x) for x in parts]) if dtype is None else as_dtype(dtype)
+    return [cast(x, dtype) for x in parts]
+
+
+def stack(arrays, axis=0, dtype=None):
+    """The arrays along a new axis.   n[*s] n[*s] … → n[count,*s], the new axis at `axis`
+
+    Raises ShapeError when their shapes differ.
+
+    >>> stack([1.0, 2.0]).tolist()
+    [1.0, 2.0]
+    """
+    parts = alike(parts_of(arrays, "stack"), dtype)
+    shapes = [x.shape for x in parts]
+    for k, s in enumerate(shapes):
+        if s != shapes[0]:
+            raise ShapeError("stack needs arrays of one shape.",
+                             given=[f"array 0: {typed(parts[0])}", f"array {k}: {typed(parts[k])}"],
+                             fix="concatenate joins arrays along an axis that they have")
+    k = axis_of(axis, len(shapes[0]) + 1, "stack")
+    wide = (*shapes[0][:k], 1, *shapes[0][k:])
+    return ops.concatenate(*[ops.reshape(x, shape=wide) for x in parts], axis=k)
+
+
+def vstack(tup, dtype=None):
+    """The arrays below each other: along axis 0, vectors as rows."""
+    return concatenate([atleast_2d(x) for x in parts_of(tup, "vstack")], 0, dtype)
+
+
+def hstack(tup, dtype=None):
+    """The arrays beside each other: along axis 1, vectors along axis 0."""
+    parts = [atleast_1d(x) for x in parts_of(tup, "hstack")]
+    return concatenate(parts, 0 if parts[0].ndim == 1 else 1, dtype)
+
+
+def dstack(tup, dtype=None):
+    """The arrays behind each other, along axis 2."""
+    return concatenate([atleast_3d(x) for x in parts_of(tup, "dstack")], 2, dtype)
+
+
+def column_stack(tup):
+    """Vectors as the columns of a matrix; matrices are put beside each other."""
+    parts = [as_value(x) for x in parts_of(tup, "column_stack")]
+    return concatenate([transpose(atleast_2d(x)) if x.ndim < 2 else x for x in parts], 1)
+
+
+def append(arr, values, axis=None):
+    """values after arr along an axis; None: both flat."""
+    return concatenate([as_value(arr), as_value(values)], axis)
+
+
+# ---------------------------------------------------------------------------- splitting
+
+def part(x, axis, start, stop):
+    """x[start:stop] along an axis."""
+    return ops.reduce.rows(x, start, stop, axis)
+
+
+def split(ary, indices_or_sections, axis=0):
+    """The array in equal parts, or cut before the indices given: a list.
+
+    Raises ShapeError when it does not divide into that many equal parts.
+    """
+    x = as_value(ary)
+    n = x.shape[axis_of(axis, x.ndim, "split")]
+    if not hasattr(indices_or_sections, "__iter__") and n % operator.index(indices_or_sections):
+        raise ShapeError(f"split cannot divide {n} elements into {indices_or_sections} equal parts.",
+                         given=typed(x), fix="array_split makes parts of nearly equal size")
+    return array_split(x, indices_or_sections, axis)
+
+
+def array_split(ary, indices_or_sections, axis=0):
+    """The array in parts of nearly equal size, the first ones larger, or cut before the indices given."""
+    x = as_value(ary)
+    k = axis_of(axis, x.ndim, "array_split")
+    n = x.shape[k]
+    if hasattr(indices_or_sections, "__iter__"):
+        cuts = [0, *[min(max(operator.index(c) + (n if c < 0 else 0), 0), n) for c in indices_or_sections], n]
+    else:
+        count = operator.index(indices_or_sections)
+        if count < 1:
+            raise RangeError(f"an array cannot be split into {count} parts.")
+        cuts = [j * (n // count) + min(j, n % count) for j in range(count + 1)]
+    return [part(x, k, a, max(a, b)) for a, b in zip(cuts, cuts[1:])]
+
+
+def vsplit(ary, indices_or_sections):
+    """split along axis 0."""
+    return split(ary, indices_or_sections, 0)
+
+
+def hsplit(ary, indices_or_sections):
+    """split along axis 1; along axis 0 of a vector."""
+    return split(ary, indices_or_sections, 1 if as_value(ary).ndim > 1 else 0)
+
+
+def unstack(x, /, axis=0):
+    """The parts of an array along an axis, which they lose: a tuple."""
+    x = moveaxis(x, axis, 0)
+    return tuple(x[k] for k in range(x.shape[0]))
+
+
+# ---------------------------------------------------------------------------- repeating, turning
+
+def tile(A, reps):
+    """The array repeated reps[k] times along axis k."""
+    x = as_value(A)
+    reps = tuple(reps) if hasattr(reps, "__iter__") else (reps,)
+    ndim = max(x.ndim, len(reps))
+    reps = (1,) * (ndim - len(reps)) + tuple([operator.index(r) for r in reps])
+    sizes = (1,) * (ndim - x.ndim) + x.shape
+    wide = tuple(n for pair in zip(reps, sizes) for n in pair)
+    x = ops.broadcast(ops.reshape(x, shape=sizes), shape=wide, axes=tuple(range(0, 2 * ndim, 2)))
+    return ops.reshape(x, shape=tuple(r * n for r, n in zip(reps, sizes)))
+
+
+def repeat(a, repeats, axis=None):
+    """Every element repeated, `repeats` times or each its own number of times; None: of the flat array."""
+    x = as_value(a)
+    if axis is None:
+        x, axis = ravel(x), 0
+    k = axis_of(axis, x.ndim, "repeat")
+    if hasattr(repeats, "__iter__") and getattr(repeats, "shape", None) != ():
+        return repeat_each(x, [operator.index(r) for r in repeats], k)
+    times = operator.index(repeats)
+    wide = (*x.shape[:k + 1], times, *x.shape[k + 1:])
+    out = ops.broadcast(x, shape=wide, axes=(k + 1,))
+    return ops.reshape(out, shape=(*x.shape[:k], x.shape[k] * times, *x.shape[k + 1:]))
+
+
+def repeat_each(x, times, k):
+    """Row j of axis k repeated times[j] times."""
+    if len(times) == 1:
+        return repeat(x, times[0], k)
+    if len(times) != x.shape[k]:
+        raise ShapeError(f"repeat needs one number for each of the {x.shape[k]} elements of axis {k}.",
+                         given=f"{len(times)} numbers")
+    rows = [j for j, n in enumerate(times) for _ in range(n)]
+    return x[(slice(None),) * k + (rows,)]
+
+
+def flip(m, axis=None):
+    """The order of elements along the axes reversed.   n[*s] → n[*s]"""
+    x = as_value(m)
+    return ops.rev(x, axes=axes_of(axis, x.ndim, "flip"))
+
+
+def flipud(m):
+    """flip along axis 0."""
+    return flip(m, 0)
+
+
+def fliplr(m):
+    """flip along axis 1."""
+    return flip(m, 1)
+
+
+def rot90(m, k=1, axes=(0, 1)):
+    """The plane of two axes turned by k quarters, from the first towards the second."""
+    x = as_value(m)
+    first, second = axes_in_order(axes, x.ndim, "rot90")
+    if k % 4 == 0:
+        return x
+    if k % 4 == 2:
+        return flip(x, (first, second))
+    return swapaxes(flip(x, second), first, second) if k % 4 == 1 else flip(swapaxes(x, first, second), second)
+
+
+def roll(a, shift, axis=None):
+    """Elements moved along axes; what leaves at one end enters at the other.   n[*s] → n[*s]"""
+    x = as_value(a)
+    if axis is None:
+        return reshape(roll(ravel(x), shift, 0), x.shape)
+    axes = axes_in_order(axis, x.ndim, "roll")
+    shifts = tuple(shift) if hasattr(shift, "__iter__") else (shift,) * len(axes)
+    for k, by in zip(axes, shifts * len(axes) if len(shifts) == 1 else shifts):
+        n = x.shape[k]
+        cut = (n - operator.index(by) % n) if n else 0
+        if 0 < cut < n:
+            x = ops.concatenate(part(x, k, cut, n), part(x, k, 0, cut), axis=k)
+    return x

@@ -1,0 +1,105 @@
+"""Sorting, and what follows from it: median, quantile.
+
+Sorting is stable; NaN comes last.  The derivative of a sorted element flows to where it came from.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .. import ops
+from ..core import Array, Value, as_value
+from ..errors import RangeError, ShapeError
+from ..types import I32
+from .axes import axes_of, axis_of, typed
+from .elementwise import isnan
+from .promotion import as_float, binary, same
+from .reductions import any as any_of
+
+
+def flattened(a, axis, name):
+    """(value, axis): of the flat array for None."""
+    x = as_value(a)
+    if axis is None:
+        return ops.reshape(x, shape=(x.size,)), 0
+    return x, axis_of(axis, x.ndim, name)
+
+
+def sort(a, axis=-1, descending=False):
+    """The elements along `axis` in order, NaN last; None: of the flat array.   n[*s] → n[*s]
+
+    >>> sort([3, 1, 2]).tolist()
+    [1, 2, 3]
+    """
+    x, k = flattened(a, axis, "sort")
+    (out,) = ops.sort(x, axis=k, keys=1)
+    return ops.rev(out, axes=(k,)) if descending else out
+
+
+def argsort(a, axis=-1, descending=False):
+    """The places of the elements along `axis` in order; equal elements keep their order.   n[*s] → i32[*s]"""
+    x, k = flattened(a, axis, "argsort")
+    if descending:
+        x = ops.rev(x, axes=(k,))
+    places = ops.iota(shape=x.shape, axis=k, dtype=I32)
+    out = ops.sort(x, places, axis=k, keys=1)[1]
+    if not descending:
+        return out
+    return same(ops.sub, x.shape[k] - 1, ops.rev(out, axes=(k,)))
+
+
+def quantile(a, q, axis=None, keepdims=False):
+    """The values below which a share q of the elements lies, interpolated linearly.
+
+    f[*s] → f[*q, s without axes].  q is a number, or an array of numbers, in [0, 1].  NaN makes NaN.
+    """
+    x = as_float(a)
+    axes = axes_of(axis, x.ndim, "quantile")
+    share = np.asarray(q.value_for("the share q of quantile") if isinstance(q, Value) else q, float)
+    if not ((share >= 0) & (share <= 1)).all():
+        raise RangeError("quantile needs shares between 0 and 1.", given=f"q={q}")
+    rest = tuple(k for k in range(x.ndim) if k not in axes)
+    flat = ops.transpose(x, perm=(*axes, *rest))
+    flat = ops.reshape(flat, shape=(size_of(x, axes), *[x.shape[k] for k in rest]))
+    if not flat.shape[0]:
+        raise ShapeError("quantile of no elements is not defined.", given=typed(x))
+    out = interpolated(sort(flat, 0), share)
+    out = ops.select(broadcast(any_of(isnan(flat), 0), out), float("nan"), out)
+    if not keepdims:
+        return out
+    return ops.reshape(out, shape=share.shape + tuple(1 if k in axes else n for k, n in enumerate(x.shape)))
+
+
+def size_of(x, axes):
+    """The number of elements of these axes together."""
+    return int(np.prod([x.shape[k] for k in axes], dtype=int))
+
+
+def broadcast(x, like):
+    """x repeated along the first axes of `like`."""
+    return ops.broadcast(x, shape=like.shape, axes=tuple(range(like.ndim - x.ndim)))
+
+
+def interpolated(ordered, share):
+    """Between the two elements around each share of the way through axis 0."""
+    place = share * (ordered.shape[0] - 1)
+    low = np.floor(place).astype(I32)
+    high = np.ceil(place).astype(I32)
+    between = as_float(Array(np.asarray(place - low, ordered.dtype)))
+    a, b = [ops.gather(ordered, Array(np.asarray(i)), axes=(0,)) for i in (low, high)]
+    t = ops.broadcast(between, shape=a.shape, axes=tuple(range(share.ndim, a.ndim)))
+    return binary(ops.add, a, same(ops.mul, same(ops.sub, b, a), t))
+
+
+def median(a, axis=None, keepdims=False):
+    """The middle element, or the mean of the two in the middle.   f[*s] → f[s without axes]
+
+    >>> median([3.0, 1.0, 2.0]).item()
+    2.0
+    """
+    return quantile(a, 0.5, axis, keepdims)
+
+
+def percentile(a, q, axis=None, keepdims=False):
+    """quantile with shares in percent."""
+    return quantile(a, np.asarray(q, float) / 100, axis, keepdims)

@@ -1,0 +1,155 @@
+"""x.at[index]: a new array in which some elements differ.
+
+    x.at[0].set(1)    x.at[:, 1].add(y)    x.at[i].max(y)    x.at[::2].apply(fnp.exp)
+
+The basic part of an index is written by padding: the update stands in an array of x's shape, with the
+operation's neutral element around it.  Integer arrays are one scatter.  Values may be traced; x is never
+changed.  A known index out of range raises PositionError; one known only at run time is not written.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .. import ops
+from ..core import as_value
+from ..errors import DtypeError, ShapeError
+from ..types import BOOL, SCALARS, SHORT
+from .axes import text_of
+from .elementwise import power
+from .indexing import Index
+from .promotion import binary_float, broadcast_to, cast, full_scalar, kind, join, same
+
+
+class At:
+    """`x.at`: index it to say which elements are meant."""
+    __slots__ = ("x",)
+
+    def __init__(self, x):
+        self.x = x
+
+    def __getitem__(self, index):
+        return Part(self.x, Index(self.x.shape, index))
+
+    def __repr__(self):
+        return f"{self.x!r}.at"
+
+
+class Part:
+    """Some elements of x; each method gives a new array, with these elements changed."""
+    __slots__ = ("x", "index")
+
+    def __init__(self, x, index):
+        self.x, self.index = x, index
+
+    def get(self, mode="clip", fill_value=0):
+        """The elements themselves; mode "fill" reads `fill_value` where an index is out of range."""
+        return self.index.read(self.x, mode, fill_value)
+
+    def set(self, values):
+        """x with these elements replaced; of equal indices the last one wins.
+
+        Raises ShapeError when the values do not broadcast to the elements, DtypeError when x cannot hold them.
+
+        >>> fnp.zeros(3).at[0].set(1.0).tolist()
+        [1.0, 0.0, 0.0]
+        """
+        return self.update("set", values)
+
+    def add(self, values):
+        """x with the values added to these elements; equal indices add up."""
+        return self.update("add", values)
+
+    def subtract(self, values):
+        """x with the values subtracted from these elements."""
+        return self.update("add", ops.neg(self.fitting(values)))
+
+    def multiply(self, values):
+        """x with these elements multiplied."""
+        return self.update("mul", values)
+
+    def divide(self, values):
+        """x with these elements divided; of floats only."""
+        return self.set(binary_float(ops.div, self.get(), values))
+
+    def power(self, values):
+        """x with these elements raised to a power."""
+        return self.set(power(self.get(), values))
+
+    def min(self, values):
+        """x with these elements, or the values where those are smaller."""
+        return self.update("min", values)
+
+    def max(self, values):
+        """x with these elements, or the values where those are larger."""
+        return self.update("max", values)
+
+    def apply(self, function):
+        """x with function(elements) in their place."""
+        return self.set(function(self.get()))
+
+    # -- how --------------------------------------------------------------------------------------
+
+    def update(self, how, values):
+        """x with the values combined by `how` with these elements."""
+        values, index, x = self.fitting(values), self.index, self.x.settled()
+        if not index.arrays:
+            return written(x, index, values, how)
+        y = ops.scatter(index.basic(x), *index.arrays, index.from_place(values), axes=index.axes, mode="drop",
+                        how=how)
+        return y if index.is_whole and y.shape == x.shape else written(x, index, y, "set")
+
+    def fitting(self, values):
+        """The values in x's dtype and the shape of the elements."""
+        dtype = self.x.settled().dtype
+        number = values.__class__ in SCALARS
+        made = join([kind(values) if number else kind(values := as_value(values)), dtype])
+        if RANK[made.kind] > RANK[dtype.kind]:
+            raise DtypeError(f"an array of {SHORT[dtype]} cannot hold {SHORT[made]}.",
+                             fix=f"convert the array first: x.astype(\"{made}\")")
+        values = full_scalar(values, dtype) if number else cast(values, dtype)
+        if len(values.shape) > len(self.index.result):       # NumPy lets extra leading axes of size 1 go
+            extra = len(values.shape) - len(self.index.result)
+            if set(values.shape[:extra]) == {1}:
+                values = ops.reshape(values, shape=values.shape[extra:])
+        try:
+            return broadcast_to(values, self.index.result)
+        except ShapeError:
+            raise ShapeError(f"values of shape {text_of(values.shape)} do not fit into elements of shape "
+                             f"{text_of(self.index.result)}.") from None
+
+
+RANK = {"b": 0, "u": 1, "i": 1, "f": 2}
+COMBINE = {"add": ops.add, "mul": ops.mul, "min": ops.min, "max": ops.max}
+
+
+def written(x, index, values, how):
+    """x with the basic part of an index combined with values of its shape."""
+    values = ops.reshape(values, shape=index.cut)
+    if index.turned:
+        values = ops.rev(values, axes=tuple(index.turned))
+    if index.is_whole:
+        return values if how == "set" else same(COMBINE[how], x, values)
+    around = dict(low=tuple(index.start),
+                  high=tuple(n - a - max(0, (m - 1) * s + 1)
+                             for n, a, m, s in zip(x.shape, index.start, index.cut, index.stride)),
+                  interior=tuple(s - 1 for s in index.stride))
+    if 0 in index.cut:
+        return x
+    padded = ops.pad(values, neutral(how, x.dtype), **around)
+    if how != "set":
+        return same(COMBINE[how], x, padded)
+    inside = ops.pad(ops.full(shape=index.cut, value=True, dtype=BOOL), False, **around)
+    return ops.select(inside, padded, x)
+
+
+def neutral(how, dtype):
+    """The Python number that changes nothing when combined by `how`."""
+    if dtype == BOOL:
+        return how in ("mul", "min")
+    if how in ("set", "add", "mul"):
+        return (1 if how == "mul" else 0) * (1.0 if dtype.kind == "f" else 1)
+    if dtype.kind == "f":
+        return float("inf") if how == "min" else -float("inf")
+    limits = np.iinfo(dtype)
+    return int(limits.max if how == "min" else limits.min)
