@@ -16,10 +16,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from .dots import lanes_of_sums, shape
 from .text import BYTES
 from .tiles import Machine, Tile, shapes, step_cycles
 
-DISPATCH = 3000          # cycles that handing parts to other threads costs
+DISPATCH = 4500          # cycles that handing parts to other threads costs
 
 
 @dataclass(frozen=True)
@@ -72,10 +73,12 @@ class Product:
         """A vector of `lanes` elements of B, when B is Pulled."""
         raise NotImplementedError
 
-    def epilogue(self, fn, b, i, j, lanes, values, count):
-        """Store what becomes of the sums (b, i, j), (b, i, j+1), … of one row, vectors of `lanes`.
+    def epilogue(self, fn, b, i, j, lanes, values, count, along):
+        """Store what becomes of neighbouring sums, given as vectors of `lanes`.
 
-        count: how many of them there are (a constant), None if all lanes of all vectors.
+        They are (b, i, j), (b, i, j+1), … along "n", or (b, i, j), (b, i+1, j), … along "m", which
+        occurs where there is one column.  count: how many there are (a constant), None if all
+        lanes of all vectors.
         """
         raise NotImplementedError
 
@@ -102,6 +105,8 @@ class Plan:
     nc: int
     pack_a: bool
     pack_b: bool
+    dots: bool = False           # the tile is rows × vectors dot products along k
+    swapped: bool = False        # a and b, rows and columns have changed places
 
     @property
     def type(self):
@@ -113,12 +118,22 @@ class Plan:
         return b * r * c * k
 
     @property
+    def width(self):
+        """Columns of a tile."""
+        return self.tile.vectors if self.dots else self.tile.width
+
+    @property
+    def sum_lanes(self):
+        """Lanes of the vectors that sums are stored as."""
+        return lanes_of_sums(self.type) if self.dots else self.tile.lanes
+
+    @property
     def row_tail(self):
         return self.rows % self.tile.rows
 
     @property
     def column_tail(self):
-        return self.columns % self.tile.width
+        return self.columns % self.width
 
     @property
     def a_by_rows(self):
@@ -163,6 +178,7 @@ class Plan:
     def staged(self):
         """Whether sums go to memory of our own before a row at a time is stored."""
         scalar_tail = self.column_tail % self.tile.lanes > 0 and not self.machine.masks
+        scalar_tail = scalar_tail and not self.dots
         return self.epilogue or self.out is None or self.split or scalar_tail
 
     @property
@@ -174,7 +190,7 @@ class Plan:
     def single(self):
         """Whether a product is one tile, whose steps are then written in place."""
         return (self.rows <= self.tile.rows and self.columns <= self.tile.width
-                and self.blocks == 1 and not self.split)
+                and self.blocks == 1 and not self.split and not self.dots)
 
 
 @dataclass(frozen=True)
@@ -201,19 +217,46 @@ def plan(rows, columns, depth, type, a, b, *, machine, batch=1, out=None, epilog
     Raises ValueError for a stride that is not 1 on either axis.
     """
     a, b = settled_a(a, rows, depth), settled_b(b, depth, columns)
-    lanes = min(machine.vector_bytes // BYTES[type], 1 << max(0, columns - 1).bit_length())
-    if lanes < 2:
-        lanes = 2
-    best = None
-    for tile in tiles_for(rows, columns, type, lanes, machine):
-        for grid in grids(batch, rows, columns, depth, tile, threads):
-            kc = depth_block(machine, -(-depth // grid[3]), lanes)
-            found = with_packing(Plan(batch, rows, columns, depth, a, b, out, epilogue, machine,
-                                      tile, grid, kc, rows, columns, False, False))
-            cost = cycles(found)
-            if best is None or cost < best[0]:
-                best = cost, found
-    return best[1]
+    swapped = columns == 1 and rows > 1 and (out is None or out.first == 1)
+    if swapped:
+        rows, columns, a, b = columns, rows, turned(b), turned(a)
+        out = out and Strided(columns, 1)
+    start = Plan(batch, rows, columns, depth, a, b, out, epilogue, machine, None, None, 0, 0, 0,
+                 False, False, swapped=swapped)
+    found = [*blocked(start, type, threads), *dotted(start, type, threads)]
+    return min(found, key=cycles)
+
+
+def turned(operand):
+    """The form of an operand whose two indices change places."""
+    if isinstance(operand, Strided):
+        return Strided(operand.second, operand.first)
+    return replace(operand, along={"k": "k", "m": "n", "n": "m"}[operand.along])
+
+
+def blocked(start, type, threads):
+    """Plans with tiles of outer products."""
+    machine, columns = start.machine, start.columns
+    lanes = min(machine.vector_bytes // BYTES[type], 1 << max(1, (columns - 1).bit_length()))
+    for tile in tiles_for(start.rows, columns, type, lanes, machine):
+        for grid in grids(start.batch, start.rows, columns, start.depth, tile, threads):
+            kc = depth_block(machine, -(-start.depth // grid[3]), lanes)
+            yield with_packing(replace(start, tile=tile, grid=grid, kc=kc))
+
+
+def dotted(start, type, threads):
+    """Plans with tiles of dot products, where both operands are read along k."""
+    ends = isinstance(start.a, Strided) and isinstance(start.b, Strided) and (
+        start.a.second == 1 and start.b.first == 1)
+    if not ends or start.depth < 2 or start.rows > 16:
+        return
+    machine = start.machine
+    tile = Tile(type, machine.vector_bytes // BYTES[type],
+                *shape(start.rows, start.columns, machine))
+    narrow = Tile(type, 1, tile.rows, tile.vectors)      # as wide as the tile is in columns
+    for grid in grids(start.batch, start.rows, start.columns, 0, narrow, threads):
+        yield replace(start, tile=tile, grid=grid, kc=start.depth, mc=start.rows, nc=start.columns,
+                      dots=True)
 
 
 def settled_a(a, rows, depth):
@@ -254,8 +297,9 @@ def depth_block(machine, depth, lanes):
 
 
 def tiles_for(rows, columns, type, lanes, machine):
+    """Tiles to choose from; wide ones only for products of few rows."""
     vectors = -(-columns // lanes)
-    found = {(min(r, rows), min(v, vectors)) for r, v in shapes(machine)}
+    found = {(min(r, rows), min(v, vectors)) for r, v in shapes(machine) if v <= 4 or rows <= r}
     return [Tile(type, lanes, r, v) for r, v in sorted(found, reverse=True)]
 
 
@@ -287,11 +331,12 @@ def with_packing(p):
 
 
 def packs_a(p, columns):
-    """Rows are read in place: copies gain nothing.  Columns are gathered into panels where many steps,
-    each in a page or cache set of its own, are read again for every panel of B."""
+    """Rows are read in place: copies gain nothing.  Columns are gathered into panels where their steps
+    are far apart and read again for every panel of B."""
     if isinstance(p.a, Pulled) or p.depth == 0:
         return p.depth > 0
-    return p.a.second != 1 and p.kc > 128 and columns > 2 * p.tile.width
+    spread = min(p.kc, p.depth) * p.a.second * BYTES[p.type]
+    return p.a.second != 1 and spread > p.machine.l2 // 2 and columns > 2 * p.tile.width
 
 
 def packs_b(p, rows):
@@ -315,6 +360,18 @@ def share(size, step, parts):
 def cycles(p):
     """Estimated cycles of the slowest part of a plan."""
     batch = -(-p.batch // p.grid[0])
+    return batch * (dot_cycles(p) if p.dots else block_cycles(p)) + DISPATCH * (p.parts > 1)
+
+
+def dot_cycles(p):
+    """One step of a tile is as slow as its multiply-adds, its loads or its stream from memory."""
+    r, c = p.tile.rows, p.tile.vectors
+    step = max(4 if r * c < 8 else 0, r * c / 2, (r + c) / 2, c * p.machine.vector_bytes / 32)
+    tiles = -(--(-p.rows // r) // p.grid[1]) * -(--(-p.columns // c) // p.grid[2])
+    return tiles * (step * -(-p.depth // p.tile.lanes) + 3 * r * c + 20)
+
+
+def block_cycles(p):
     depth = -(-p.depth // p.grid[3])
     tile = p.tile
     whole_rows, row_tail = share(p.rows, tile.rows, p.grid[1])
@@ -329,8 +386,7 @@ def cycles(p):
     rows = whole_rows * tile.rows + row_tail
     columns = whole_columns * tile.width + column_tail
     if p.pack_a:
-        total += rows * depth * 1.6 / tile.lanes
+        total += rows * depth * (1.6 / tile.lanes if p.a_by_rows else 2 / tile.rows)
     if p.pack_b:
-        along = p.b.along == "n" if isinstance(p.b, Pulled) else p.b.second == 1
-        total += columns * depth * (2.5 if along else 6) / tile.lanes
-    return batch * total + (DISPATCH if p.parts > 1 else 0)
+        total += columns * depth * (2.5 if p.b_by_rows else 6) / tile.lanes
+    return total

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .contract import Emitted, Pulled, Strided, up
+from .contract import Emitted, Product, Pulled, Strided, up
+from .dots import Dots
 from .packing import Packer
 from .text import BYTES, Function
 from .tiles import KERNEL_TYPES, Columns, Kernel, Rows, Steps, Tile, added
@@ -16,7 +17,25 @@ from .tiles import KERNEL_TYPES, Columns, Kernel, Rows, Steps, Tile, added
 
 def emit(plan, product, name):
     """The functions of a contraction called `name`."""
-    return Writer(plan, product, name).emitted()
+    return Writer(plan, Swapped(product) if plan.swapped else product, name).emitted()
+
+
+class Swapped(Product):
+    """A Product seen from the other side: a and b, rows and columns have changed places."""
+
+    def __init__(self, product):
+        self.product = product
+        self.workspace, self.out_pointer = product.workspace, product.out_pointer
+        self.a_pointer, self.b_pointer = product.b_pointer, product.a_pointer
+
+    def pack_a(self, fn, b, i, k, lanes, along, count):
+        return self.product.pack_b(fn, b, k, i, lanes, {"k": "k", "m": "n"}[along], count)
+
+    def pack_b(self, fn, b, k, j, lanes, along, count):
+        return self.product.pack_a(fn, b, j, k, lanes, {"k": "k", "n": "m"}[along], count)
+
+    def epilogue(self, fn, b, i, j, lanes, values, count, along):
+        return self.product.epilogue(fn, b, j, i, lanes, values, count, "m")
 
 
 PARAMETERS = "ptr %buffers, i64 %part"
@@ -76,6 +95,9 @@ class Writer:
     def part_bytes(self):
         return self.a_bytes() + self.b_bytes() + self.sums_bytes()
 
+    def stage_stride(self):
+        return up(self.plan.width, self.plan.sum_lanes)
+
     def partial_stride(self):
         return up(self.plan.columns, self.plan.tile.width)
 
@@ -105,10 +127,10 @@ class Writer:
         part = "%part" if p.parts > 1 else 0
         self.locate(part)
         if p.staged and not p.split and not p.keeps_sums and not p.single:
-            self.stage = fn.alloca(p.type, p.tile.rows * p.tile.width)
+            self.stage = fn.alloca(p.type, p.tile.rows * self.stage_stride())
         batches, rest = self.cut(part, p.batch, 1, p.grid[0])
         rows, rest = self.cut(rest, p.rows, p.tile.rows, p.grid[1])
-        columns, rest = self.cut(rest, p.columns, p.tile.width, p.grid[2])
+        columns, rest = self.cut(rest, p.columns, p.width, p.grid[2])
         self.depth_part = rest
         with fn.loop(*batches) as b:
             self.blocks(b.index, rows, columns, self.depth_range(rest))
@@ -228,14 +250,15 @@ class Writer:
     def tiles(self, block):
         """All tiles of a block, panel by panel of B."""
         fn, p = self.fn, self.plan
-        width, tail = p.tile.width, p.column_tail
+        width, tail = p.width, p.column_tail
         whole = fn.sub(block.columns, fn.rem(block.columns, width)) if tail else block.columns
         if p.columns >= width:
             with fn.loop(0, whole, width) as j:
-                self.panel(block, j.index, p.tile.vectors, None)
+                self.panel(block, j.index, p.tile.vectors, None if width % p.sum_lanes == 0 else width)
         if tail:
             with fn.if_(fn.compare("slt", whole, block.columns)):
-                self.panel(block, whole, -(-tail // p.tile.lanes), tail)
+                vectors = tail if p.dots else -(-tail // p.tile.lanes)
+                self.panel(block, whole, vectors, tail)
 
     def panel(self, block, j, vectors, tail):
         fn, p = self.fn, self.plan
@@ -250,7 +273,7 @@ class Writer:
                 with fn.if_("true" if alone else fn.compare("eq", left, height)):
                     self.tile(block, i.index, j, Tile(p.type, p.tile.lanes, height, vectors), tail, c,
                               stride)
-            self.finish(block, i.index, j, left, vectors, tail, c, stride)
+            self.finish(block, i.index, j, left, tail, c, stride)
 
     def target(self, block, i, j):
         """Where a tile's sums go, and the stride of their rows."""
@@ -265,7 +288,7 @@ class Writer:
             row = fn.sub(row, self.first_row)
             return fn.gep(p.type, self.sums, fn.add(fn.mul(row, stride), j)), stride
         if p.staged:
-            return self.stage, p.tile.width
+            return self.stage, self.stage_stride()
         return self.element(self.bases[2], p.out, row, column), p.out.first
 
     def operands(self, block, i, j):
@@ -275,7 +298,8 @@ class Writer:
             a = self.element(self.bases[0], p.a, fn.add(block.i, i), block.k) if p.depth else "null"
             form, stride = (Rows(p.a.first), 0) if p.a_by_rows else (Columns(), p.a.second)
         elif p.a_by_rows:
-            a, form, stride = fn.gep(p.type, self.a_pack, fn.mul(i, p.a_stride)), Rows(p.a_stride), 0
+            a = fn.gep(p.type, self.a_pack, fn.mul(i, p.a_stride))
+            form, stride = Rows(p.a_stride), 0
         else:
             a, form = fn.gep(p.type, self.a_pack, fn.mul(i, block.depth)), Columns()
             stride = p.tile.rows
@@ -296,7 +320,12 @@ class Writer:
         fn, p = self.fn, self.plan
         form, a, a_stride, b, b_stride = self.operands(block, i, j)
         count = self.valid_lanes(tail)
-        kernel = Kernel(tile, form, count is not None, p.blocks > 1, p.depth % 2 == 1)
+        if p.dots:
+            kernel = Dots(p.type, tile.lanes, tile.rows, tile.vectors, p.depth % tile.lanes,
+                          not p.staged and tile.vectors % p.sum_lanes > 0)
+            a_stride, b_stride = p.a.first, p.b.second
+        else:
+            kernel = Kernel(tile, form, count is not None, p.blocks > 1, p.depth % 2 == 1)
         self.kernels.setdefault(kernel.name, kernel.text)
         add = fn.compare("ne", block.k, self.first_step)
         values = block.depth, a, a_stride, b, b_stride, c, stride, count or 0, add
@@ -314,7 +343,7 @@ class Writer:
 
     # -- what becomes of the sums ---------------------------------------------------------------------
 
-    def finish(self, block, i, j, left, vectors, tail, c, stride):
+    def finish(self, block, i, j, left, tail, c, stride):
         """Store the rows of a staged tile, when its last block is done."""
         fn, p = self.fn, self.plan
         if not p.staged or p.split:
@@ -322,18 +351,19 @@ class Writer:
         done = fn.compare("sge", fn.add(block.k, p.kc), p.depth)
         with fn.if_(done), fn.loop(0, left) as r:
             row = fn.gep(p.type, c, fn.mul(r.index, stride))
-            values = [fn.vector_load(p.type, p.tile.lanes, fn.gep(p.type, row, q * p.tile.lanes))
+            vectors = -(-(tail or p.width) // p.sum_lanes)
+            values = [fn.vector_load(p.type, p.sum_lanes, fn.gep(p.type, row, q * p.sum_lanes))
                       for q in range(vectors)]
             self.store_row(block.b, fn.add(fn.add(block.i, i), r.index), fn.add(block.j, j), values, tail)
 
     def store_row(self, b, i, j, values, count):
         fn, p = self.fn, self.plan
         if p.epilogue or p.out is None:
-            return self.product.epilogue(fn, b, i, j, p.tile.lanes, values, count)
-        row = self.element(self.bases[2], p.out, i, j)
+            return self.product.epilogue(fn, b, i, j, p.sum_lanes, values, count, "n")
+        row, lanes = self.element(self.bases[2], p.out, i, j), p.sum_lanes
         for q, value in enumerate(values):
-            left = None if count is None else min(p.tile.lanes, count - q * p.tile.lanes)
-            fn.vector_store(p.type, p.tile.lanes, value, fn.gep(p.type, row, q * p.tile.lanes), left)
+            left = None if count is None else min(lanes, count - q * lanes)
+            fn.vector_store(p.type, lanes, value, fn.gep(p.type, row, q * lanes), left)
 
     def add_up(self):
         """The function of the second phase: the partial products of all depths added, and stored."""

@@ -39,18 +39,24 @@ class Buffers(Product):
     def workspace(self, fn):
         return self.pointer(fn, WORKSPACE)
 
-    def epilogue(self, fn, b, i, j, lanes, values, count):
+    def epilogue(self, fn, b, i, j, lanes, values, count, along):
         """relu(sum + bias)"""
         row = fn.gep(self.type, self.pointer(fn, OUT, b), fn.add(fn.mul(i, self.bias_columns), j))
-        bias = fn.gep(self.type, self.pointer(fn, BIAS), j)
+        bias = fn.gep(self.type, self.pointer(fn, BIAS), j if along == "n" else 0)
         v = vector(self.type, lanes)
         for q, value in enumerate(values):
             left = None if count is None else min(lanes, count - q * lanes)
-            more = fn.vector_load(self.type, lanes, fn.gep(self.type, bias, q * lanes), left)
+            more = self.bias(fn, bias, q * lanes, lanes, left, along)
             value = fn.op(f"fadd {v} {value}, {more}")
             positive = fn.op(f"fcmp ogt {v} {value}, zeroinitializer")
             value = fn.op(f"select {vector('i1', lanes)} {positive}, {v} {value}, {v} zeroinitializer")
             fn.vector_store(self.type, lanes, value, fn.gep(self.type, row, q * lanes), left)
+
+
+    def bias(self, fn, start, first, lanes, count, along):
+        if along == "m":
+            return fn.splat(self.type, lanes, fn.load(self.type, start))
+        return fn.vector_load(self.type, lanes, fn.gep(self.type, start, first), count)
 
 
 class Doubled(Buffers):
