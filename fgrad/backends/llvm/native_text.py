@@ -1,8 +1,9 @@
 """The machine code behind `native_call.py`, as LLVM text: `fg.call`, the entry of every builtin.
 
 The records mirror the ctypes structures there.  The offsets 8, 16, 24, 32, 56 and 64 are those of
-type, data, ndim, dims, descr and flags in an ndarray, checked there before any of this runs.  All of
-it runs with the interpreter's lock held, except the kernel of a call that releases it.
+type, data, ndim, dims, descr and flags in an ndarray; in other objects 16 is a float's value or a
+container's length, and 24 a tuple's items or the pointer to a list's.  They are checked there before
+any of this runs.  It runs with the interpreter's lock held, save the kernel of a call that releases it.
 """
 
 TEXT = """

@@ -4,11 +4,14 @@ import gc
 import subprocess
 import sys
 import threading
+from collections import OrderedDict
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 from fgrad.backends.llvm import native_call, target
+from fgrad.backends.llvm.native_call import ARRAY, FLOAT, Same
 from fgrad.types import BOOL, DTYPES, F32, F64, I32, ArrayType
 
 TYPES = {"f4": "float", "f8": "double", "f2": "half", "b1": "i8", "i1": "i8", "i2": "i16",
@@ -367,3 +370,126 @@ def test_a_warm_start_compiles_nothing():
     program = "from fgrad.backends.llvm import native_call, target; {}; native_call.native()"
     for change in ("pass", "target.compile_text = None"):
         subprocess.run([sys.executable, "-c", program.format(change)], check=True, timeout=60)
+
+
+# ---------------------------------------------------------------------------- forms of arguments
+
+
+class State(NamedTuple):
+    step: object
+    moments: object
+
+
+FORMS = ({"w": ARRAY, "b": [ARRAY, (ARRAY,)]}, State(ARRAY, {"m": ARRAY}), Same(None), FLOAT)
+
+
+def tree(n=1.0, third=None, rate=0.5, wrap=lambda x: x):
+    """Arguments of FORMS; every array is [n, n]."""
+    x = wrap(np.full(2, n, F32))
+    return {"b": [x, (x,)], "w": x}, State(x, {"m": x}), third, rate
+
+
+def trees(make, missed):
+    """A callable for FORMS that adds up its five arrays, and the float to the first element."""
+    type, number = ArrayType(F32, (2,)), ArrayType(F32, ())
+    text = """
+    define void @kernel(ptr %data, ptr %constants) {
+    entry:
+      %last.p = getelementptr ptr, ptr %data, i64 5
+      %last = load ptr, ptr %last.p
+      %rate = load float, ptr %last
+      %out.p = getelementptr ptr, ptr %data, i64 6
+      %out = load ptr, ptr %out.p
+      br label %head
+    head:
+      %i = phi i64 [ 0, %entry ], [ %next, %head ]
+      %sum = phi float [ %rate, %entry ], [ %more, %head ]
+      %p = getelementptr ptr, ptr %data, i64 %i
+      %x = load ptr, ptr %p
+      %v = load float, ptr %x
+      %more = fadd float %sum, %v
+      %next = add i64 %i, 1
+      %again = icmp slt i64 %next, 5
+      br i1 %again, label %head, label %done
+    done:
+      store float %more, ptr %out
+      ret void
+    }
+    """
+    address = target.load(target.compile_text(text)).address("kernel")
+    return make(address, [type] * 5 + [number], [number], lambda *a: missed.append(a) or "missed",
+                Box, "step", forms=FORMS)
+
+
+def test_trees_of_arguments_are_taken_apart(make):
+    missed = []
+    call = trees(make, missed)
+    assert call(*tree()).np == 5.5
+    assert call(*tree(2.0, wrap=Box)).np == 10.5
+    assert call(*tree(0.0, rate=1e300)).np == np.inf
+    assert np.isnan(call(*tree(0.0, rate=float("nan"))).np)
+    assert missed == []
+
+
+def test_the_inputs_of_a_tree_come_in_the_order_of_its_form(make):
+    type, text = ArrayType(F64, ()), """
+    define void @kernel(ptr %data, ptr %constants) {
+      %a.p = getelementptr ptr, ptr %data, i64 1
+      %out.p = getelementptr ptr, ptr %data, i64 3
+      %a = load ptr, ptr %a.p
+      %out = load ptr, ptr %out.p
+      %x = load double, ptr %a
+      store double %x, ptr %out
+      ret void
+    }
+    """
+    address = target.load(target.compile_text(text)).address("kernel")
+    for forms, args in ((({"a": ARRAY, "b": FLOAT}, FLOAT), ({"b": 2.0, "a": np.float64(1)}, 3.0)),
+                        ((FLOAT, [ARRAY], ARRAY), (1.0, [np.array(2.0)], np.float64(3))),
+                        (((), FLOAT, {}, [FLOAT, []], FLOAT), ((), 1.0, {}, [2.0, []], 3.0))):
+        call = make(address, [type] * 3, [type], lambda *a: "missed", Box, "step", forms=forms)
+        assert call(*args).np == 2.0
+
+
+def test_trees_of_another_form_go_to_the_fallback(make):
+    missed = []
+    call = trees(make, missed)
+    x = np.ones(2, F32)
+    params, state, none, rate = tree()
+    strange = [
+        (params, state, none), (params, state, none, rate, rate), (params, state, 0, rate),
+        (params, state, none, 1), (params, state, none, np.float64(1)), (params, state, none, True),
+        (params, tuple(state), none, rate), (params, list(state), none, rate),
+        (params, State(x, {}), none, rate), (params, State(x, {"n": x}), none, rate),
+        (params, State(x, OrderedDict(m=x)), none, rate), (params, State(x, x), none, rate),
+        ({"w": x}, state, none, rate), (params | {"c": x}, state, none, rate),
+        ({"w": x, "c": [x, (x,)]}, state, none, rate), ({"w": x, "b": (x, (x,))}, state, none, rate),
+        ({"w": x, "b": [x, [x]]}, state, none, rate), ({"w": x, "b": [x]}, state, none, rate),
+        ({"w": x, "b": [x, (x, x)]}, state, none, rate), ({"w": x, "b": [x, ()]}, state, none, rate),
+        ({"w": np.ones(3, F32), "b": [x, (x,)]}, state, none, rate), (x, x, x, x),
+    ]
+    for args in strange:
+        assert call(*args) == "missed", args
+    assert len(missed) == len(strange) and call(*tree()).np == 5.5
+
+
+def test_trees_lose_and_keep_no_reference(make):
+    missed = []
+    call = trees(make, missed)
+    args = tree()
+    counted = [*args, args[0]["w"], args[1].moments, State, F32]
+
+    def counts():
+        gc.collect()
+        return [sys.getrefcount(thing) for thing in counted if thing is not None]
+
+    def run():
+        for _ in range(300):
+            call(*args)
+            call(*args[:3], 1)
+        missed.clear()
+
+    run()
+    before = counts()
+    run()
+    assert counts() == before
