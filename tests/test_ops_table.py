@@ -1,4 +1,4 @@
-"""Every operation, found in PRIMITIVES by itself, keeps the laws: type, jvp, transpose, batch, pull."""
+"""Every operation, found by itself, keeps the laws: type, jvp, transpose, batch, pull."""
 
 import itertools
 import warnings
@@ -15,7 +15,8 @@ from tests.ops import scalars
 from tests.ops.examples import EXAMPLES
 from tests.tolerance import assert_close
 
-OPERATIONS = {name: op for name, op in PRIMITIVES.items() if type(op).__module__.startswith("fgrad.ops")}
+OPERATIONS = {name: op for name, op in PRIMITIVES.items()
+              if type(op).__module__.startswith("fgrad.ops")}
 NAMES = list(OPERATIONS)
 
 
@@ -45,8 +46,7 @@ def cases(name):
 def drawn(name, dtype=None):
     """(case, arguments) in a dtype: by default f64, or the first that the operation takes."""
     op = OPERATIONS[name]
-    dtype = dtype or (F64 if F64 in op.dtypes or op.dtypes[0].kind == "b" and len(op.dtypes) == 1
-                      and name == "select" else op.dtypes[0])
+    dtype = dtype or (F64 if F64 in dtypes(name) else op.dtypes[0])
     return [(c, c.draw(dtype, seed=k)) for k, c in enumerate(cases(name))]
 
 
@@ -72,7 +72,8 @@ def test_numpy_agrees_with_type_in_every_dtype_and_warns_of_nothing(name):
                 out = outputs(op(*wrapped(args), **case.params))
             types = outputs(op.type(*types_of(wrapped(args)), **case.params))
             for x, t in zip(out, types):
-                assert x.type is t, f"{name} {case.params} of {types_of(wrapped(args))} gave {x.type}, not {t}"
+                given = f"{name} {case.params} of {types_of(wrapped(args))}"
+                assert x.type is t, f"{given} gave {x.type}, not {t}"
 
 
 def skipped(name, case, args):
@@ -87,11 +88,14 @@ def test_jvp_agrees_with_finite_differences(name):
     op = OPERATIONS[name]
     for case, args in drawn(name):
         for active in subsets(args):
-            out, tangent = derivative(op, args, tangents_of(args, active), case.params)
-            for k, want in enumerate(finite_difference(op, args, tangents_of(args, active), case.params)):
-                if out[k].dtype == F64:
-                    got = np.zeros(out[k].shape) if tangent[k] is None else np.asarray(tangent[k].np)
-                    np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-6, err_msg=f"{name} {case} {active}")
+            tangents = tangents_of(args, active)
+            out, tangent = derivative(op, args, tangents, case.params)
+            differences = finite_difference(op, args, tangents, case.params)
+            for x, t, want in zip(out, tangent, differences):
+                if x.dtype == F64:
+                    got = np.zeros(x.shape) if t is None else np.asarray(t.np)
+                    np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-6,
+                                               err_msg=f"{name} {case} {active}")
 
 
 def subsets(args):
@@ -117,8 +121,8 @@ def derivative(op, args, tangents, params):
 def finite_difference(op, args, tangents, params, h=1e-6):
     moved = [[a if t is None else a + s * h * t for a, t in zip(args, tangents)] for s in (1, -1)]
     up, down = [run(op, a, params) for a in moved]
-    return [np.subtract(a, b, where=a != b, out=np.zeros(a.shape)) / (2 * h) if a.dtype.kind == "f" else None
-            for a, b in zip(up, down)]
+    change = lambda a, b: np.subtract(a, b, where=a != b, out=np.zeros(a.shape))
+    return [change(a, b) / (2 * h) if a.dtype.kind == "f" else None for a, b in zip(up, down)]
 
 
 @pytest.mark.parametrize("name", [n for n in NAMES if OPERATIONS[n].differentiable])
@@ -126,20 +130,30 @@ def test_the_reverse_derivative_is_the_adjoint_of_the_forward_one(name):
     op = OPERATIONS[name]
     for case, args in drawn(name):
         for active in subsets(args):
-            tangents = tangents_of(args, active)
-            out, t = derivative(op, args, tangents, case.params)
-            if all(x.dtype != F64 for x in out):
-                continue
-            rng = np.random.default_rng(8)
-            cts = [Array(np.asarray(rng.standard_normal(x.shape))) if x.dtype == F64 else None for x in out]
-            rows = [0 if k in active else -1 for k in range(len(args))]
-            result = tuple(out) if op.multiple else out[0]
-            back = pullback(op, cts if op.multiple else cts[0], result, tuple(wrapped(args)), rows, case.params)
-            left = sum(np.sum(c.np * d.np) for c, d in zip(cts, t) if c is not None and d is not None)
-            right = sum(np.sum(tangents[k] * b.np) for k, b in enumerate(back) if k in active and b is not None)
-            np.testing.assert_allclose(left, right, rtol=1e-9, atol=1e-9, err_msg=f"{name} {case} {active}")
-            for k, b in enumerate(back):
-                assert b is None or k not in active or b.type is wrapped(args)[k].type
+            check_adjoint(op, case, args, active)
+
+
+def check_adjoint(op, case, args, active):
+    """⟨ct, A t⟩ = ⟨Aᵀ ct, t⟩, where A t is the jvp and Aᵀ ct the pullback."""
+    tangents = tangents_of(args, active)
+    out, t = derivative(op, args, tangents, case.params)
+    rng = np.random.default_rng(8)
+    cts = [Array(np.asarray(rng.standard_normal(x.shape))) if x.dtype == F64 else None for x in out]
+    if cts == [None] * len(cts):
+        return
+    rows = [0 if k in active else -1 for k in range(len(args))]
+    result, ct = (tuple(out), cts) if op.multiple else (out[0], cts[0])
+    back = pullback(op, ct, result, tuple(wrapped(args)), rows, case.params)
+    left = inner(zip(cts, t))
+    right = inner((Array(tangents[k]), b) for k, b in enumerate(back) if k in active)
+    np.testing.assert_allclose(left, right, rtol=1e-9, atol=1e-9, err_msg=f"{op} {case} {active}")
+    for k, b in enumerate(back):
+        assert b is None or k not in active or b.type is wrapped(args)[k].type
+
+
+def inner(pairs):
+    """The sum of products; None is zero."""
+    return sum(np.sum(x.np * y.np) for x, y in pairs if x is not None and y is not None)
 
 
 @pytest.mark.parametrize("name", [n for n in NAMES if n not in ("full", "iota")])
@@ -156,7 +170,8 @@ def test_batch_agrees_with_a_python_loop_for_every_place_of_the_batch_axis(name,
 
 def drawn_dtype(args, case):
     """The dtype under test that the arguments were drawn in."""
-    return next((a.dtype for a, s in zip(args, case.args) if getattr(s, "dtype", 0) is None), np.dtype("f8"))
+    drawn_in = (a.dtype for a, s in zip(args, case.args) if getattr(s, "dtype", 0) is None)
+    return next(drawn_in, F64)
 
 
 def places(args):
@@ -169,14 +184,17 @@ def check_batch(op, case, args, lanes, dims, n):
     stacked = [a if d is None else np.stack([lane[k] for lane in lanes], d)
                for k, (a, d) in enumerate(zip(args, dims))]
     out, dim = op.batch(dims, *wrapped(stacked), **case.params)
-    each = [run(op, [a if d is None else lane[k] for k, (a, d) in enumerate(zip(args, dims))], case.params)
-            for lane in lanes]
+    own = lambda lane: [a if d is None else mine for a, d, mine in zip(args, dims, lane)]
+    each = [run(op, own(lane), case.params) for lane in lanes]
     for k, x in enumerate(outputs(out)):
         assert_close(x.np, np.stack([one[k] for one in each], dim), slack=4)
 
 
-@pytest.mark.parametrize("name", [n for n in NAMES if any(hasattr(OPERATIONS[n], how) and getattr(OPERATIONS[n], how)
-                                                          for how in ("pull", "push", "scan"))])
+COMPILED = [n for n, op in OPERATIONS.items()
+            if op.pull or hasattr(op, "push") or hasattr(op, "scan")]
+
+
+@pytest.mark.parametrize("name", COMPILED)
 def test_what_compiled_code_computes_agrees_with_numpy_in_every_dtype(name):
     op = OPERATIONS[name]
     for dtype in dtypes(name):

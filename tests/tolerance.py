@@ -7,13 +7,13 @@ EPS = {"float16": 2**-10, "float32": 2**-23, "float64": 2**-52}
 
 def tolerance(dtype, length=1):
     """Relative to the largest magnitude: 8 roundings, growing with the root of the length."""
-    return 8 * EPS[np.dtype(dtype).name] * max(length, 1) ** 0.5 if np.dtype(dtype).kind == "f" else 0
+    return 8 * EPS.get(np.dtype(dtype).name, 0) * max(length, 1) ** 0.5
 
 
 def assert_close(got, want, length=1, slack=1):
-    """Equal shapes and dtypes; equal integers; floats within tolerance, NaN and inf in the same places."""
+    """Equal shapes, dtypes and integers; floats within tolerance, NaN and inf alike."""
     got, want = np.asarray(got), np.asarray(want)
-    assert got.shape == want.shape and got.dtype == want.dtype, f"{got.dtype}{got.shape} {want.dtype}{want.shape}"
+    assert (got.shape, got.dtype) == (want.shape, want.dtype)
     if got.dtype.kind != "f":
         np.testing.assert_array_equal(got, want)
         return

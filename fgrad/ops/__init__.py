@@ -4,18 +4,19 @@
 """
 
 from .move import (
-    as_array, behind, broadcast, concatenate, full, full_like, iota, pad, plus, reshape, rev, size_of, slice,
-    to_front, transpose, weave, zeros_like)
+    as_array, behind, broadcast, concatenate, full, full_like, iota, pad, plus, reshape, rev,
+    size_of, slice, to_front, transpose, weave, zeros_like)
 from .elementwise import (
-    abs, acos, add, and_, asin, atan, atan2, ceil, clamp, convert, cos, cosh, div, eq, erf, exp, expm1, floor,
-    ge, gt, integer_pow, is_finite, le, log, log1p, logistic, lt, max, min, mul, ne, neg, not_, or_, pow,
-    rem, round, rsqrt, select, shl, shr, sign, sin, sinh, sqrt, square, sub, tan, tanh, xor)
+    abs, acos, add, and_, asin, atan, atan2, ceil, clamp, convert, cos, cosh, div, eq, erf, exp,
+    expm1, floor, ge, gt, integer_pow, is_finite, le, log, log1p, logistic, lt, max, min, mul, ne,
+    neg, not_, or_, pow, rem, round, rsqrt, select, shl, shr, sign, sin, sinh, sqrt, square, sub,
+    tan, tanh, xor)
 from .reduce import (
-    argmax, argmin, cummax, cummin, cumprod, cumsum, reduce_and, reduce_max, reduce_min, reduce_or, reduce_prod,
-    reduce_sum)
+    argmax, argmin, cummax, cummin, cumprod, cumsum, reduce_and, reduce_max, reduce_min, reduce_or,
+    reduce_prod, reduce_sum)
 from .contract import dot_general
 from .index import (
-    dynamic_slice, dynamic_update_slice, gather, scatter, scatter_add, scatter_max, scatter_min, scatter_mul,
-    scatter_set, take_along)
+    dynamic_slice, dynamic_update_slice, gather, scatter, scatter_add, scatter_max, scatter_min,
+    scatter_mul, scatter_set, take_along)
 from .random import random_bits, random_fold_in, random_split
 from .sort import sort

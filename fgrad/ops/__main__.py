@@ -1,4 +1,4 @@
-"""`python -m fgrad.ops` prints the table of operations, their rules, and where each rule comes from."""
+"""`python -m fgrad.ops` prints the table of operations, and where each rule comes from."""
 
 from .table import table_text
 

@@ -3,9 +3,10 @@
     dot_general[ij,jk->ik] a b        a @ b
     dot_general[bij,bkj->bik] a b     per batch, a @ b.T
 
-A label is one character.  In both operands and in the result: batch.  In both operands only: summed.
-In one operand and in the result: kept.  In one operand only: summed before.  Transposes only swap labels,
-so they move no data.  In compiled code every product goes to the contraction engine.
+A label is one character.  In both operands and in the result: batch.  In both operands only:
+summed.  In one operand and in the result: kept.  In one operand only: summed before.  Transposes
+only swap labels, so they move no data.  In compiled code every product goes to the contraction
+engine.
 """
 
 from __future__ import annotations
@@ -37,15 +38,17 @@ class DotGeneral(Primitive):
     def type(self, a, b, /, *, lhs, rhs, to):
         text = f"[{lhs},{rhs}->{to}]"
         if a.dtype != b.dtype or a.dtype not in NUMBERS:
-            raise DtypeError(f"dot_general needs two arrays of numbers of one dtype, not {SHORT[a.dtype]} "
-                             f"and {SHORT[b.dtype]}.", given=[f"a: {a}", f"b: {b}"], fix="convert with astype first")
+            raise DtypeError(f"dot_general needs two arrays of numbers of one dtype, "
+                             f"not {SHORT[a.dtype]} and {SHORT[b.dtype]}.",
+                             given=[f"a: {a}", f"b: {b}"], fix="convert with astype first")
         check_labels(a, b, lhs, rhs, to, text)
         sizes = dict(zip(lhs, a.shape))
         for label, n in zip(rhs, b.shape):
             if sizes.setdefault(label, n) != n:
                 raise ShapeError(
                     f"dot_general cannot contract axes of size {sizes[label]} and {n}.",
-                    given=[f"a: {a}", f"b: {b}"], expected=f"equal sizes for label {label} in {text}",
+                    given=[f"a: {a}", f"b: {b}"],
+                    expected=f"equal sizes for label {label} in {text}",
                     fix=fixes(a, b, lhs, rhs, label))
         return ArrayType(a.dtype, tuple(sizes[label] for label in to))
 
@@ -59,8 +62,10 @@ class DotGeneral(Primitive):
 
     def transpose(self, ct, i, a, b, /, *, lhs, rhs, to):
         if i == 0:
-            return spread(lambda kept: self(ct, b, lhs=to, rhs=rhs, to=kept), lhs, to + rhs, a.shape)
-        return spread(lambda kept: self(a, ct, lhs=lhs, rhs=to, to=kept), rhs, to + lhs, b.shape)
+            by_a = lambda kept: self(ct, b, lhs=to, rhs=rhs, to=kept)
+            return spread(by_a, lhs, to + rhs, a.shape)
+        by_b = lambda kept: self(a, ct, lhs=lhs, rhs=to, to=kept)
+        return spread(by_b, rhs, to + lhs, b.shape)
 
     def batch(self, dims, a, b, /, *, lhs, rhs, to):
         label = next(c for c in LETTERS if c not in lhs + rhs)
@@ -82,22 +87,24 @@ class DotGeneral(Primitive):
 
 
 def spread(contracted, labels, known, shape):
-    """The cotangent with all `labels`: those in no other operand were summed alone, so it repeats there."""
+    """The cotangent with all `labels`; it repeats along those that were summed alone."""
     kept = "".join(c for c in labels if c in known)
     out = contracted(kept)
     if kept == labels:
         return out
-    return move.broadcast(out, shape=shape, axes=tuple(a for a, c in enumerate(labels) if c not in known))
+    axes = tuple(a for a, c in enumerate(labels) if c not in known)
+    return move.broadcast(out, shape=shape, axes=axes)
 
 
 def check_labels(a, b, lhs, rhs, to, text):
-    """Raises ShapeError unless there is one label per axis, none twice in an operand, none from nowhere."""
+    """Raises ShapeError unless each axis has one label, none comes twice, and none is made up."""
     for name, x, labels in (("a", a, lhs), ("b", b, rhs)):
         if len(labels) != x.ndim or len(set(labels)) != len(labels):
             raise ShapeError(f"dot_general{text} needs one label per axis of {name}, each once.",
                              given=[f"a: {a}", f"b: {b}"])
     if len(set(to)) != len(to) or set(to) - set(lhs + rhs):
-        raise ShapeError(f"dot_general{text} has labels in its result that its operands lack, or one twice.")
+        raise ShapeError(
+            f"dot_general{text} has labels in its result that its operands lack, or one twice.")
 
 
 def fixes(a, b, lhs, rhs, label):
@@ -134,7 +141,7 @@ def contraction(lhs, rhs, to):
 
 
 def general(lhs, rhs, to):
-    """Both operands brought to [batch, rows, summed] and [batch, summed, columns], then one matmul."""
+    """Operands brought to [batch, rows, summed] and [batch, summed, columns], then one matmul."""
     both = set(lhs) & set(rhs)
     batch = "".join(c for c in to if c in both)
     summed = "".join(c for c in lhs if c in both and c not in to)
@@ -145,7 +152,8 @@ def general(lhs, rhs, to):
 
     def contract(a, b):
         a, b = alone(a, lhs, batch + rows + summed), alone(b, rhs, batch + summed + columns)
-        sizes = dict(zip(batch + rows + summed, a.shape)) | dict(zip(batch + summed + columns, b.shape))
+        sizes = dict(zip(batch + rows + summed, a.shape))
+        sizes |= dict(zip(batch + summed + columns, b.shape))
         count = lambda labels: prod(sizes[c] for c in labels)
         left = a.reshape(count(batch), count(rows), count(summed))
         right = b.reshape(count(batch), count(summed), count(columns))

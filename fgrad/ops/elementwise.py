@@ -1,9 +1,9 @@
 """Elementwise operations: one row each, with the partial derivatives of a calculus book.
 
 `Elementwise` derives type, jvp, batch and pull from the row.  NumPy rules come from
-`scalar.INSTRUCTIONS` unless the row states one.  Relies on `core` and `scalar`; nearly every other rule
-relies on these operations.  Rules call operations directly, not operators: it is faster, and operators
-are attached later, by `fgrad.numpy`.
+`scalar.INSTRUCTIONS` unless the row states one.  Relies on `core` and `scalar`; nearly every other
+rule relies on these operations.  Rules call operations directly, not operators: it is faster, and
+operators are attached later, by `fgrad.numpy`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..errors import ArgumentError, DtypeError, RangeError, ShapeError
 from ..types import (BOOL, DTYPES, FLOATS, INTS, NUMBERS, SCALARS, SHORT, ArrayType)
 from . import move
 
-quiet = np.errstate(all="ignore")        # as a decorator: NumPy says nothing about inf and NaN; 0.4 µs
+quiet = np.errstate(all="ignore")        # a decorator: NumPy is silent about inf and NaN; 0.4 µs
 
 LITERALS = {}              # (number, dtype) → 0-d array; written by `literal` only, at most 4096
 
@@ -53,17 +53,19 @@ def check_number(value, dtype):
     """Raises DtypeError when a Python number of this kind cannot stand beside dtype."""
     kinds = {bool: "biuf", int: "iuf", float: "f"}[value.__class__]
     if dtype.kind not in kinds:
-        raise DtypeError(f"the Python number {value!r} cannot stand beside an array of {SHORT[dtype]}.",
-                         fix="convert the array first, for example x.astype(float)")
+        raise DtypeError(
+            f"the Python number {value!r} cannot stand beside an array of {SHORT[dtype]}.",
+            fix="convert the array first, for example x.astype(float)")
 
 
 class Elementwise(Primitive):
     """A row: result element = function of the elements at the same index.
 
     dtypes: of the arguments, which have equal types; a Python number may stand for an argument, and
-    takes the shape and the dtype of the others.  numpy: by default the instruction's.  scalar: the
-    instruction, or a function of nodes.  partials: per argument a function (out, *args), the literal
-    1 or -1, or None where the derivative is zero.  result: the result's dtype, if not the arguments'.
+    takes the shape and the dtype of the others.  numpy: by default the instruction's.
+    scalar: the instruction, or a function of nodes.  partials: per argument a function of
+    (out, *args), the literal 1 or -1, or None where the derivative is zero.  result: the result's
+    dtype, if not the arguments'.
     """
     numbers = True
 
@@ -76,7 +78,7 @@ class Elementwise(Primitive):
         self.differentiable = partials is not None
 
     def evaluate(self, args, params):
-        """The value; agreement of types is checked here, since NumPy would promote and broadcast."""
+        """The value.  Types are compared here, since NumPy would promote and broadcast."""
         if len(args) == 1:
             (x,) = args
             value = x.np
@@ -114,8 +116,9 @@ class Elementwise(Primitive):
             if t is not first:
                 raise self.disagreement(types)
         if first.dtype not in self.dtypes:
-            raise DtypeError(f"{self.name} is not defined for {SHORT[first.dtype]}.", given=str(first),
-                             expected=" ".join(SHORT[d] for d in self.dtypes), fix="convert with astype first")
+            raise DtypeError(f"{self.name} is not defined for {SHORT[first.dtype]}.",
+                             given=str(first), expected=" ".join(SHORT[d] for d in self.dtypes),
+                             fix="convert with astype first")
         for t in types:
             if t.__class__ is not ArrayType:
                 check_number(t, first.dtype)
@@ -129,7 +132,8 @@ class Elementwise(Primitive):
             return ShapeError(f"{self.name} needs arguments of one shape.", given=given,
                               expected="equal shapes: operations do not broadcast by themselves",
                               fix="use fgrad.numpy, or broadcast first")
-        return DtypeError(f"{self.name} needs arguments of one dtype.", given=given, fix="convert with astype first")
+        return DtypeError(f"{self.name} needs arguments of one dtype.", given=given,
+                          fix="convert with astype first")
 
     def scale(self, t, i, out, args):
         """t times the partial derivative by argument i; None where that is zero."""
@@ -213,7 +217,7 @@ def pow_by_x(out, x, y):
 
 
 def pow_by_y(out, x, y):
-    """xʸ log x, which is 0 where x is 0; NaN for negative x, where xʸ is no function of a real y."""
+    """xʸ log x, which is 0 where x is 0, and NaN for negative x: no real y varies there."""
     if x.__class__ in SCALARS:
         return mul(out, math.log(x) if x > 0 else 0.0 if x == 0 else math.nan)
     return mul(out, log(select(eq(x, 0.0), 1.0, x)))
@@ -258,7 +262,7 @@ round = Elementwise("round", FLOATS, partials=[None])
 square = Elementwise("square", NUMBERS, numpy=quiet(np.square),
                      scalar=lambda x: scalar.apply("mul", x, x),
                      partials=[lambda out, x: add(x, x)])
-clamp = Elementwise("clamp", NUMBERS,                                  # (lo, x, hi)
+clamp = Elementwise("clamp", NUMBERS,                       # (lo, x, hi)
                     numpy=lambda lo, x, hi: np.minimum(np.maximum(x, lo), hi),
                     scalar=lambda lo, x, hi: scalar.apply("min", scalar.apply("max", x, lo), hi),
                     partials=[lambda out, lo, x, hi: one_where(and_(lt(x, lo), le(lo, hi)), out),
@@ -286,7 +290,7 @@ tan = Elementwise("tan", FLOATS, partials=[lambda out, x: add(1.0, square(out))]
 asin = Elementwise("asin", FLOATS, partials=[lambda out, x: rsqrt(sub(1.0, square(x)))])
 acos = Elementwise("acos", FLOATS, partials=[lambda out, x: neg(rsqrt(sub(1.0, square(x))))])
 atan = Elementwise("atan", FLOATS, partials=[lambda out, x: div(1.0, add(1.0, square(x)))])
-atan2 = Elementwise("atan2", FLOATS,                                   # (y, x): the angle of the point (x, y)
+atan2 = Elementwise("atan2", FLOATS,                        # (y, x): the angle of the point (x, y)
                     partials=[lambda out, y, x: div(x, squared_length(x, y)),
                               lambda out, y, x: neg(div(y, squared_length(x, y)))])
 sinh = Elementwise("sinh", FLOATS, partials=[lambda out, x: cosh(x)])
@@ -337,8 +341,8 @@ class IntegerPow(Primitive):
 
     def type(self, x, /, *, n):
         if x.dtype not in NUMBERS or (n < 0 and x.dtype.kind != "f"):
-            raise DtypeError(f"integer_pow[n={n}] is not defined for {SHORT[x.dtype]}.", given=str(x),
-                             fix="convert with astype first")
+            raise DtypeError(f"integer_pow[n={n}] is not defined for {SHORT[x.dtype]}.",
+                             given=str(x), fix="convert with astype first")
         return x
 
     @quiet
@@ -389,7 +393,8 @@ class Select(Primitive):
             values, like, other = (c.np, literal(x, y.dtype), y.np), y, y
         else:
             values, like, other = (c.np, x.np, y.np), x, y
-        if not (c.shape == like.shape == other.shape and like.dtype == other.dtype and c.dtype == BOOL):
+        one_shape = c.shape == like.shape == other.shape
+        if not (one_shape and like.dtype == other.dtype and c.dtype == BOOL):
             self.type(*[a if a.__class__ in SCALARS else a.type for a in args])
         return Array(np.where(*values))
 
@@ -397,13 +402,16 @@ class Select(Primitive):
         arrays = [t for t in (x, y) if t.__class__ is ArrayType]
         given = [f"argument {k + 1}: {t}" for k, t in enumerate((c, x, y))]
         if c.__class__ is not ArrayType or c.dtype != BOOL:
-            raise DtypeError("select needs a condition of dtype bool.", given=given, fix="compare with 0 first")
+            raise DtypeError("select needs a condition of dtype bool.", given=given,
+                             fix="compare with 0 first")
         if not arrays:
             raise ArgumentError("select needs at least one array to choose from.", given=given)
         if any(t.shape != c.shape for t in arrays):
-            raise ShapeError("select needs arguments of one shape.", given=given, fix="use fgrad.numpy.where")
+            raise ShapeError("select needs arguments of one shape.", given=given,
+                             fix="use fgrad.numpy.where")
         if any(t.dtype != arrays[0].dtype for t in arrays):
-            raise DtypeError("select needs x and y of one dtype.", given=given, fix="use fgrad.numpy.where")
+            raise DtypeError("select needs x and y of one dtype.", given=given,
+                             fix="use fgrad.numpy.where")
         for t in (x, y):
             if t.__class__ is not ArrayType:
                 check_number(t, arrays[0].dtype)

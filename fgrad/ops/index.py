@@ -3,9 +3,9 @@
     gather[axes=(0,)] x i             rows x[i]
     scatter_add[axes=(0,)] x i u      x with u added to rows i; transpose of gather
 
-`axes` are the indexed axes of x; there is one integer index array for each, all of one shape `s`; the
-other axes are `rest`.  Results of gather, and updates of scatter, have the shape s + rest.  An index out
-of range is clipped, or (mode "fill", "drop") reads the fill value and writes nothing.
+`axes` are the indexed axes of x; there is one integer index array for each, all of one shape `s`;
+the other axes are `rest`.  Results of gather, and updates of scatter, have the shape s + rest.  An
+index out of range is clipped, or (mode "fill", "drop") reads the fill value and writes nothing.
 """
 
 from __future__ import annotations
@@ -87,14 +87,18 @@ def at_index(node, n):
 
 def take_along(x, i, axis, mode="clip", fill=0):
     """x[…, i[…], …] along one axis: i has x's shape except along `axis`.   n[*s] i32[*r] → n[*r]"""
-    indices = [i if a == axis else move.iota(shape=i.shape, axis=a, dtype=I32) for a in range(x.ndim)]
+    indices = [i if a == axis else move.iota(shape=i.shape, axis=a, dtype=I32)
+               for a in range(x.ndim)]
     return gather(x, *indices, axes=tuple(range(x.ndim)), mode=mode, fill=fill)
 
 
 # ---------------------------------------------------------------------------- gather
 
 class Gather(Primitive):
-    """Elements of x at indices.   n[…] i[*s] … → n[*s, *rest]; mode "clip", or "fill" with `fill`"""
+    """Elements of x at indices.   n[…] i[*s] … → n[*s, *rest]
+
+    mode: "clip", or "fill": the number `fill` where an index is out of range.
+    """
     linear_in = (0,)
 
     def type(self, x, /, *indices, axes, mode="clip", fill=0):
@@ -122,11 +126,13 @@ class Gather(Primitive):
     def batch(self, dims, x, /, *indices, axes, **params):
         d, *index_dims = dims
         if all(e is None for e in index_dims):                # the batch is one of the rest
-            moved = move.behind(axes, d)
-            return self(x, *indices, axes=moved, **params), indices[0].ndim + d - sum(a < d for a in moved)
+            axes = move.behind(axes, d)
+            place = indices[0].ndim + d - sum(a < d for a in axes)
+            return self(x, *indices, axes=axes, **params), place
         n = move.size_of((x, *indices), dims)
         if d is None:
-            return self(x, *[move.to_front(i, e, n) for i, e in zip(indices, index_dims)], axes=axes, **params), 0
+            indices = [move.to_front(i, e, n) for i, e in zip(indices, index_dims)]
+            return self(x, *indices, axes=axes, **params), 0
         indices, axes = with_lanes(indices, index_dims, n, axes)
         return self(move.to_front(x, d), *indices, axes=axes, **params), 0
 
@@ -140,7 +146,8 @@ class Gather(Primitive):
                 found = [scalar.dynamic(v, n) for v, n in zip(nodes, sizes)]
                 return x(move.weave(i[k:], found, axes))
             found, ranges = zip(*[at_index(v, n) for v, n in zip(nodes, sizes)])
-            return scalar.guard(ranges, x(move.weave(i[k:], found, axes)), scalar.const(fill, x.dtype))
+            inside = x(move.weave(i[k:], found, axes))
+            return scalar.guard(ranges, inside, scalar.const(fill, x.dtype))
         return element
 
 
@@ -214,7 +221,7 @@ class Scatter(Primitive):
 
 
 class ScatterAdd(Scatter):
-    """x with updates added at indices; equal indices add up.   n[…] i[*s] … n[*s, *rest] → n[…]"""
+    """x with updates added at indices; equal indices add up."""
     linear_in = move.EVERY
 
     def jvp(self, out, args, tangents, /, **params):
@@ -228,7 +235,7 @@ class ScatterAdd(Scatter):
 
 
 class ScatterSet(Scatter):
-    """x with updates written at indices; of equal indices the last wins.   n[…] i[*s] … n[*s, *rest] → n[…]"""
+    """x with updates written at indices; of equal indices the last wins."""
     linear_in = move.EVERY
 
     def jvp(self, out, args, tangents, /, **params):
@@ -263,25 +270,31 @@ def last_writer(x, indices, axes, mode):
 
 
 class ScatterMul(Scatter):
-    """x with updates multiplied in at indices.   n[…] i[*s] … n[*s, *rest] → n[…]"""
+    """x with updates multiplied in at indices."""
 
     def jvp(self, out, args, tangents, /, *, axes, mode="clip"):
-        """By an update: the product of x and the other updates, zeros counted apart."""
         x, *indices, u = args
         t, tu = tangents[0], tangents[-1]
         total = None
         if t is not None:
-            total = elementwise.mul(t, self(move.full_like(x, 1), *indices, u, axes=axes, mode=mode))
-        if tu is None:
-            return total
-        zero = elementwise.eq(u, 0.0)
-        safe = elementwise.select(zero, 1.0, u)
+            factor = self(move.full_like(x, 1), *indices, u, axes=axes, mode=mode)
+            total = elementwise.mul(t, factor)
+        if tu is not None:
+            part = elementwise.mul(tu, self.others(x, indices, u, axes, mode))
+            part = scatter_add(move.zeros_like(x), *indices, part, axes=axes, mode=mode)
+            total = move.plus(total, part)
+        return total
+
+    def others(self, x, indices, u, axes, mode):
+        """Per update: the product of x and the other updates there.  Zeros are counted apart."""
+        is_zero = elementwise.eq(u, 0.0)
+        safe = elementwise.select(is_zero, 1.0, u)
         product = read(self(x, *indices, safe, axes=axes, mode=mode), indices, axes, mode)
-        zeros = scatter_add(move.zeros_like(x), *indices, elementwise.one_where(zero, x), axes=axes, mode=mode)
-        zeros = elementwise.sub(read(zeros, indices, axes, mode), elementwise.one_where(zero, x))
-        others = elementwise.select(elementwise.eq(zeros, 0.0), elementwise.div(product, safe), 0.0)
-        part = scatter_add(move.zeros_like(x), *indices, elementwise.mul(tu, others), axes=axes, mode=mode)
-        return move.plus(total, part)
+        zero = elementwise.one_where(is_zero, x)
+        zeros = scatter_add(move.zeros_like(x), *indices, zero, axes=axes, mode=mode)
+        other_zeros = elementwise.sub(read(zeros, indices, axes, mode), zero)
+        none = elementwise.eq(other_zeros, 0.0)
+        return elementwise.select(none, elementwise.div(product, safe), 0.0)
 
 
 class ScatterExtreme(Scatter):
@@ -307,7 +320,7 @@ def scatter(x, *rest, axes, mode="clip", how="set"):
     return SCATTERS[how](x, *rest, axes=axes, mode=mode)
 
 
-# ---------------------------------------------------------------------------- blocks at run-time places
+# ---------------------------------------------------------------------------- run-time blocks
 
 class DynamicSlice(Primitive):
     """The block of size `sizes` of x that starts at scalar indices, moved inside if need be.
@@ -333,10 +346,8 @@ class DynamicSlice(Primitive):
             zero = move.full(shape=(), value=0, dtype=I32)
             return self(x, *move.put(starts, d, zero), sizes=move.put(sizes, d, x.shape[d])), d
         n = move.size_of((x, *starts), dims)
-        places = block_indices(starts, start_dims, n, sizes, without(x.shape, () if d is None else (d,)))
-        each = tuple(range(len(sizes)))
-        return gather.batch((d, *(0,) * len(sizes)), x, *places, axes=each) if sizes else (
-            move.to_front(x, d, n), 0)
+        places = block_indices(starts, start_dims, n, sizes, without(x.shape, (d,)))
+        return gather.batch((d, *(0,) * len(sizes)), x, *places, axes=tuple(range(len(sizes))))
 
     def pull(self, x, /, *starts, sizes):
         def element(i):
@@ -346,13 +357,17 @@ class DynamicSlice(Primitive):
 
 
 class DynamicUpdateSlice(Primitive):
-    """x with the block that starts at scalar indices replaced by `update`.   n[*s] n[*m] i[] … → n[*s]"""
+    """x with the block that starts at scalar indices replaced by `update`.
+
+    n[*s] n[*m] i[] … → n[*s]; the block is moved inside if need be.
+    """
     linear_in = (0, 1)
 
     def type(self, x, update, /, *starts):
         check_starts(self.name, x, starts, update.shape)
         if update.dtype != x.dtype:
-            raise DtypeError(f"{self.name} needs x and update of one dtype.", given=[f"x: {x}", f"update: {update}"])
+            raise DtypeError(f"{self.name} needs x and update of one dtype.",
+                             given=[f"x: {x}", f"update: {update}"])
         return x
 
     def numpy(self, x, update, /, *starts):
@@ -390,7 +405,8 @@ class DynamicUpdateSlice(Primitive):
 
 def check_starts(name, x, starts, sizes):
     """Raises unless there is one scalar integer start per axis of x, and sizes fit."""
-    given = [f"x: {x}", *(f"start {k}: {s}" for k, s in enumerate(starts)), f"sizes: {tuple(sizes)}"]
+    starting = [f"start {k}: {s}" for k, s in enumerate(starts)]
+    given = [f"x: {x}", *starting, f"sizes: {tuple(sizes)}"]
     if len(starts) != x.ndim or any(s.shape != () or s.dtype not in INTS for s in starts):
         raise ShapeError(f"{name} needs one scalar integer start for each axis of x.", given=given)
     if len(sizes) != x.ndim or any(not 0 <= m <= n for m, n in zip(sizes, x.shape)):
@@ -409,7 +425,7 @@ def start_index(start, n, m):
 
 
 def block_indices(starts, dims, n, sizes, shape):
-    """Per axis the index array i32[n, *sizes] of blocks that start at starts, one start per lane."""
+    """Per axis the index array i32[n, *sizes] of blocks with one start per lane."""
     out = []
     for axis, (start, d, m, size) in enumerate(zip(starts, dims, sizes, shape)):
         start = elementwise.clamp(0, move.to_front(start, d, n), size - m)
@@ -425,6 +441,7 @@ scatter_add = ScatterAdd("scatter_add", "sum", np.add, NUMBERS)
 scatter_mul = ScatterMul("scatter_mul", "prod", np.multiply, NUMBERS)
 scatter_max = ScatterExtreme("scatter_max", "max", np.maximum, DTYPES)
 scatter_min = ScatterExtreme("scatter_min", "min", np.minimum, DTYPES)
-SCATTERS = {"set": scatter_set, "add": scatter_add, "mul": scatter_mul, "min": scatter_min, "max": scatter_max}
+SCATTERS = {"set": scatter_set, "add": scatter_add, "mul": scatter_mul,
+            "min": scatter_min, "max": scatter_max}
 dynamic_slice = DynamicSlice("dynamic_slice")
 dynamic_update_slice = DynamicUpdateSlice("dynamic_update_slice")

@@ -211,7 +211,8 @@ class Slice(Primitive):
 
     def transpose(self, ct, i, x, /, *, start, stop, stride):
         interior = tuple(s - 1 for s in stride)
-        high = tuple(n - a - stretched(m, k) for n, a, m, k in zip(x.shape, start, ct.shape, interior))
+        high = tuple(n - a - stretched(m, k)
+                     for n, a, m, k in zip(x.shape, start, ct.shape, interior))
         return pad(ct, zero_of(ct.dtype), low=start, high=high, interior=interior)
 
     def batch(self, dims, x, /, *, start, stop, stride):
@@ -273,7 +274,7 @@ class Pad(Primitive):
         if e is None:
             low, high, interior = put(low, d, 0), put(high, d, 0), put(interior, d, 0)
             return self(x, value, low=low, high=high, interior=interior), d
-        x = to_front(x, d, size_of((x, value), dims))     # a value per lane: pad with 0, then choose
+        x = to_front(x, d, size_of((x, value), dims))    # a value per lane: pad with 0, then choose
         params = dict(low=(0, *low), high=(0, *high), interior=(0, *interior))
         ones = full(shape=x.shape, value=True, dtype=np.dtype(bool))
         out = self(x, zero_of(x.dtype), **params)

@@ -1,12 +1,14 @@
 """Random bits: the Threefry-2x32 hash of a key and a counter; and making keys from keys.
 
-Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011), 20 rounds.  Streams are bit for bit
-those of JAX with `jax_threefry_partitionable=True`: element k of a result hashes the 64-bit counter k, so
-every element can be computed alone.  A key is u32[2]; leading axes of a key are separate keys.
+Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011), 20 rounds.  Streams are bit for
+bit those of JAX with `jax_threefry_partitionable=True`: element k of a result hashes the 64-bit
+counter k, so every element can be computed alone.  A key is u32[2]; leading axes of a key are
+separate keys.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from math import prod
 
 import numpy as np
@@ -52,8 +54,8 @@ def hashed(key, high, low):
 
 def hashed_node(k0, k1, x0, x1):
     """Threefry of nodes."""
-    instruction = lambda name: lambda x, y: scalar.apply(name, x, y)
-    return threefry(k0, k1, x0, x1, lambda c: scalar.const(c, U32), *map(instruction, ("add", "xor", "shl", "shr")))
+    add, xor, shl, shr = [partial(scalar.apply, name) for name in ("add", "xor", "shl", "shr")]
+    return threefry(k0, k1, x0, x1, lambda c: scalar.const(c, U32), add, xor, shl, shr)
 
 
 def counters(shape):
@@ -88,7 +90,8 @@ class RandomBits(Primitive):
     def type(self, key, /, *, shape, dtype=U32):
         check_key(self.name, key)
         if dtype not in (U8, U16, U32, U64):
-            raise DtypeError(f"random_bits cannot make {SHORT[dtype]}.", expected="u8 u16 u32 or u64")
+            raise DtypeError(f"random_bits cannot make {SHORT[dtype]}.",
+                             expected="u8 u16 u32 or u64")
         return ArrayType(dtype, key.shape[:-1] + tuple(shape))
 
     def numpy(self, key, /, *, shape, dtype=U32):
@@ -144,7 +147,8 @@ class RandomFoldIn(Primitive):
     def type(self, key, data, /):
         check_key(self.name, key)
         if data is not ArrayType(U32, key.shape[:-1]):
-            raise RandomKeyError("random_fold_in needs one u32 number per key.", given=[f"key: {key}", f"data: {data}"])
+            raise RandomKeyError("random_fold_in needs one u32 number per key.",
+                                 given=[f"key: {key}", f"data: {data}"])
         return key
 
     @quiet

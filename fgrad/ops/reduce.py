@@ -1,8 +1,8 @@
 """Reductions over axes, positions of extremes, and running reductions.
 
 `Reduce` holds what they share; each says how it combines, and its derivative.  Derivatives of
-products and of running reductions are written as trees of the two-argument operation, so they are exact
-at zeros and for every higher derivative.
+products and of running reductions are written as trees of the two-argument operation, so they are
+exact at zeros and for every higher derivative.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ class Reduce(Primitive):
         move.check_axes(self.name, axes, x.ndim)
         if x.dtype not in self.dtypes:
             raise DtypeError(f"{self.name} is not defined for {SHORT[x.dtype]}.", given=str(x),
-                             expected=" ".join(map(SHORT.get, self.dtypes)), fix="convert with astype first")
+                             expected=" ".join(map(SHORT.get, self.dtypes)),
+                             fix="convert with astype first")
         return x.without(axes)
 
     @quiet
@@ -67,7 +68,10 @@ class ReduceSum(Reduce):
 
 
 class ReduceExtreme(Reduce):
-    """The largest or smallest element over `axes`; NaN if there is one.  The derivative is shared by ties."""
+    """The largest or smallest element over `axes`; NaN if there is one.
+
+    n[*s] → n[s without axes]; the derivative is shared by ties.
+    """
 
     def jvp(self, out, args, tangents, /, *, axes):
         (x,), (t,) = args, tangents
@@ -101,12 +105,12 @@ class ReduceProd(Reduce):
 
 def thirds(x, half):
     """Rows [0, half), [half, 2 half), and the row that may be left, or None."""
-    return rows(x, 0, half), rows(x, half, 2 * half), rows(x, 2 * half, None) if x.shape[0] % 2 else None
+    rest = rows(x, 2 * half, x.shape[0]) if x.shape[0] % 2 else None
+    return rows(x, 0, half), rows(x, half, 2 * half), rest
 
 
 def rows(x, start, stop, axis=0):
     """x[start:stop] along an axis."""
-    stop = x.shape[axis] if stop is None else stop
     return move.slice(x, start=tuple(start if a == axis else 0 for a in range(x.ndim)),
                       stop=tuple(stop if a == axis else n for a, n in enumerate(x.shape)),
                       stride=(1,) * x.ndim)
@@ -128,7 +132,8 @@ class ArgExtreme(Primitive):
     def type(self, x, /, *, axis):
         move.check_axes(self.name, (axis,), x.ndim)
         if x.shape[axis] == 0:
-            raise ShapeError(f"{self.name} needs at least one element along axis {axis}.", given=str(x))
+            raise ShapeError(f"{self.name} needs at least one element along axis {axis}.",
+                             given=str(x))
         return x.without((axis,)).with_dtype(I32)
 
     def numpy(self, x, /, *, axis):
@@ -148,8 +153,9 @@ class ArgExtreme(Primitive):
 
             def place_if_best(r):
                 value = at(r)
-                found = scalar.apply("or", scalar.apply("eq", value, best), scalar.apply("ne", value, value))
-                return scalar.apply("select", found, scalar.index_value(r[0], I32), scalar.const(n, I32))
+                is_best, is_nan = scalar.apply("eq", value, best), scalar.apply("ne", value, value)
+                place, nowhere = scalar.index_value(r[0], I32), scalar.const(n, I32)
+                return scalar.apply("select", scalar.apply("or", is_best, is_nan), place, nowhere)
             return scalar.reduce("min", [n], place_if_best)
         return position
 
@@ -157,9 +163,9 @@ class ArgExtreme(Primitive):
 # ---------------------------------------------------------------------------- running
 
 class Running(Primitive):
-    """x combined with all elements before it along `axis`; from the end if `reverse`.   n[*s] → n[*s]
+    """Each element combined with all before it along `axis`; from the end if `reverse`.
 
-    It has no pull: `scan` tells compiled code which serial loop to write.
+    n[*s] → n[*s].  It has no pull: `scan` tells compiled code which serial loop to write.
     """
 
     def __init__(self, name, how, step, accumulate, dtypes):
@@ -191,7 +197,7 @@ class Running(Primitive):
 
 
 class RunningSum(Running):
-    """Sums of each element and all before it along `axis`; from the end if `reverse`.   n[*s] → n[*s]"""
+    """Sums of each element and all before it along `axis`; from the end if `reverse`."""
     linear_in = (0,)
 
     def transpose(self, ct, i, x, /, *, axis, reverse):
@@ -207,9 +213,10 @@ class RunningStep(Running):
         start = scalar.REDUCTIONS[self.how][1](x.dtype)
         distance = 1
         while distance < x.shape[axis]:
-            before = shifted(x, distance, start, axis, reverse), shifted(t, distance, 0.0, axis, reverse)
-            both = self.step(before[0], x)
-            t = self.step.jvp(both, (before[0], x), (before[1], t))
+            before = shifted(x, distance, start, axis, reverse)
+            t_before = shifted(t, distance, 0.0, axis, reverse)
+            both = self.step(before, x)
+            t = self.step.jvp(both, (before, x), (t_before, t))
             x, distance = both, 2 * distance
         return t
 
@@ -220,8 +227,8 @@ def shifted(x, distance, fill, axis, reverse):
     part = rows(x, distance, n, axis) if reverse else rows(x, 0, n - distance, axis)
     here = tuple(distance if a == axis else 0 for a in range(x.ndim))
     none = (0,) * x.ndim
-    return move.pad(part, float(fill), low=none if reverse else here, high=here if reverse else none,
-                    interior=none)
+    low, high = (none, here) if reverse else (here, none)
+    return move.pad(part, float(fill), low=low, high=high, interior=none)
 
 
 reduce_sum = ReduceSum("reduce_sum", "sum", np.add, NUMBERS)

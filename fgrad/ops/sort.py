@@ -41,7 +41,8 @@ class Sort(Primitive):
 
     def batch(self, dims, *xs, axis, keys):
         n = move.size_of(xs, dims)
-        return self(*[move.to_front(x, d, n) for x, d in zip(xs, dims)], axis=axis + 1, keys=keys), 0
+        xs = [move.to_front(x, d, n) for x, d in zip(xs, dims)]
+        return self(*xs, axis=axis + 1, keys=keys), 0
 
 
 sort = Sort("sort")

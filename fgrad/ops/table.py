@@ -17,7 +17,7 @@ RULES = ("type", "numpy", "jvp", "transpose", "batch", "pull")
 
 @dataclass(frozen=True)
 class Source:
-    """Where a rule comes from: "stated", "derived" or "none"; and from what, or why there is none."""
+    """Where a rule comes from: "stated", "derived" or "none"; from what, or why there is none."""
     kind: str
     reason: str = ""
 
@@ -26,7 +26,8 @@ class Source:
 
 
 STATED = Source("stated")
-ROW = {"type": "row", "jvp": "partials", "transpose": "partials", "batch": "row", "pull": "instruction"}
+ROW = {"type": "row", "jvp": "partials", "transpose": "partials", "batch": "row",
+       "pull": "instruction"}
 
 
 def source_of(op, rule):
@@ -54,9 +55,10 @@ def source_of(op, rule):
 
 def pull_replaced(op):
     """What compiled code does for an operation that has no pull."""
-    for name, meaning in (("scan", "a serial loop, from scan"), ("push", "written where push says")):
-        if hasattr(op, name):
-            return Source("none", meaning)
+    if hasattr(op, "scan"):
+        return Source("none", "a serial loop, from scan")
+    if hasattr(op, "push"):
+        return Source("none", "written where push says")
     return Source("none", "calls the NumPy rule")
 
 
@@ -69,4 +71,5 @@ def table_text():
     """The table as aligned text."""
     rows = [("operation", *RULES), *((name, *map(str, sources)) for name, sources in table())]
     widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
-    return "\n".join("  ".join(cell.ljust(w) for cell, w in zip(row, widths)).rstrip() for row in rows)
+    lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, widths)) for row in rows]
+    return "\n".join(line.rstrip() for line in lines)

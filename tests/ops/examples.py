@@ -1,7 +1,7 @@
 """Example arguments of every operation: one row each, from which the law tests draw.
 
-A Case is a list of argument specifications and the parameters.  `draw` makes NumPy arrays of them in a
-given dtype; sizes 0, 1 and odd ones are among the shapes.
+A Case is a list of argument specifications and the parameters.  `draw` makes NumPy arrays of them
+in a given dtype; sizes 0, 1 and odd ones are among the shapes.
 """
 
 from dataclasses import dataclass, field
@@ -78,7 +78,7 @@ def case(*args, **params):
 
 
 def each(count, low=-2, high=2, number=None):
-    """Cases of an elementwise operation of `count` arguments; one of them with a Python number first."""
+    """Cases of an elementwise operation of `count` arguments, one maybe a Python number."""
     shapes = [(), (0,), (1,), (2, 3)]
     cases = [Case(tuple(X(s, low, high) for _ in range(count))) for s in shapes]
     if count > 1:
@@ -115,22 +115,62 @@ def scattered(*more):
             case(X((3,)), I(0), X((0,)), axes=(0,), mode="clip"), *more]
 
 
+def repeated(shape, indices, updates=None):
+    """A scatter into a vector with equal indices."""
+    u = X((len(indices),)) if updates is None else Values(updates)
+    return case(X(shape), Values(indices, "int32"), u, axes=(0,), mode="clip")
+
+
+def product(a, b, labels):
+    """A dot_general of shapes a and b."""
+    operands, to = labels.split("->")
+    lhs, rhs = operands.split(",")
+    return case(X(a), X(b), lhs=lhs, rhs=rhs, to=to)
+
+
+PRODUCTS = [
+    ((2, 3), (3, 4), "ij,jk->ik"),
+    ((2, 3), (4, 3), "ij,kj->ki"),
+    ((3, 2), (3, 4), "ji,jk->ik"),
+    ((3, 2), (4, 3), "ji,kj->ik"),
+    ((3,), (3,), "j,j->"),
+    ((2, 3), (3,), "ij,j->i"),
+    ((3,), (3, 2), "j,jk->k"),
+    ((3,), (2, 3), "j,kj->k"),
+    ((2,), (3,), "i,j->ij"),
+    ((2,), (3,), "i,j->ji"),
+    ((2, 3, 2), (2, 2, 4), "bij,bjk->bik"),
+    ((2, 3, 4), (4, 2, 3), "aij,jai->a"),
+    ((2, 3), (2, 3), "ij,ij->ji"),
+    ((2, 3), (3, 2), "ij,jk->k"),
+    ((2, 3), (3, 2), "ij,jk->"),
+    ((2, 0), (0, 3), "ij,jk->ik"),
+    ((0, 2), (2, 1), "ij,jk->ik"),
+    ((), (), ",->"),
+    ((), (2,), ",i->i"),
+    ((2, 3, 2, 1), (3, 1, 2), "abcd,bde->cae"),
+    ((2, 3), (), "ij,->j"),
+    ((2, 3), (3, 2), "ij,ji->j"),
+]
+BITS = [((), "u4"), ((5,), "u4"), ((2, 3), "u1"), ((3,), "u2"), ((3,), "u8"), ((0,), "u4")]
 EXAMPLES = {
     # elementwise
-    "add": each(2), "sub": each(2), "mul": each(2), "div": each(2, 0.5, 3), "rem": each(2, 0.6, 4, 3),
+    "add": each(2), "sub": each(2), "mul": each(2), "div": each(2, 0.5, 3),
+    "rem": each(2, 0.6, 4, 3),
     "neg": each(1), "abs": each(1), "sign": each(1), "max": each(2), "min": each(2),
     "floor": each(1), "ceil": each(1), "round": each(1), "square": each(1),
     "clamp": each(3) + [case(Number(0), X((7,)), Number(1)), case(X((3,)), Number(0), X((3,)))],
     "sqrt": each(1, 0.1, 3), "rsqrt": each(1, 0.1, 3), "exp": each(1), "expm1": each(1),
     "log": each(1, 0.1, 3), "log1p": each(1, -0.5, 3), "pow": each(2, 0.5, 2), "logistic": each(1),
-    "erf": each(1, -3, 3), "sin": each(1), "cos": each(1), "tan": each(1, -1, 1), "asin": each(1, -0.9, 0.9),
-    "acos": each(1, -0.9, 0.9), "atan": each(1), "atan2": each(2), "sinh": each(1), "cosh": each(1),
-    "tanh": each(1),
+    "erf": each(1, -3, 3), "sin": each(1), "cos": each(1), "tan": each(1, -1, 1),
+    "asin": each(1, -0.9, 0.9), "acos": each(1, -0.9, 0.9), "atan": each(1), "atan2": each(2), "sinh": each(1),
+    "cosh": each(1), "tanh": each(1),
     "eq": each(2), "ne": each(2), "lt": each(2), "le": each(2), "gt": each(2), "ge": each(2),
     "is_finite": each(1) + [case(Values((np.inf, -np.inf, np.nan, 1.0)))],
     "and": each(2), "or": each(2), "xor": each(2), "not": each(1),
     "shl": each(2, 0, 9), "shr": each(2, -9, 9),
-    "convert": [case(X(s), dtype=np.dtype(d)) for s in ((), (0,), (2, 3)) for d in ("bool", "i4", "f2", "f4", "f8")],
+    "convert": [case(X(s), dtype=np.dtype(d)) for s in ((), (0,), (2, 3))
+                for d in ("bool", "i4", "f2", "f4", "f8")],
     "integer_pow": [case(X(s, 1, 2), n=n) for s in ((), (0,), (2, 3)) for n in (0, 1, 2, 3, 7)],
     "select": [case(B(*s), X(s), X(s)) for s in ((), (0,), (2, 3))] + [
         case(B(3), Number(1), X((3,))), case(B(3), X((3,)), Number(0))],
@@ -138,24 +178,30 @@ EXAMPLES = {
     "broadcast": [case(X(()), shape=(2, 3), axes=(0, 1)), case(X((3,)), shape=(2, 3), axes=(0,)),
                   case(X((2, 3)), shape=(2, 1, 3), axes=(1,)), case(X((0,)), shape=(0, 2), axes=(1,)),
                   case(X((2,)), shape=(2, 0), axes=(1,)), case(X((2,)), shape=(2,), axes=())],
-    "reshape": [case(X((2, 3)), shape=(3, 2)), case(X((6,)), shape=(2, 1, 3)), case(X((1,)), shape=()),
-                case(X((0, 3)), shape=(3, 0)), case(X((4, 3)), shape=(2, 6)), case(X(()), shape=(1, 1))],
-    "transpose": [case(X((2, 3)), perm=(1, 0)), case(X((2, 1, 3)), perm=(2, 0, 1)), case(X(()), perm=()),
-                  case(X((0, 2)), perm=(1, 0))],
+    "reshape": [case(X((2, 3)), shape=(3, 2)), case(X((6,)), shape=(2, 1, 3)),
+                case(X((1,)), shape=()), case(X((0, 3)), shape=(3, 0)),
+                case(X((4, 3)), shape=(2, 6)), case(X(()), shape=(1, 1))],
+    "transpose": [case(X((2, 3)), perm=(1, 0)), case(X((2, 1, 3)), perm=(2, 0, 1)),
+                  case(X(()), perm=()), case(X((0, 2)), perm=(1, 0))],
     "rev": [case(X((5,)), axes=(0,)), case(X((2, 3)), axes=(0, 1)), case(X((2, 3)), axes=()),
             case(X((0,)), axes=(0,))],
-    "slice": [case(X((5,)), start=(1,), stop=(4,), stride=(1,)), case(X((7,)), start=(1,), stop=(7,), stride=(3,)),
+    "slice": [case(X((5,)), start=(1,), stop=(4,), stride=(1,)),
+              case(X((7,)), start=(1,), stop=(7,), stride=(3,)),
               case(X((2, 3)), start=(0, 1), stop=(2, 1), stride=(1, 1)),
-              case(X((5, 4)), start=(0, 1), stop=(5, 4), stride=(2, 2)), case(X(()), start=(), stop=(), stride=())],
+              case(X((5, 4)), start=(0, 1), stop=(5, 4), stride=(2, 2)),
+              case(X(()), start=(), stop=(), stride=())],
     "pad": [case(X((3,)), X(()), low=(1,), high=(2,), interior=(0,)),
             case(X((2, 3)), Number(1), low=(0, 1), high=(1, 0), interior=(0, 0)),
             case(X((3, 2)), X(()), low=(1, 0), high=(0, 1), interior=(2, 1)),
-            case(X((0,)), Number(0), low=(1,), high=(1,), interior=(3,)), case(X(()), Number(0), low=(), high=(), interior=())],
+            case(X((0,)), Number(0), low=(1,), high=(1,), interior=(3,)),
+            case(X(()), Number(0), low=(), high=(), interior=())],
     "concatenate": [case(X((2,)), X((3,)), axis=0), case(X((2, 1)), X((2, 3)), X((2, 0)), axis=1),
-                    case(X((2, 3)), axis=0), case(X((0,)), X((0,)), axis=0), case(X((1, 2)), X((2, 2)), axis=0)],
-    "full": [case(shape=s, value=1, dtype=np.dtype(d)) for s in ((), (0,), (2, 3)) for d in ("f4", "i8", "f2")],
-    "iota": [case(shape=s, axis=a, dtype=np.dtype(d)) for s, a in (((5,), 0), ((2, 3), 1), ((0,), 0))
-             for d in ("f4", "i4", "u1")],
+                    case(X((2, 3)), axis=0), case(X((0,)), X((0,)), axis=0),
+                    case(X((1, 2)), X((2, 2)), axis=0)],
+    "full": [case(shape=s, value=1, dtype=np.dtype(d)) for s in ((), (0,), (2, 3))
+             for d in ("f4", "i8", "f2")],
+    "iota": [case(shape=s, axis=a, dtype=np.dtype(d))
+             for s, a in (((5,), 0), ((2, 3), 1), ((0,), 0)) for d in ("f4", "i4", "u1")],
     # reduce
     "reduce_sum": over(), "reduce_prod": over() + [case(Values((2, 0, 3, 0)), axes=(0,)),
                                                    case(Values((2, 0, 3)), axes=(0,))],
@@ -164,35 +210,31 @@ EXAMPLES = {
     "argmin": along() + [case(Values((3, 0, 0, 1)), axis=0)],
     "cumsum": running(), "cumprod": running(), "cummax": running()[:-1], "cummin": running()[:-1],
     # contract
-    "dot_general": [case(X(a), X(b), lhs=l, rhs=r, to=t) for a, b, l, r, t in [
-        ((2, 3), (3, 4), "ij", "jk", "ik"), ((2, 3), (4, 3), "ij", "kj", "ki"), ((3, 2), (3, 4), "ji", "jk", "ik"),
-        ((3, 2), (4, 3), "ji", "kj", "ik"), ((3,), (3,), "j", "j", ""), ((2, 3), (3,), "ij", "j", "i"),
-        ((3,), (3, 2), "j", "jk", "k"), ((3,), (2, 3), "j", "kj", "k"), ((2,), (3,), "i", "j", "ij"),
-        ((2,), (3,), "i", "j", "ji"), ((2, 3, 2), (2, 2, 4), "bij", "bjk", "bik"),
-        ((2, 3, 4), (4, 2, 3), "aij", "jai", "a"), ((2, 3), (2, 3), "ij", "ij", "ji"),
-        ((2, 3), (3, 2), "ij", "jk", "k"), ((2, 3), (3, 2), "ij", "jk", ""), ((2, 0), (0, 3), "ij", "jk", "ik"),
-        ((0, 2), (2, 1), "ij", "jk", "ik"), ((), (), "", "", ""), ((), (2,), "", "i", "i"),
-        ((2, 3, 2, 1), (3, 1, 2), "abcd", "bde", "cae"), ((2, 3), (), "ij", "", "j"), ((2, 3), (3, 2), "ij", "ji", "j")]],
+    "dot_general": [product(*row) for row in PRODUCTS],
     # index
     "gather": [case(X((4, 2)), I(3), axes=(0,)), case(X((4, 2)), I(3), axes=(0,), mode="fill"),
-               case(X((2, 3)), I(), axes=(1,), mode="fill", fill=7), case(X((2, 3)), I(2, 2), I(2, 2), axes=(0, 1)),
+               case(X((2, 3)), I(), axes=(1,), mode="fill", fill=7),
+               case(X((2, 3)), I(2, 2), I(2, 2), axes=(0, 1)),
                case(X((3, 2, 2)), I(2), I(2), axes=(0, 2)), case(X((3,)), I(0), axes=(0,)),
                case(X((0, 2)), I(2), axes=(0,), mode="fill"), case(X((3, 0)), I(2), axes=(0,))],
-    "scatter_set": scattered(case(X((4,)), Values((1, 1, 3, 1), "int32"), X((4,)), axes=(0,), mode="clip")),
-    "scatter_add": scattered(case(X((2,)), Values((1, 1, 1), "int32"), X((3,)), axes=(0,), mode="clip")),
-    "scatter_mul": scattered(case(X((3,)), Values((1, 1, 2), "int32"), Values((0, 3, 2)), axes=(0,), mode="clip")),
+    "scatter_set": scattered(repeated((4,), (1, 1, 3, 1))),
+    "scatter_add": scattered(repeated((2,), (1, 1, 1))),
+    "scatter_mul": scattered(repeated((3,), (1, 1, 2), updates=(0, 3, 2))),
     "scatter_max": scattered(), "scatter_min": scattered(),
     "dynamic_slice": [case(X((5,)), I(), sizes=(3,)), case(X((4, 3)), I(), I(), sizes=(2, 3)),
-                      case(X((3,)), I(), sizes=(0,)), case(X(()), sizes=()), case(X((4,)), I(low=9, high=9), sizes=(2,))],
+                      case(X((3,)), I(), sizes=(0,)), case(X(()), sizes=()),
+                      case(X((4,)), I(low=9, high=9), sizes=(2,))],
     "dynamic_update_slice": [case(X((5,)), X((3,)), I()), case(X((4, 3)), X((2, 1)), I(), I()),
-                             case(X((3,)), X((0,)), I()), case(X(()), X(())), case(X((3,)), X((3,)), I())],
+                             case(X((3,)), X((0,)), I()), case(X(()), X(())),
+                             case(X((3,)), X((3,)), I())],
     # random
-    "random_bits": [case(K(), shape=s, dtype=np.dtype(d)) for s, d in
-                    (((), "u4"), ((5,), "u4"), ((2, 3), "u1"), ((3,), "u2"), ((3,), "u8"), ((0,), "u4"))] + [
-                        case(K(2), shape=(3,))],
-    "random_split": [case(K(), shape=(3,)), case(K(), shape=(1,)), case(K(), shape=(2, 2)), case(K(2), shape=(2,))],
+    "random_bits": [case(K(), shape=s, dtype=np.dtype(d)) for s, d in BITS] + [
+        case(K(2), shape=(3,))],
+    "random_split": [case(K(), shape=(3,)), case(K(), shape=(1,)), case(K(), shape=(2, 2)),
+                     case(K(2), shape=(2,))],
     "random_fold_in": [case(K(), X((), 0, 99, "uint32")), case(K(3), X((3,), 0, 99, "uint32"))],
     # sort
-    "sort": [case(X((5,)), axis=0, keys=1), case(X((2, 3)), axis=1, keys=1), case(X((0,)), axis=0, keys=1),
-             case(I(6, high=2), X((6,)), axis=0, keys=1), case(I(6, high=2), X((6,)), X((6,)), axis=0, keys=2)],
+    "sort": [case(X((5,)), axis=0, keys=1), case(X((2, 3)), axis=1, keys=1),
+             case(X((0,)), axis=0, keys=1), case(I(6, high=2), X((6,)), axis=0, keys=1),
+             case(I(6, high=2), X((6,)), X((6,)), axis=0, keys=2)],
 }

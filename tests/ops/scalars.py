@@ -1,4 +1,4 @@
-"""A tiny evaluator of scalar expressions: the value of a node at an index, by the instructions' NumPy."""
+"""A tiny evaluator of scalar expressions: the value of a node at an index, by NumPy."""
 
 import itertools
 
@@ -26,7 +26,8 @@ class Pulled:
 
 def pulled_args(args):
     """(arguments for a pull rule, Buffer → flat values)."""
-    pulled = [a if isinstance(a, (bool, int, float)) else Pulled(f"x{k}", a) for k, a in enumerate(args)]
+    pulled = [a if isinstance(a, (bool, int, float)) else Pulled(f"x{k}", a)
+              for k, a in enumerate(args)]
     return pulled, {p.buffer: p.value.ravel() for p in pulled if isinstance(p, Pulled)}
 
 
@@ -102,7 +103,7 @@ def pull(op, args, params, shape):
     """The result of an operation by its pull rule."""
     with index.Space(), np.errstate(all="ignore"):
         pulled, memory = pulled_args(args)
-        return table_of(op.pull(*pulled, **params), shape, memory, current())
+        return table_of(op.pull(*pulled, **params), shape, memory, index.space())
 
 
 def push(op, args, params):
@@ -110,7 +111,7 @@ def push(op, args, params):
     with index.Space(), np.errstate(all="ignore"):
         pulled, memory = pulled_args(args)
         out, updates = np.array(args[0]), np.asarray(args[-1])
-        variables = [current().variable(n) for n in updates.shape]
+        variables = [index.space().variable(n) for n in updates.shape]
         if updates.size == 0:
             return out
         where, ranges, node = op.push(*pulled, **params)(tuple(index.of(v) for v in variables))
@@ -138,7 +139,3 @@ def scan(op, x, params):
 
 def step(how, x, y):
     return scalar.INSTRUCTIONS[scalar.REDUCTIONS[how][0]].numpy(x, y)
-
-
-def current():
-    return index.space()

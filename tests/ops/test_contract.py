@@ -8,8 +8,9 @@ from fgrad.core import Array
 from fgrad.errors import DtypeError, ShapeError
 from tests.tolerance import assert_close
 
-LABELS = ["ij,jk->ik", "ij,kj->ik", "ji,jk->ik", "ij,jk->ki", "bij,bjk->bik", "bij,jk->bik", "ij,bjk->bik",
-          "ijk,kl->ijl", "abij,abjk->abik", "iab,abk->ki", "ij,ij->", "i,j->ij", "ij,k->kij", "ij,jk->", "i,i->i"]
+LABELS = ["ij,jk->ik", "ij,kj->ik", "ji,jk->ik", "ij,jk->ki", "bij,bjk->bik", "bij,jk->bik",
+          "ij,bjk->bik", "ijk,kl->ijl", "abij,abjk->abik", "iab,abk->ki", "ij,ij->", "i,j->ij",
+          "ij,k->kij", "ij,jk->", "i,i->i"]
 
 
 @pytest.mark.parametrize("labels", LABELS)
@@ -21,7 +22,8 @@ def test_dot_general_agrees_with_einsum(labels, dtype):
     sizes = dict(zip("abijkl", (2, 3, 5, 7, 4, 1)))
     a, b = [rng.integers(-3, 4, [sizes[c] for c in s]).astype(dtype) for s in (lhs, rhs)]
     got = ops.dot_general(Array(a), Array(b), lhs=lhs, rhs=rhs, to=to)
-    assert_close(got.np, np.asarray(np.einsum(labels, a.astype("f8"), b.astype("f8"))).astype(dtype), length=60)
+    want = np.asarray(np.einsum(labels, a.astype("f8"), b.astype("f8"))).astype(dtype)
+    assert_close(got.np, want, length=60)
 
 
 def test_products_of_f16_accumulate_in_f32():
