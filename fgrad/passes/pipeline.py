@@ -13,6 +13,8 @@ from .fuse import fuse
 from .fused_text import fused_text
 from .lower import lower
 from .memory import memory_text, plan_memory
+from .share import share
+from .simplify import simplify
 from .schedule import schedule, schedule_for
 from .target import CPU
 
@@ -41,7 +43,7 @@ def stages(program, target=CPU):
 
 def prepared(program):
     """The Program after the passes over the array IR."""
-    return program
+    return share(simplify(program))
 
 
 def planned(fused, steps):
