@@ -4,7 +4,7 @@ Compiled objects are machine code, so the folder must belong to the user and be 
 else; any other folder is ignored with a notice.  An entry is a header (magic, format, length,
 SHA-256) and the bytes; it is written to a temporary file and renamed, so that many processes may
 share a folder and a reader never sees half an entry.  An entry that does not verify is removed and
-counts as missing.  A cache that cannot be written costs time, never a result.  Relies on `config.py`
+counts as missing.  A cache that cannot be written costs time, not a result.  Relies on `config.py`
 for FGRAD_CACHE and FGRAD_CACHE_MB; the backends and `python -m fgrad cache` rely on it.
 """
 
@@ -201,7 +201,7 @@ def sealed(data):
 
 
 def verified(content):
-    """The data of an entry's content, or None where the content is not an entry, whole and intact."""
+    """The data of an entry's content, or None where the content is not an intact entry."""
     if len(content) < HEADER.size:
         return None
     magic, format, length, digest = HEADER.unpack_from(content)

@@ -35,7 +35,7 @@ CONTIGUOUS_ALIGNED = 0x0101                      # of an ndarray's flags
 DATA, NDIM, DIMS, DESCR, FLAGS = 16, 24, 32, 56, 64      # offsets in an ndarray, bytes
 ARRAY_TYPE, PYARRAY_NEW, SET_BASE = 2, 93, 282   # slots of NumPy's C interface
 WORD = ctypes.c_void_p
-GENERAL_VECTORCALL = hasattr(ctypes.pythonapi, "PyObject_Vectorcall")        # CPython 3.11 and later
+GENERAL_VECTORCALL = hasattr(ctypes.pythonapi, "PyObject_Vectorcall")   # CPython 3.11 and later
 
 
 class MethodDef(ctypes.Structure):
@@ -99,13 +99,13 @@ def entry(kernel_address, inputs, outputs, fallback, box, name, **options):
     kernel_address: void(ptr *data, ptr *constants); data are those of inputs, outputs and constants
     in this order, and the second argument points to the first constant's.
     fallback: called with the same arguments whenever they are not exactly what `inputs` says.
-    box: the class of arrays, with slots `np`, `shape` and `dtype`.  Each input may be given as a box,
-    an ndarray or a NumPy scalar; each result is a box of a read-only ndarray.
+    box: the class of arrays, with slots `np`, `shape` and `dtype`.  Each input may be given as a
+    box, an ndarray or a NumPy scalar; each result is a box of a read-only ndarray.
     Options: `forms`, one per positional argument, where these are not the inputs themselves: ARRAY,
     FLOAT (a Python float for an f32 or f64 input without axes), Same(object), or a tuple, named
     tuple, list or dict with string keys of forms, whose ARRAYs and FLOATs are the inputs in order;
-    `assemble`, a callable that is given the tuple of results and makes what is returned (without it:
-    the one result, or the tuple of several); `constants`, ndarrays; `release_gil`, for kernels that
+    `assemble`, a callable that is given the tuple of results and makes what is returned (without
+    it: the one result, or the tuple of several); `constants`, ndarrays; `release_gil`, for kernels that
     run long; `keep`, any objects that must live as long as the callable.
     """
     chosen = make if probe() and slots_of(box) else make_python
@@ -164,7 +164,7 @@ def container_kind(form):
 
 
 def callable_natively(thing):
-    """The callable as one that `fg.call` can call: CPython 3.10 exports a way for functions only."""
+    """The callable as one that `fg.call` can call: CPython 3.10 has a way for functions only."""
     if GENERAL_VECTORCALL or thing is None or isinstance(thing, types.FunctionType):
         return thing
     return lambda *args, **keywords: thing(*args, **keywords)
@@ -173,7 +173,8 @@ def callable_natively(thing):
 def argument(type):
     """The Argument row of a type."""
     scalar = None if type.shape else id(type.dtype.type)
-    return Argument(id(type.dtype), scalar, len(type.shape), ctypes.addressof(extents(tuple(type.shape))))
+    dims = extents(tuple(type.shape))
+    return Argument(id(type.dtype), scalar, len(type.shape), ctypes.addressof(dims))
 
 
 def result(type):
@@ -186,7 +187,7 @@ def result(type):
 
 @functools.cache
 def extents(shape):
-    """The extents as an array of C integers, kept for the process as are the shape and the array."""
+    """The extents as an array of C integers, kept for the process, and so is the shape."""
     dims = (ctypes.c_int64 * max(len(shape), 1))(*shape)
     dims.shape = shape
     return dims
@@ -194,7 +195,7 @@ def extents(shape):
 
 @functools.cache
 def method(name):
-    """The method record of builtins called `name`; kept, since a builtin points to it to its end."""
+    """The method record of builtins called `name`; kept, since builtins point to it to their end."""
     return MethodDef(name.encode(), native().address("fg.call"), METHOD, b"A compiled function.")
 
 
@@ -295,7 +296,7 @@ def table_layout_holds():
 
 @functools.cache
 def slots_of(box):
-    """The offsets of the slots `np`, `shape` and `dtype` in a box; None where it has no such slots."""
+    """The offsets of the slots `np`, `shape` and `dtype` in a box, or None where it has none."""
     example, marks = object.__new__(box), [object(), object(), object()]
     for name, mark in zip(("np", "shape", "dtype"), marks):
         member = getattr(box, name, None)

@@ -2,8 +2,9 @@
 
 The records mirror the ctypes structures there.  The offsets 8, 16, 24, 32, 56 and 64 are those of
 type, data, ndim, dims, descr and flags in an ndarray; in other objects 16 is a float's value or a
-container's length, and 24 a tuple's items or the pointer to a list's.  They are checked there before
-any of this runs.  It runs with the interpreter's lock held, save the kernel of a call that releases it.
+container's length, and 24 a tuple's items or the pointer to a list's.  They are checked there
+before any of this runs.  It runs with the interpreter's lock held, save the kernel of a call that
+releases it.
 """
 
 TEXT = """
@@ -171,7 +172,8 @@ define internal ptr @array.of(ptr %result, ptr %data, i32 %flags) nounwind alway
   %dims = load ptr, ptr %dims.p
   %ndarray = call ptr @api(i32 0)
   %f = call ptr @api(i32 1)
-  %a = call ptr %f(ptr %ndarray, i32 %ndim, ptr %dims, i32 %type, ptr null, ptr %data, i32 0, i32 %flags, ptr null)
+  %a = call ptr %f(ptr %ndarray, i32 %ndim, ptr %dims, i32 %type,
+                  ptr null, ptr %data, i32 0, i32 %flags, ptr null)
   ret ptr %a
 }
 

@@ -47,7 +47,8 @@ def host():
         vector_bytes, registers = 32, 16
     else:
         vector_bytes, registers = 16, 32 if is_arm else 16
-    return Host(llvm.get_host_cpu_name(), features.flatten(), triple, vector_bytes, registers, is_arm)
+    cpu = llvm.get_host_cpu_name()
+    return Host(cpu, features.flatten(), triple, vector_bytes, registers, is_arm)
 
 
 HOST = host()
@@ -62,7 +63,7 @@ def compile_text(text, *, level=2, gvn=False, vectorize=False):
 
     The pipeline is short, because the text already holds vectors and few redundancies: inlining of
     what asks for it, removal of what is unused, instcombine, simplifycfg, and GVN where asked for.
-    `vectorize` runs LLVM's whole pipeline for `level` instead, for irregular loops: 3 times as slow.
+    `vectorize` runs LLVM's whole pipeline for `level` instead, for irregular loops: 3 times slower.
     Raises CheckError where LLVM does not accept the text.
     """
     return bytes(emitted(text, level, gvn, vectorize, is_object=True))
@@ -219,8 +220,8 @@ class Library:
     def address(self, symbol):
         """The address of a function or variable that the object defines.
 
-        Raises CheckError where it does not, or where the object needs a name that nobody defines; in
-        the second case LLVM names it on stderr.
+        Raises CheckError where it does not, or where the object needs a name that nobody defines;
+        in the second case LLVM names it on stderr.
         """
         with loading:
             if symbol not in self.addresses:
@@ -245,8 +246,8 @@ class Library:
 def load(object_bytes):
     """The Library of an object.
 
-    What the object does not define is taken from `add_symbol`, then from the process, when the first
-    address is asked for.
+    What the object does not define is taken from `add_symbol`, then from the process, when the
+    first address is asked for.
     """
     global _linker, _count
     with loading:

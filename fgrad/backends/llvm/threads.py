@@ -1,8 +1,8 @@
 """The thread pool: parts of a loop run on all cores, started from compiled code.
 
 Compiled code says `call void @fg.par_run(ptr @body, ptr %ctx, i64 %parts)`, and body, a
-`void(ptr ctx, i64 part)`, runs once for every part in 0..parts, in ascending order of starting.  The
-pool itself is LLVM text that calls POSIX threads, so no part takes the interpreter's lock.
+`void(ptr ctx, i64 part)`, runs once for every part in 0..parts, in ascending order of starting.
+The pool itself is LLVM text that calls POSIX threads, so no part takes the interpreter's lock.
 
 * One 64-bit ticket, generation << 32 | parts left.  Everybody, the caller too, takes parts with a
   compare-exchange on it: a late worker cannot take a part of another region, and the caller waits

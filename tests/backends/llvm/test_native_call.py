@@ -35,7 +35,8 @@ class Twice:
 
     def __init__(self, make, inputs, outputs, **options):
         self.missed = []
-        library = target.load(target.compile_text(sums(inputs, outputs, options.get("constants", ()))))
+        text = sums(inputs, outputs, options.get("constants", ()))
+        library = target.load(target.compile_text(text))
         self.call = make(library.address("kernel"), inputs, outputs, self.fallback, Box, "step",
                          **options)
 
@@ -48,7 +49,7 @@ class Twice:
 
 
 def sums(inputs, outputs, constants=()):
-    """LLVM text of a kernel; inputs and constants of one type with the outputs' number of elements."""
+    """LLVM text of a kernel; inputs, constants and outputs have one dtype and size."""
     kind = TYPES[outputs[0].dtype.str[1:].replace("u", "i")] if outputs else "i8"
     add = "fadd" if outputs and outputs[0].dtype.kind == "f" else "add"
     read = [*range(len(inputs)), *(len(inputs) + len(outputs) + c for c in range(len(constants)))]
@@ -56,9 +57,11 @@ def sums(inputs, outputs, constants=()):
     size = outputs[0].size if outputs else 0
     lines = ["define void @kernel(ptr %data) {", "entry:"]
     for n in [*read, *written]:
-        lines += [f"  %q{n} = getelementptr ptr, ptr %data, i64 {n}", f"  %p{n} = load ptr, ptr %q{n}"]
+        lines += [f"  %q{n} = getelementptr ptr, ptr %data, i64 {n}",
+                  f"  %p{n} = load ptr, ptr %q{n}"]
     lines += ["  br label %head", "head:", "  %i = phi i64 [ 0, %entry ], [ %next, %body ]",
-              f"  %more = icmp slt i64 %i, {size}", "  br i1 %more, label %body, label %done", "body:"]
+              f"  %more = icmp slt i64 %i, {size}",
+              "  br i1 %more, label %body, label %done", "body:"]
     total = "0.0" if add == "fadd" else "0"
     for n in read:
         lines += [f"  %e{n} = getelementptr {kind}, ptr %p{n}, i64 %i",
@@ -67,7 +70,8 @@ def sums(inputs, outputs, constants=()):
     for n in written:
         lines += [f"  %e{n} = getelementptr {kind}, ptr %p{n}, i64 %i",
                   f"  store {kind} {total}, ptr %e{n}"]
-    return "\n".join([*lines, "  %next = add i64 %i, 1", "  br label %head", "done:", "  ret void", "}"])
+    lines += ["  %next = add i64 %i, 1", "  br label %head", "done:", "  ret void", "}"]
+    return "\n".join(lines)
 
 
 @pytest.fixture(autouse=True)
@@ -139,7 +143,8 @@ def test_numpy_scalars_stand_for_arrays_without_axes(make):
 
 
 MISSES = {
-    "dtype": np.zeros((2, 3), F64), "integers": np.zeros((2, 3), I32), "shape": np.zeros((3, 2), F32),
+    "dtype": np.zeros((2, 3), F64), "integers": np.zeros((2, 3), I32),
+    "shape": np.zeros((3, 2), F32),
     "fewer axes": np.zeros((6,), F32), "more axes": np.zeros((2, 3, 1), F32),
     "strides": np.zeros((3, 2), F32).T, "reversed": np.zeros((2, 3), F32)[::-1],
     "subclass": np.zeros((2, 3), F32).view(np.matrix), "byte order": np.zeros((2, 3), ">f4"),
@@ -463,9 +468,11 @@ def test_trees_of_another_form_go_to_the_fallback(make):
         (params, State(x, {}), none, rate), (params, State(x, {"n": x}), none, rate),
         (params, State(x, OrderedDict(m=x)), none, rate), (params, State(x, x), none, rate),
         ({"w": x}, state, none, rate), (params | {"c": x}, state, none, rate),
-        ({"w": x, "c": [x, (x,)]}, state, none, rate), ({"w": x, "b": (x, (x,))}, state, none, rate),
+        ({"w": x, "c": [x, (x,)]}, state, none, rate),
+        ({"w": x, "b": (x, (x,))}, state, none, rate),
         ({"w": x, "b": [x, [x]]}, state, none, rate), ({"w": x, "b": [x]}, state, none, rate),
-        ({"w": x, "b": [x, (x, x)]}, state, none, rate), ({"w": x, "b": [x, ()]}, state, none, rate),
+        ({"w": x, "b": [x, (x, x)]}, state, none, rate),
+        ({"w": x, "b": [x, ()]}, state, none, rate),
         ({"w": np.ones(3, F32), "b": [x, (x,)]}, state, none, rate), (x, x, x, x),
     ]
     for args in strange:

@@ -83,7 +83,13 @@ def test_a_missing_name_says_which(capfd):
     library = target.load(target.compile_text(ADD.format(n=1)))
     with pytest.raises(CheckError, match="nothing"):
         library.address("nothing")
-    text = "declare void @test.nowhere()\ndefine void @g() {\n call void @test.nowhere()\n ret void\n}"
+    text = """
+    declare void @test.nowhere()
+    define void @g() {
+      call void @test.nowhere()
+      ret void
+    }
+    """
     with pytest.raises(CheckError, match="g cannot be linked"):
         target.load(target.compile_text(text)).address("g")
     assert "test.nowhere" in capfd.readouterr().err

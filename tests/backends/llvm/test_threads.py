@@ -12,8 +12,8 @@ import pytest
 from fgrad import config
 from fgrad.backends.llvm import target, threads
 
-# count: adds 1 to its own element.  nest: runs count over 4 parts of its own.  order: notes when its
-# part began.  slow: adds numbers for a while, then counts.
+# count: adds 1 to its own element.  nest: runs count over 4 parts of its own.  order: notes when
+# its part began.  slow: adds numbers for a while, then counts.
 BODIES = """
 @clock = internal global i64 0
 declare void @fg.par_run(ptr, ptr, i64)
@@ -218,7 +218,8 @@ def test_a_child_starts_its_own_workers():
     in_a_process("""
         assert child_of(lambda: counts(parts=5) == [1] * 5) == 0       # before any region
         counts()
-        tasks = lambda: len(os.listdir("/proc/self/task")) if os.path.isdir("/proc/self/task") else 3
+        proc = "/proc/self/task"
+        tasks = lambda: len(os.listdir(proc)) if os.path.isdir(proc) else 3
         def work():
             again = child_of(lambda: counts(parts=5, times=9) == [9] * 5)
             return again == 0 and counts(parts=5, times=9) == [9] * 5 and tasks() == 3
