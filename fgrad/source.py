@@ -15,6 +15,9 @@ import os
 import sys
 from dataclasses import dataclass
 
+import numpy
+
+NUMPY = os.path.dirname(os.path.abspath(numpy.__file__)) + os.sep
 LIBRARY = os.path.dirname(os.path.abspath(__file__)) + os.sep
 INSIDE = {}                # file name → is it part of the library (or of NumPy)?
 
@@ -23,8 +26,7 @@ def is_inside(filename):
     """Is the file the library's own, or one that only passes calls on?"""
     found = INSIDE.get(filename)
     if found is None:
-        parts = filename.replace("\\", "/").split("/")
-        passed_on = filename.startswith("<__array_function__") or "numpy" in parts[-4:-1]
+        passed_on = filename.startswith(("<__array_function__", NUMPY))
         ours = filename.startswith(LIBRARY) or os.path.abspath(filename).startswith(LIBRARY)
         standard = filename in STANDARD
         found = INSIDE[filename] = ours or passed_on or standard

@@ -45,15 +45,14 @@ def floor_divide(x1, x2, /):
     >>> floor_divide(-7, 2).item()
     -4
     """
-    x, y = together(x1, x2)
-    if x.dtype.kind == "f":                      # round, since x - mod is a multiple of y only nearly
-        whole = ops.round(same(ops.div, same(ops.sub, x, remainder(x, y)), y))
-        return ops.select(same(ops.eq, y, 0.0), ops.floor(same(ops.div, x, y)), whole)
-    x, y = as_number(x), as_number(y)
-    quotient, rest = same(ops.div, x, y), same(ops.rem, x, y)
+    x, y = [as_number(v) for v in together(x1, x2)]
+    rest = same(ops.rem, x, y)
     differ = same(ops.ne, same(ops.lt, x, 0), same(ops.lt, y, 0))
-    inexact = same(ops.and_, same(ops.ne, rest, 0), differ)
-    return same(ops.sub, quotient, cast(inexact, x.dtype))
+    below = cast(same(ops.and_, same(ops.ne, rest, 0), differ), x.dtype)
+    if x.dtype.kind != "f":
+        return same(ops.sub, same(ops.div, x, y), below)
+    whole = ops.round(same(ops.div, same(ops.sub, x, rest), y))    # a multiple of y, but for rounding
+    return ops.select(same(ops.eq, y, 0.0), ops.floor(same(ops.div, x, y)), same(ops.sub, whole, below))
 
 
 def divmod(x1, x2, /):
@@ -83,11 +82,13 @@ def power(x1, x2, /):
 
 def known_power(x, n):
     """x to the power of a Python number by multiplication or a root, or None where that is not possible."""
+    if x.dtype.kind != "f" and n.__class__ is float:
+        return None
     if n == 2:
         return ops.square(x)
     if x.dtype.kind == "f" and n == 0.5:
         return ops.sqrt(x)
-    if n == int_or_none(n) and abs(n) <= INTEGER_POWERS and (x.dtype.kind == "f" or n.__class__ is not float):
+    if n == int_or_none(n) and abs(n) <= INTEGER_POWERS:
         if n < 0 and x.dtype.kind != "f":
             raise RangeError("integers cannot be raised to negative powers.", given=f"{x.type} ** {n}",
                              fix="use a float: x.astype(float) ** n")
@@ -147,10 +148,11 @@ def hypot(x1, x2, /):
     """√(x1² + x2²) without overflow.   f[*a] f[*b] → f[*broadcast]"""
     x, y = map(absolute, together(as_float(x1), as_float(x2)))
     high, low = same(ops.max, x, y), same(ops.min, x, y)
-    plain = same(ops.or_, same(ops.eq, high, 0.0), same(ops.eq, high, math.inf))
-    ratio = same(ops.div, low, ops.select(plain, 1.0, high))
+    infinite = same(ops.or_, same(ops.eq, x, math.inf), same(ops.eq, y, math.inf))
+    plain = same(ops.or_, same(ops.eq, high, 0.0), infinite)
+    ratio = same(ops.div, ops.select(plain, 0.0, low), ops.select(plain, 1.0, high))
     length = same(ops.mul, high, ops.sqrt(same(ops.add, 1.0, ops.square(ratio))))
-    return ops.select(plain, high, length)
+    return ops.select(infinite, math.inf, length)
 
 
 # ---------------------------------------------------------------------------- exponentials
