@@ -156,6 +156,10 @@ class Stage(Interpreter):
 
     # -- what is asked of it --------------------------------------------------------------------
 
+    def refuse_numpy(self, tracer):
+        if tracer.is_number:                     # np.arange(n): retrace with n known
+            tracer.value_for("a NumPy argument")
+
     def derivative_of(self, out):
         """The next equations belong to the derivative of the line that made `out`."""
         while isinstance(out, Tracer) and out.__class__ is not Staged:
