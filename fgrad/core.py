@@ -312,7 +312,7 @@ class Evaluate(Interpreter):
                 raise a.leaked() from None
         if all(isinstance(a, Array) for a in args):
             raise
-        numbers = SCALARS if len(args) > 1 else ()
+        numbers = SCALARS if any(a.__class__ not in SCALARS for a in args) else ()
         values = [a if a.__class__ in numbers else as_value(a) for a in args]
         return op.evaluate(values, params)
 

@@ -115,7 +115,7 @@ class Elementwise(Primitive):
         for t in arrays:
             if t is not first:
                 raise self.disagreement(types)
-        if first.dtype not in self.dtypes:
+        if first.dtype.kind not in self.kinds:
             raise DtypeError(f"{self.name} is not defined for {SHORT[first.dtype]}.",
                              given=str(first), expected=" ".join(SHORT[d] for d in self.dtypes),
                              fix="convert with astype first")
@@ -153,6 +153,8 @@ class Elementwise(Primitive):
 
     def pullback(self, ct, out, args, active, params):
         """Per argument its cotangent, or None."""
+        if len(args) == 1:
+            return (self.scale(ct, 0, out, args),)
         return [None if row < 0 else self.scale(ct, i, out, args) for i, row in enumerate(active)]
 
     def batch(self, dims, *args):

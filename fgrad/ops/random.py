@@ -21,6 +21,7 @@ from . import move
 
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 PARITY = 0x1BD11BDA
+BLOCK = 1 << 15            # counters hashed at a time by NumPy, so that they stay in the cache
 quiet = np.errstate(all="ignore")
 
 
@@ -43,11 +44,12 @@ def rotated(x, r, constant, add, shl, shr):
 
 
 @quiet
-def hashed(key, high, low):
-    """Threefry of NumPy keys u32[*b, 2] and counters u32[*s]: two u32[*b, *s]."""
-    lead = key.shape[:-1] + (1,) * high.ndim
+def hashed(key, count):
+    """Threefry of NumPy keys u32[*b, 2] and counters u64[*s]: two words u32[*b, *s]."""
+    high, low = (count >> U64.type(32)).astype(U32), count.astype(U32)
+    lead = key.shape[:-1] + (1,) * count.ndim
     k0, k1 = [np.array(key[..., w]).reshape(lead) for w in (0, 1)]
-    shape = np.broadcast_shapes(lead, high.shape)
+    shape = np.broadcast_shapes(lead, count.shape)
     x0, x1 = [np.broadcast_to(x, shape) for x in (high, low)]
     return threefry(k0, k1, x0, x1, U32.type, np.add, np.bitwise_xor, np.left_shift, np.right_shift)
 
@@ -58,10 +60,12 @@ def hashed_node(k0, k1, x0, x1):
     return threefry(k0, k1, x0, x1, lambda c: scalar.const(c, U32), add, xor, shl, shr)
 
 
-def counters(shape):
-    """High and low words of 0, 1, 2, … in row-major order."""
-    count = np.arange(prod(shape), dtype=U64).reshape(shape)
-    return (count >> U64.type(32)).astype(U32), count.astype(U32)
+def bits_at(key, count, dtype):
+    """The random bits of NumPy counters."""
+    x0, x1 = hashed(key, count)
+    if dtype == U64:
+        return (x0.astype(U64) << U64.type(32)) | x1.astype(U64)
+    return (x0 ^ x1).astype(dtype)
 
 
 def counter_nodes(i, shape):
@@ -95,10 +99,11 @@ class RandomBits(Primitive):
         return ArrayType(dtype, key.shape[:-1] + tuple(shape))
 
     def numpy(self, key, /, *, shape, dtype=U32):
-        x0, x1 = hashed(key, *counters(shape))
-        if dtype == U64:
-            return (x0.astype(U64) << U64.type(32)) | x1.astype(U64)
-        return (x0 ^ x1).astype(dtype)
+        count = np.arange(prod(shape), dtype=U64)
+        if key.ndim > 1 or len(count) <= BLOCK:
+            return bits_at(key, count.reshape(shape), dtype)
+        parts = [bits_at(key, count[k:k + BLOCK], dtype) for k in range(0, len(count), BLOCK)]
+        return np.concatenate(parts).reshape(shape)
 
     def batch(self, dims, key, /, **params):
         return self(move.to_front(key, *dims), **params), 0
@@ -125,7 +130,7 @@ class RandomSplit(Primitive):
         return ArrayType(U32, key.shape[:-1] + tuple(shape) + (2,))
 
     def numpy(self, key, /, *, shape):
-        return np.stack(hashed(key, *counters(shape)), -1)
+        return np.stack(hashed(key, np.arange(prod(shape), dtype=U64).reshape(shape)), -1)
 
     def batch(self, dims, key, /, *, shape):
         return self(move.to_front(key, *dims), shape=shape), 0

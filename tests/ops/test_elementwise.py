@@ -91,6 +91,10 @@ def test_negative_zero_and_zero_are_two_numbers():
     assert not np.signbit(ops.mul(A([1.0]), 0.0).np).any()
 
 
+def test_python_numbers_alone_settle_to_the_default_dtype():
+    assert ops.add(1.0, 2.0).dtype == F32 and ops.max(1, 2).dtype == I32
+
+
 def test_a_number_that_does_not_fit_is_refused():
     with pytest.raises(RangeError, match="300 does not fit into u8"):
         ops.add(A([1], U8), 300)

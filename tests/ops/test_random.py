@@ -32,10 +32,15 @@ def test_split_and_fold_in_are_those_of_jax():
 
 
 def test_the_counter_continues_beyond_32_bits():
-    high, low = np.array([1], np.uint32), np.array([0], np.uint32)
-    from_high = ops.random.hashed(KEY.np, high, low)
-    from_low = ops.random.hashed(KEY.np, low, low)
-    assert from_high[0] != from_low[0] and from_high[1] != from_low[1]
+    x0, x1 = ops.random.hashed(KEY.np, np.array([0, 2**32], np.uint64))
+    assert x0[0] != x0[1] and x1[0] != x1[1]
+
+
+def test_long_results_continue_over_blocks():
+    n = ops.random.BLOCK
+    whole = ops.random_bits(KEY, shape=(2 * n + 1,)).np
+    x0, x1 = ops.random.hashed(KEY.np, np.array([0, n - 1, n, 2 * n], np.uint64))
+    np.testing.assert_array_equal(whole[[0, n - 1, n, 2 * n]], x0 ^ x1)
 
 
 def test_a_float_is_no_key():
