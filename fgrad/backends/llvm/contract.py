@@ -21,6 +21,8 @@ from .text import BYTES
 from .tiles import Machine, Tile, shapes, step_cycles
 
 DISPATCH = 4500          # cycles that handing parts to other threads costs
+PART = 300               # cycles that taking one part costs
+LARGE = 1 << 21          # multiply-adds of a part that is worth having for balance alone
 
 
 @dataclass(frozen=True)
@@ -224,7 +226,7 @@ def plan(rows, columns, depth, type, a, b, *, machine, batch=1, out=None, epilog
     start = Plan(batch, rows, columns, depth, a, b, out, epilogue, machine, None, None, 0, 0, 0,
                  False, False, swapped=swapped)
     found = [*blocked(start, type, threads), *dotted(start, type, threads)]
-    return min(found, key=cycles)
+    return min(found, key=lambda p: cycles(p, threads))
 
 
 def turned(operand):
@@ -304,17 +306,20 @@ def tiles_for(rows, columns, type, lanes, machine):
 
 
 def grids(batch, rows, columns, depth, tile, threads):
-    """Ways to cut the work into as many parts as there are threads, or one."""
+    """Ways to cut the work: not at all, or into one part for every thread, two or four large ones."""
     yield 1, 1, 1, 1
     if threads == 1:
         return
-    if batch > 1:
-        yield min(batch, threads), 1, 1, 1
     row_tiles, column_tiles = -(-rows // tile.rows), -(-columns // tile.width)
-    for r in range(1, threads + 1):
-        c = threads // r
-        if r <= row_tiles and c <= column_tiles and r * c > 1:
-            yield 1, r, c, 1
+    work = batch * rows * columns * depth
+    for parts in (threads, 2 * threads, 4 * threads):
+        if parts > threads and work < parts * LARGE:
+            break
+        if batch > 1:
+            yield min(batch, parts), 1, 1, 1
+        for r in range(1, parts + 1):
+            if parts % r == 0 and r <= row_tiles and parts // r <= column_tiles:
+                yield 1, r, parts // r, 1
     if row_tiles * column_tiles < threads and depth >= 512 * threads:
         yield 1, 1, 1, threads
 
@@ -357,10 +362,13 @@ def share(size, step, parts):
     return -(-steps // parts), 0
 
 
-def cycles(p):
-    """Estimated cycles of the slowest part of a plan."""
-    batch = -(-p.batch // p.grid[0])
-    return batch * (dot_cycles(p) if p.dots else block_cycles(p)) + DISPATCH * (p.parts > 1)
+def cycles(p, threads):
+    """Estimated cycles of a plan: of the rounds its parts take, and of the wait for the last part,
+    a tenth of it, when other programs want the processors too."""
+    part = -(-p.batch // p.grid[0]) * (dot_cycles(p) if p.dots else block_cycles(p))
+    if p.parts == 1:
+        return part
+    return (part + PART) * (-(-p.parts // threads) + 0.1) + DISPATCH
 
 
 def dot_cycles(p):
@@ -372,6 +380,7 @@ def dot_cycles(p):
 
 
 def block_cycles(p):
+    """Cycles of a part: its tiles, A read from memory, and what is packed."""
     depth = -(-p.depth // p.grid[3])
     tile = p.tile
     whole_rows, row_tail = share(p.rows, tile.rows, p.grid[1])
@@ -383,10 +392,13 @@ def block_cycles(p):
                 v = -(-w // tile.lanes)
                 one = depth * step_cycles(r, v) + p.blocks * (30 + 2 * r * v)
                 total += times_r * times_c * one
+    total += p.rows / p.grid[1] * depth * BYTES[p.type] / 32 * -(-p.columns // p.grid[2] // p.nc)
     rows = whole_rows * tile.rows + row_tail
     columns = whole_columns * tile.width + column_tail
     if p.pack_a:
         total += rows * depth * (1.6 / tile.lanes if p.a_by_rows else 2 / tile.rows)
     if p.pack_b:
         total += columns * depth * (2.5 if p.b_by_rows else 6) / tile.lanes
+    else:
+        total += columns * depth * BYTES[p.type] / 32
     return total
