@@ -48,6 +48,8 @@ class Jitted:
 
     def __init__(self, function, options, max_traces, device):
         functools.update_wrapper(self, function)
+        self.__name__ = getattr(function, "__name__", None) or getattr(
+            getattr(function, "func", None), "__name__", type(function).__name__)
         self.function, self.signature = function, signature.Signature(function, **options)
         self.max_traces, self.device = max_traces, device
         self.traces = OrderedDict()              # key → Trace, least used first
@@ -199,7 +201,7 @@ class Jitted:
 
         def distance(other):
             return (other[0] != structure) * 1000 + sum(a != b for a, b in zip(other[1], keys))
-        closest = min(self.history[:-1], key=distance)
+        closest = min(reversed(self.history[:-1]), key=distance)          # of equals the latest
         return signature.difference(closest, (structure, keys), closest[2], paths, self.signature.leaf_name)
 
     # -- what users ask -------------------------------------------------------------------------

@@ -235,7 +235,18 @@ def taken(plan):
 
 def given_away(value, array):
     """The memory of a donated argument: its own where nobody else can see it, else a copy."""
-    return array if array is value.np and sys.getrefcount(array) <= 5 else np.array(array, order="C")
+    own = array is value.np and sys.getrefcount(array) <= unseen()
+    return array if own else np.array(array, order="C")
+
+
+@functools.cache
+def unseen():
+    """The reference count, in `given_away`, of memory that only its Array and the running call hold."""
+    def count(value, array):
+        return array is value.np and sys.getrefcount(array)
+    values = [Array(np.zeros(1))]
+    arrays = [v.np for v in values]
+    return count(values[0], arrays[0])
 
 
 def assembler(structure):

@@ -1,0 +1,370 @@
+"""jit: equal to the function, one trace a signature, static arguments, donation, retraces explained."""
+
+import enum
+import functools
+import gc
+import os
+import subprocess
+import sys
+import threading
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import fgrad.numpy as fnp
+from fgrad import signature, tree
+from fgrad.core import Array
+from fgrad.errors import ArgumentError, ConcretizationError, DonationError, FgradWarning
+from fgrad.jit import Jitted, jit
+from fgrad.transforms import grad, jvp, value_and_grad, vmap
+from fgrad.types import default_dtype
+
+
+def near(a, b):
+    np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=1e-6, atol=1e-6)
+
+
+def test_jit_gives_what_the_function_gives():
+    def f(params, x):
+        return {"y": fnp.tanh(x @ params["w"]) + params["b"], "n": 3}
+    params = {"w": fnp.arange(6.0).reshape(3, 2) / 6, "b": fnp.ones(2)}
+    x = fnp.linspace(0, 1, 12).reshape(4, 3)
+    a, b = f(params, x), jit(f)(params, x)
+    near(a["y"], b["y"])
+    assert b["n"].dtype == np.int32 and int(b["n"]) == 3
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 7, 16, 33])
+def test_results_of_every_length_are_right(n):
+    x = np.linspace(-1, 1, n, dtype=np.float32)
+    near(jit(lambda x: fnp.exp(x) * x + fnp.sum(x))(x), np.exp(x) * x + np.sum(x))
+
+
+def test_a_second_call_finds_the_trace_and_runs_native():
+    calls = []
+
+    @jit
+    def f(x):
+        calls.append(1)
+        return x + 1
+    x = fnp.ones(3)
+    near(f(x), f(x))
+    near(f(np.ones(3, np.float32)), f(x))
+    assert len(calls) == 1
+
+
+@pytest.mark.filterwarnings("ignore::fgrad.errors.FgradWarning")
+def test_several_signatures_stay_native_side_by_side():
+    f = jit(lambda x: x * 2)
+    values = [fnp.ones(n) for n in range(1, 6)] + [fnp.ones(2, "float64"), fnp.arange(3)]
+    for _ in range(3):
+        for v in values:
+            out = f(v)
+            assert out.dtype == v.dtype
+            near(out, 2 * np.asarray(v))
+    assert f.cache_info().misses == len(values)
+
+
+def test_a_python_number_mixes_like_a_number():
+    f = jit(lambda x, n: x * n)
+    for x in (fnp.ones(2, "float16"), fnp.ones(2), fnp.ones(2, "float64")):
+        assert f(x, 0.1).dtype == x.dtype
+        near(np.asarray(f(x, 0.1), np.float32), np.asarray(x * 0.1, np.float32))
+    assert f(fnp.arange(2), 2).dtype == np.int32
+
+
+def test_numbers_do_not_retrace():
+    f = jit(lambda x, n: x + n)
+    for n in range(20):
+        near(f(fnp.zeros(2), n), np.full(2, n))
+    assert f.cache_info().misses == 1
+
+
+def test_an_int_whose_value_is_needed_becomes_static():
+    f = jit(lambda x, n: fnp.concatenate([x] * n))
+    assert f(fnp.ones(2), 3).shape == (6,)
+    assert f(fnp.ones(2), 2).shape == (4,)
+    assert f(fnp.ones(2), 3).shape == (6,)
+    assert f.cache_info().misses == 2
+
+
+def test_an_int_needed_by_an_inner_jit_becomes_static_in_the_outer():
+    inner = jit(lambda x, n: fnp.reshape(x, (n, -1)))
+    outer = jit(lambda x, n: fnp.sum(inner(x, n), axis=0))
+    assert outer(fnp.arange(6.0), 2).shape == (3,)
+    assert outer(fnp.arange(6.0), 3).shape == (2,)
+
+
+def test_a_ninth_value_of_such_an_int_is_an_error():
+    f = jit(lambda x, n: fnp.concatenate([x] * n))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FgradWarning)
+        for n in range(1, 9):
+            f(fnp.ones(1), n)
+        with pytest.raises(ConcretizationError, match="has been compiled for 8 values of it"):
+            f(fnp.ones(1), 9)
+
+
+class Mode(enum.Enum):
+    ADD = 1
+    MUL = 2
+
+
+@dataclass(frozen=True)
+class Config:
+    factor: int
+
+
+def test_strings_enums_functions_and_frozen_objects_are_static():
+    @jit
+    def f(x, mode, op, config, name="plus"):
+        y = op(x) * config.factor
+        return y + 1 if mode is Mode.ADD and name == "plus" else y
+    x = fnp.ones(2)
+    near(f(x, Mode.ADD, fnp.exp, Config(3)), 3 * np.e + 1)
+    near(f(x, Mode.MUL, fnp.exp, Config(3)), 3 * np.e)
+    near(f(x, Mode.ADD, np.tanh, Config(2), name="other"), 2 * np.tanh(1))
+    assert f.cache_info().misses == 3
+
+
+def test_none_and_nested_containers_are_structure():
+    @jit
+    def f(tree, y=None):
+        return tree["a"][0] if y is None else tree["a"][0] + y
+    near(f({"a": [fnp.ones(2), None]}), np.ones(2))
+    near(f({"a": [fnp.ones(2), None]}, fnp.ones(2)), 2 * np.ones(2))
+
+
+def test_static_argnums_and_argnames():
+    f = jit(lambda x, n: x * n, static_argnums=1)
+    near(f(fnp.ones(2), 3), [3, 3])
+    g = jit(lambda x, shape: fnp.zeros(shape) + x, static_argnames="shape")
+    assert g(1.0, shape=(2, 3)).shape == (2, 3) == g(1.0, (2, 3)).shape
+
+
+def test_an_unhashable_static_argument_is_explained():
+    with pytest.raises(ArgumentError) as error:
+        jit(lambda x, sizes: x, static_argnames="sizes")(1.0, [1, 2])
+    assert str(error.value) == (
+        "the static argument sizes cannot be hashed, so no compiled version can be looked up by it.\n\n"
+        f"    test_jit.py:{line_of('[1, 2])')}    jit(lambda x, sizes: x, static_argnames=\"sizes\")(1.0, [1, 2])\n\n"
+        "  given      sizes: list [1, 2]\n"
+        "  fix        pass a tuple instead of a list\n"
+        "             or a frozen dataclass instead of a mutable object")
+
+
+def line_of(text):
+    """The number of the first line of this file that ends so."""
+    with open(__file__) as file:
+        return next(k for k, line in enumerate(file, 1) if line.rstrip().endswith(text))
+
+
+def test_a_mutable_object_is_refused_with_the_decorator_to_use():
+    class Model:
+        pass
+    with pytest.raises(ArgumentError, match="neither an array nor a fixed value") as error:
+        jit(lambda m, x: x)(Model(), 1.0)
+    assert "@fgrad.pytree" in str(error.value)
+
+
+def test_a_static_parameter_that_does_not_exist_is_named():
+    with pytest.raises(ArgumentError, match="static_argnames='z'"):
+        jit(lambda x: x, static_argnames="z")
+    with pytest.raises(ArgumentError, match="donate_argnums=3 is out of range"):
+        jit(lambda x: x, donate_argnums=3)
+
+
+def test_methods_of_pytrees_can_be_jitted():
+    @tree.pytree
+    class Scale:
+        factor: Array
+
+        @jit
+        def __call__(self, x):
+            return self.factor * x
+    near(Scale(fnp.array(3.0))(fnp.ones(2)), [3, 3])
+
+
+def test_closed_over_arrays_are_no_part_of_the_code():
+    made = []
+    for value in (1.0, 2.0):
+        array = fnp.full(100, value)
+        f = jit(lambda x: x + array)
+        near(f(fnp.zeros(100)), np.full(100, value))
+        made.append(f)
+    texts = {f.lower(fnp.zeros(100)).text("llvm") for f in made}
+    assert len(texts) == 1
+
+
+def test_jit_inside_grad_inside_jit():
+    inner = jit(lambda x: fnp.tanh(x) * x)
+    f = lambda x: fnp.sum(inner(x) ** 2)
+    x = fnp.linspace(-1, 1, 5)
+    near(jit(grad(f))(x), grad(lambda x: fnp.sum((fnp.tanh(x) * x) ** 2))(x))
+    near(grad(jit(f))(x), jit(grad(f))(x))
+    near(grad(lambda v: fnp.sum(jit(grad(f))(v)))(x), grad(lambda v: fnp.sum(grad(f)(v)))(x))
+
+
+def test_vmap_of_jit_of_grad():
+    f = jit(grad(lambda w, x: fnp.tanh(fnp.dot(w, x))))
+    w, xs = fnp.ones(3), fnp.arange(12.0).reshape(4, 3) / 12
+    near(vmap(f, (None, 0))(w, xs), np.stack([np.asarray(f(w, x)) for x in xs]))
+
+
+def test_a_closed_over_tracer_of_an_outer_transform_is_differentiated():
+    f = lambda y: jit(lambda x: x * y)(3.0)
+    near(grad(f)(2.0), 3.0)
+    near(jvp(f, (2.0,), (1.0,))[1], 3.0)
+
+
+def test_donated_memory_is_taken_over_and_the_argument_is_gone():
+    f = jit(lambda x, y: x * 2 + y, donate_argnums=0)
+    x, y = fnp.ones(1000) * 1, fnp.ones(1000)
+    pointer = x.np.__array_interface__["data"][0]
+    out = f(x, y)
+    near(out, np.full(1000, 3))
+    assert out.np.__array_interface__["data"][0] == pointer
+    with pytest.raises(DonationError, match="after its memory had been donated"):
+        x + 1
+    near(y, np.ones(1000))
+
+
+def test_donated_memory_that_somebody_else_sees_is_copied():
+    f = jit(lambda x: x * 2, donate_argnames="x")
+    x = fnp.ones(1000) * 1
+    view = np.asarray(x)
+    near(f(x), np.full(1000, 2))
+    near(view, np.ones(1000))
+    mine = np.ones(10, np.float32)
+    near(f(mine), np.full(10, 2))
+    near(mine, np.ones(10))
+
+
+def test_an_output_that_is_an_input_is_given_back():
+    x = fnp.ones(3)
+    a, b = jit(lambda x: (x, x))(x)
+    near(a, x)
+    near(b, x)
+
+
+def test_the_fifth_trace_gives_one_notice_that_says_what_changed():
+    f = jit(lambda batch: fnp.sum(batch["x"]))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for n in range(1, 8):
+            f({"x": fnp.ones((n, 8))})
+    ours = [str(w.message) for w in caught if issubclass(w.category, FgradWarning)]
+    assert len(ours) == 1
+    assert "traced 5 times; argument `batch['x']` changed shape f32[4,8] -> f32[5,8]" in ours[0]
+
+
+def test_max_traces_makes_a_retrace_an_error():
+    f = jit(lambda x: x, max_traces=1)
+    f(fnp.ones(2))
+    with pytest.raises(ConcretizationError, match="may be traced 1 times.*changed shape"):
+        f(fnp.ones(3))
+
+
+def test_explain_and_cache_info_and_clear_cache():
+    f = jit(lambda x: x + 1)
+    f(fnp.ones(2)), f(fnp.ones(2, "float64"))
+    assert f.cache_info()[1:] == (2, 2)
+    assert "changed dtype f32[2] -> f64[2]" in f.explain()
+    f.clear_cache()
+    assert f.cache_info()[1:] == (0, 0)
+    near(f(fnp.ones(2)), [2, 2])
+
+
+def test_default_dtype_is_seen_by_functions_compiled_before():
+    f = jit(lambda x: x + fnp.zeros(2))
+    x = fnp.ones(2)
+    assert f(x).dtype == f(x).dtype == np.float32
+    with default_dtype("float64"):
+        assert f(x).dtype == f(x).dtype == np.float64
+    assert f(x).dtype == f(x).dtype == np.float32
+
+
+def test_an_error_while_tracing_leaves_the_function_usable():
+    fail = [True]
+
+    @jit
+    def f(x):
+        if fail[0]:
+            raise RuntimeError("no")
+        return x + 1
+    with pytest.raises(RuntimeError):
+        f(1.0)
+    fail[0] = False
+    near(f(1.0), 2.0)
+
+
+def test_threads_share_a_jitted_function():
+    f = jit(lambda x: fnp.sum(fnp.exp(x) @ fnp.exp(x).T, axis=0))
+    xs = [fnp.ones((20, n)) / n for n in range(1, 5)]
+    want = [np.asarray(fnp.sum(fnp.exp(x) @ fnp.exp(x).T, axis=0)) for x in xs]
+    wrong = []
+
+    def work():
+        for _ in range(30):
+            for x, y in zip(xs, want):
+                if not np.allclose(np.asarray(f(x)), y, rtol=1e-5):
+                    wrong.append(1)
+    threads = [threading.Thread(target=work) for _ in range(6)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    assert not wrong
+
+
+def test_a_jitted_function_can_be_collected():
+    before = sum(isinstance(o, Jitted) for o in gc.get_objects())
+    for _ in range(3):
+        f = jit(lambda x: x + 1)
+        f(fnp.ones(2)), f(fnp.ones(2))
+    del f
+    gc.collect()
+    assert sum(isinstance(o, Jitted) for o in gc.get_objects()) <= before + 1
+
+
+def test_without_the_native_entry_everything_is_the_same():
+    script = ("import numpy as np, fgrad.numpy as fnp; from fgrad.jit import jit; f = jit(lambda x: x + 1);"
+              "x = fnp.ones(2); f(x); print(np.asarray(f(x)), type(f).__call__)")
+    env = {**os.environ, "FGRAD_NATIVE_CALL": "0"}
+    out = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, check=True).stdout
+    assert out.startswith("[2. 2.]") and "built-in" not in out
+
+
+def test_the_second_process_takes_the_code_from_disk(tmp_path):
+    script = ("import fgrad.numpy as fnp; from fgrad.jit import jit; from fgrad.backends.llvm import target;"
+              "count = []; compile_text = target.compile_text;"
+              "target.compile_text = lambda *a, **k: count.append(1) or compile_text(*a, **k);"
+              "f = jit(lambda x: fnp.tanh(x) + 1); f(fnp.ones(100)); print(len(count))")
+    env = {**os.environ, "FGRAD_CACHE": str(tmp_path / "cache")}
+    runs = [subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, check=True)
+            for _ in range(2)]
+    assert int(runs[0].stdout) > 0 and int(runs[1].stdout) == 0
+
+
+def test_partial_and_wrapped_functions_keep_their_names():
+    @jit
+    def named(x):
+        """What it is."""
+        return x
+    assert named.__name__ == "named" and named.__doc__ == "What it is."
+    near(jit(functools.partial(lambda a, x: a * x, 3.0))(2.0), 6.0)
+
+
+def test_value_and_grad_with_aux_under_jit():
+    f = jit(value_and_grad(lambda w: (fnp.sum(w * w), {"n": w + 1}), has_aux=True))
+    (value, aux), gradient = f(fnp.ones(2))
+    near(value, 2)
+    near(aux["n"], [2, 2])
+    near(gradient, [2, 2])
+
+
+def test_keys_of_equal_calls_are_equal():
+    def key(*args):
+        return signature.take_apart(args, {}, {}, str).keys
+    assert key(fnp.ones(2), 1.0, "a") == key(np.zeros(2, np.float32), 2.0, "a")
+    assert key(1) != key(1.0) != key(True)
