@@ -105,8 +105,8 @@ def entry(kernel_address, inputs, outputs, fallback, box, name, **options):
     FLOAT (a Python float for an f32 or f64 input without axes), Same(object), or a tuple, named
     tuple, list or dict with string keys of forms, whose ARRAYs and FLOATs are the inputs in order;
     `assemble`, a callable that is given the tuple of results and makes what is returned (without
-    it: the one result, or the tuple of several); `constants`, ndarrays; `release_gil`, for kernels that
-    run long; `keep`, any objects that must live as long as the callable.
+    it: the one result, or the tuple of several); `constants`, ndarrays; `release_gil`, for kernels
+    that run long; `keep`, any objects that must live as long as the callable.
     """
     chosen = make if probe() and slots_of(box) else make_python
     return chosen(kernel_address, inputs, outputs, fallback, box, name, **options)
@@ -195,7 +195,7 @@ def extents(shape):
 
 @functools.cache
 def method(name):
-    """The method record of builtins called `name`; kept, since builtins point to it to their end."""
+    """The method record of builtins called `name`; kept, since builtins point to it for life."""
     return MethodDef(name.encode(), native().address("fg.call"), METHOD, b"A compiled function.")
 
 
