@@ -81,16 +81,22 @@ def run_plan(plan, arrays, constants=None):
 
     arrays: NumPy arrays for its inputs; constants: for its constants, if not its own.
     """
-    memory = {}
     if constants is None:
         constants = [c.np for _, c in plan.constants]
     buffers = [*plan.inputs, *(b for b, _ in plan.constants)]
-    for b, x in zip(buffers, [*arrays, *constants]):
-        memory[b] = np.array(x, b.type.dtype).reshape(-1)
+    memory = {b: np.array(x, b.type.dtype).reshape(-1) for b, x in zip(buffers, [*arrays, *constants])}
+    memory.update(arena_views(plan))
+    memory.update((out, memory[b]) for out, b in plan.donated.items())
     with np.errstate(all="ignore"):
         for step in plan.steps:
             run_call(step, memory) if isinstance(step, Call) else run_kernel(step, memory)
     return [view(memory, b) for b in plan.outputs]
+
+
+def arena_views(plan):
+    """The temporaries of a Plan as views of one block of bytes, where the Plan places them."""
+    arena = np.full(plan.arena, 0xA5, np.uint8)
+    return {b: arena[at:at + b.type.nbytes].view(b.type.dtype) for b, at in plan.offsets.items()}
 
 
 def view(memory, b):
@@ -104,11 +110,12 @@ def view(memory, b):
 def run_call(step, memory):
     args = [view(memory, a) if hasattr(a, "type") else a for a in step.params]
     for b, x in zip(step.outputs, numpy_rule(step.op, args, step.op_params)):
-        memory[b] = np.array(x, b.type.dtype).reshape(-1)
+        found = memory.setdefault(b, np.empty(b.type.size, b.type.dtype))
+        found[:] = np.asarray(x, b.type.dtype).reshape(-1)
 
 
 def run_kernel(kernel, memory):
-    """Runs the statements of a kernel.  What it has not written yet holds a sentinel, to be noticed."""
+    """Runs the statements of a kernel.  Memory of its own holds a sentinel first, to be noticed."""
     for b in (*kernel.outputs, *kernel.scratch):
         if b not in memory or b in kernel.scratch:
             memory[b] = np.full(b.type.size, sentinel(b.type.dtype), b.type.dtype)

@@ -410,6 +410,7 @@ class Attempt:
             expr, how = self.accumulated(uncast(expr), reduced)
             if expr is None:
                 return None
+            expr = scalar.rewrite(expr, {}, self.own_values(g), {})
         nodes = scalar.walk(expr)
         reads = self.graph.loaded(nodes)
         if any(self.home.get(b, -1) >= g.number for b in reads) or hidden(nodes):
@@ -433,6 +434,11 @@ class Attempt:
         body = scalar.rewrite(n.args[0], to, {}, {})
         rest = tuple(left[len(reduced):])
         return (scalar.node("reduce", (body,), (how, rest), n.dtype) if rest else body), how
+
+    def own_values(self, g):
+        """The loads of what kernel g stores, at its own index → the expressions stored."""
+        return {scalar.load(self.graph.buffer(r.value), index.flat(r.index, r.value.shape)): r.expr
+                for r in g.roots if r.how is None}
 
     def add(self, g, root):
         """root becomes part of kernel g; what it would compute again is noted."""

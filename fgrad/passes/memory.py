@@ -110,7 +110,7 @@ def take(plan, out, b, root):
 def donate_rest(plan, births, deaths, given):
     """Donated inputs that die before a result of their size is born give it their storage."""
     for out in dict.fromkeys(plan.outputs):
-        if out.kind != "output" or out in plan.donated:
+        if out.kind != "output" or out in plan.donated or out not in births:
             continue
         for b in given:
             if b.type == out.type and b not in plan.outputs and deaths.get(b, -1) < births[out]:
