@@ -7,8 +7,11 @@ import numpy as np
 import pytest
 
 from fgrad import ops  # noqa: F401  (registers the operations)
-from fgrad.core import PRIMITIVES, Array, Primitive
+from fgrad.core import PRIMITIVES, Array, Primitive, Value
 from fgrad.interpreters.backward import pullback
+from fgrad.interpreters.forward import push
+from fgrad.interpreters.stage import evaluate, stage
+from fgrad.ops import concatenate, reshape
 from fgrad.ops.table import RULES, source_of, table_text
 from fgrad.types import F64, SCALARS
 from tests.ops import scalars
@@ -21,7 +24,9 @@ NAMES = list(OPERATIONS)
 
 
 def wrapped(args):
-    return [a if a.__class__ in SCALARS else Array(np.asarray(a)) for a in args]
+    """Arrays of what are NumPy arrays."""
+    return [a if a.__class__ in SCALARS or isinstance(a, Value) else Array(np.asarray(a))
+            for a in args]
 
 
 def types_of(args):
@@ -104,8 +109,8 @@ def subsets(args):
     return [(k,) for k in floats] + [tuple(floats)] * (len(floats) > 1)
 
 
-def tangents_of(args, active):
-    rng = np.random.default_rng(7)
+def tangents_of(args, active, seed=7):
+    rng = np.random.default_rng(seed)
     return [rng.standard_normal(a.shape) if k in active else None for k, a in enumerate(args)]
 
 
@@ -188,6 +193,75 @@ def check_batch(op, case, args, lanes, dims, n):
     each = [run(op, own(lane), case.params) for lane in lanes]
     for k, x in enumerate(outputs(out)):
         assert_close(x.np, np.stack([one[k] for one in each], dim), slack=4)
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if n not in ("full", "iota")])
+def test_rules_that_are_staged_are_well_typed_and_give_what_they_give_at_once(name):
+    op = OPERATIONS[name]
+    for dtype in [d for d in dtypes(name) if d.kind == "f"] or dtypes(name)[:1]:
+        for case, args in drawn(name, dtype):
+            if not skipped(name, case, args):
+                check_staged(op, case, args)
+
+
+def check_staged(op, case, args):
+    """Derivatives both ways, and the batched form with every array batched in front."""
+    arrays = [k for k, a in enumerate(args) if a.__class__ not in SCALARS]
+    values = [Array(np.asarray(args[k])) for k in arrays]
+
+    def every_rule(*xs):
+        whole = filled(args, arrays, xs)
+        found = derivatives(op, whole, case.params)
+        doubled = [concatenate(*[reshape(x, shape=(1, *x.shape))] * 2, axis=0) for x in xs]
+        dims = [0 if k in arrays else None for k in range(len(args))]
+        out, _ = op.batch(dims, *filled(args, arrays, doubled), **case.params)
+        return found + outputs(out)
+
+    program = stage(every_rule, [x.type for x in values]).program.check()
+    staged = evaluate(program, values)
+    for x, y in zip(staged, every_rule(*values), strict=True):
+        assert_close(x.np, y.np, slack=4)
+
+
+def filled(args, arrays, xs):
+    """The arguments with the arrays among them replaced."""
+    found = dict(zip(arrays, xs))
+    return [found.get(k, a) for k, a in enumerate(args)]
+
+
+def derivatives(op, args, params):
+    """The tangents for tangents that are the arguments, and the cotangents for the results."""
+    out = op(*args, **params)
+    active = [a.__class__ not in SCALARS and a.dtype.kind == "f" for a in args]
+    floats = [x for x in outputs(out) if x.dtype.kind == "f"]
+    if not (op.differentiable and any(active) and floats):
+        return []
+    t = op.jvp(out, tuple(args), [a if on else None for a, on in zip(args, active)], **params)
+    ct = [x if x.dtype.kind == "f" else None for x in out] if op.multiple else out
+    back = pullback(op, ct, out, tuple(args), [0 if on else -1 for on in active], params)
+    back = [c for c, on in zip(back, active) if on]
+    return [x for x in [*outputs(t), *back] if x is not None]
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if OPERATIONS[n].differentiable])
+def test_the_second_derivative_agrees_with_finite_differences_of_the_first(name):
+    op = OPERATIONS[name]
+    for case, args in drawn(name):
+        active = tuple(k for k, a in enumerate(args)
+                       if a.__class__ not in SCALARS and a.dtype.kind == "f")
+        if not active or any(args[k].size == 0 for k in active):
+            continue
+        t = [Array(np.asarray(x)) for x in tangents_of(args, active) if x is not None]
+        s = [np.asarray(x) for x in tangents_of(args, active, seed=9) if x is not None]
+        xs = [np.asarray(args[k]) for k in active]
+        function = lambda *v: outputs(op(*wrapped(filled(args, active, v)), **case.params))
+        first = lambda *v: [x for x in push(function, v, t)[1] if x is not None]
+        up, down = [first(*[Array(x + h * d) for x, d in zip(xs, s)]) for h in (1e-5, -1e-5)]
+        _, second = push(first, [Array(x) for x in xs], [Array(d) for d in s])
+        for a, b, got in zip(up, down, second):
+            want = (a.np - b.np) / 2e-5
+            got = np.zeros(a.shape) if got is None else got.np
+            np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4, err_msg=f"{name} {case}")
 
 
 COMPILED = [n for n, op in OPERATIONS.items()

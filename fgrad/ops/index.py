@@ -286,15 +286,24 @@ class ScatterMul(Scatter):
         return total
 
     def others(self, x, indices, u, axes, mode):
-        """Per update: the product of x and the other updates there.  Zeros are counted apart."""
+        """Per update: the product of x and the other updates there.
+
+        Zeros are counted, and multiplied in, apart: a single other zero keeps its own derivative, so
+        this is right for second derivatives; of several zeros the third derivative is lost.
+        """
+        def of_others(values):
+            total = scatter_add(move.zeros_like(x), *indices, values, axes=axes, mode=mode)
+            return elementwise.sub(read(total, indices, axes, mode), values)
+
         is_zero = elementwise.eq(u, 0.0)
         safe = elementwise.select(is_zero, 1.0, u)
         product = read(self(x, *indices, safe, axes=axes, mode=mode), indices, axes, mode)
-        zero = elementwise.one_where(is_zero, x)
-        zeros = scatter_add(move.zeros_like(x), *indices, zero, axes=axes, mode=mode)
-        other_zeros = elementwise.sub(read(zeros, indices, axes, mode), zero)
-        none = elementwise.eq(other_zeros, 0.0)
-        return elementwise.select(none, elementwise.div(product, safe), 0.0)
+        product = elementwise.div(product, safe)
+        zeros = of_others(elementwise.one_where(is_zero, x))
+        the_zero = of_others(elementwise.select(is_zero, u, 0.0))
+        with_zeros = elementwise.select(elementwise.eq(zeros, 1.0), the_zero, 0.0)
+        factor = elementwise.select(elementwise.eq(zeros, 0.0), 1.0, with_zeros)
+        return elementwise.mul(product, factor)
 
 
 class ScatterExtreme(Scatter):
