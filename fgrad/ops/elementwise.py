@@ -21,7 +21,7 @@ from . import move
 
 quiet = np.errstate(all="ignore")        # a decorator: NumPy is silent about inf and NaN; 0.4 µs
 
-LITERALS = {}              # (number, dtype) → 0-d array; written by `literal` only, at most 4096
+LITERALS = {}              # (class, number, dtype) → 0-d array; written by `literal`, at most 4096
 
 
 def literal(value, dtype):
@@ -29,12 +29,13 @@ def literal(value, dtype):
 
     Raises RangeError when an int does not fit, DtypeError for a float beside integers.
     """
-    found = LITERALS.get((value, dtype))
+    key = value.__class__, value, dtype          # with the class, since 1 == 1.0 == True
+    found = LITERALS.get(key)
     if found is None:
         check_number(value, dtype)
         found = number_array(value, dtype)
         if value != 0 and len(LITERALS) < 4096:  # 0.0 == -0.0: these two must not share an entry
-            LITERALS[value, dtype] = found
+            LITERALS[key] = found
     return found
 
 
