@@ -244,7 +244,7 @@ def check_same_type(what, name, x, wanted, of):
     if given.shape != wanted.shape or (given.dtype != wanted.dtype and x.__class__ not in SCALARS):
         raise ShapeError(f"{what}: `{name}` must have the shape and dtype of {of}.", given=f"{name}: {given}",
                          expected=str(wanted), fix=None if given.shape != wanted.shape
-                         else f"{name}.astype('{wanted.dtype}')")
+                         else f"convert it with astype('{wanted.dtype}')")
 
 
 # ---------------------------------------------------------------------------- axes of vmap

@@ -62,7 +62,7 @@ def value_and_grad(f, argnums=0, argnames=None, has_aux=False, allow_int=False):
             out = scalar_result(out, f)
         finally:
             owner.finish()
-        cts = backward(owner, (out,), (one(out.dtype),), range(len(leaves)))
+        cts = backward(owner, (out,), (one(out.dtype),))
         grads = [gradient(x, cts) for x in inputs]
         value = owner.value(out)
         if has_aux:
@@ -106,10 +106,10 @@ def scalar_result(out, f):
     """The result as a Value.  Raises GradientError unless it is a float scalar."""
     if not is_array(out):
         raise arguments.not_scalar(out, f)
-    out = as_value(out)
-    if out.shape != () or out.dtype.kind != "f":
-        raise arguments.not_scalar(out.type, f)
-    return out
+    value = as_value(out)
+    if value.shape != () or value.dtype.kind != "f":
+        raise arguments.not_scalar(out, f)
+    return value
 
 
 def one(dtype):
@@ -192,7 +192,7 @@ class Pull:
 
     def flat(self, cts):
         """The cotangents of the input leaves, from those of the result leaves."""
-        found = backward(self.owner, self.results, cts, range(len(self.inputs)))
+        found = backward(self.owner, self.results, cts)
         return [gradient(x, found) for x in self.inputs]
 
 
@@ -235,7 +235,7 @@ def direction(f, primals, tangents, what):
         if not isinstance(given, (tuple, list)):
             raise ArgumentError(f"{what}: {title} must be a tuple, one entry per argument of "
                                 f"`{arguments.name_of(f)}`.", given=f"{title}: {arguments.tree_text(given)}",
-                                fix=f"({title[:-1]},)")
+                                fix=f"({title},)")
     leaves, structure = tree.flatten(tuple(primals))
     ts, other = tree.flatten(tuple(tangents))
     tree.check_same(structure, other, f"{what}: tangents must have the tree of primals")
@@ -260,7 +260,6 @@ def linearize(f, *primals):
     """
     arguments.check_function(f, "linearize")
     out, pull = vjp(f, *primals)
-    active = [x for x in pull.inputs if x.__class__ is Linear]
     results = [x for x in pull.results if is_array(x)]
 
     def pushed(*tangents):
@@ -268,7 +267,7 @@ def linearize(f, *primals):
         _, ts, _ = direction(f, primals, tangents, "linearize")
         ts = [t for t in ts if t is not None]
         # transposing the transposed: cotangents of the inputs are linear in those of the results
-        found = transposed(lambda *cts: backward(pull.owner, results, cts, [x.node for x in active]), results, ts)
+        found = transposed(lambda *cts: backward(pull.owner, results, cts), results, ts)
         return tree.unflatten(pull.out_structure, arguments.put_arrays(pull.results, filled(results, found)))
     return out, pushed
 

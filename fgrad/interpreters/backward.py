@@ -18,8 +18,8 @@ from .partial import Linear, Linearize, item
 from .stage import staging
 
 
-def backward(owner, results, cts, inputs):
-    """The cotangents of `inputs` (row numbers), given those of `results` (values of the owner)."""
+def backward(owner, results, cts):
+    """The cotangents of the owner's inputs, a list, given those of `results`, which are values of its."""
     rows, found = owner.rows, [None] * len(owner.rows)
     for x, ct in zip(results, cts):
         if ct is not None and x.__class__ is Linear and x.owner is owner:
@@ -45,7 +45,7 @@ def backward(owner, results, cts, inputs):
                 found[parent] = part if have is None else add(have, part)
     if stage is not None:
         stage.mark = before
-    return [found[node] for node in inputs]
+    return found[:owner.inputs]
 
 
 def siblings(rows, node):
@@ -72,7 +72,7 @@ def transposed_jvp(op, ct, out, args, active, params):
     tangents = [None if node < 0 else record.input(a) for a, node in zip(args, active)]
     t = record.run(lambda: op.jvp(out, args, tangents, **params))
     results, cts = (t, ct) if op.multiple else ((t,), (ct,))
-    found = iter(backward(record, results, cts, range(sum(node >= 0 for node in active))))
+    found = iter(backward(record, results, cts))
     return [None if node < 0 else next(found) for node in active]
 
 
@@ -134,7 +134,7 @@ def transposed(function, likes, cts):
     inputs = [owner.input(x) for x in likes]
     results = owner.run(function, *inputs)
     owner.finish()
-    return backward(owner, results, cts, range(len(inputs)))
+    return backward(owner, results, cts)
 
 
 def pull(function, primals):
@@ -142,5 +142,5 @@ def pull(function, primals):
     owner, results = partial.record(function, primals)
 
     def pulled(cts):
-        return backward(owner, results, cts, range(len(primals)))
+        return backward(owner, results, cts)
     return [owner.value(x) for x in results], pulled

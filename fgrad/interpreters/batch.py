@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ..core import Interpreter, Tracer, as_value, current
 from ..errors import ConcretizationError
+from .stage import asking
 
 
 class Batched(Tracer):
@@ -27,7 +28,7 @@ class Batched(Tracer):
 
     def value_for(self, what):
         raise ConcretizationError(
-            f"{what} needs one value, but inside of vmap there are {self.owner.size} of them.",
+            f"{asking(what)} needs one value, but inside of vmap there are {self.owner.size} of them.",
             given=f"{self.type}, a different one for each of the {self.owner.size} elements that vmap maps over",
             fix=["choose with fgrad.numpy.where(condition, a, b)", "or loop in Python instead of vmap"])
 

@@ -52,10 +52,12 @@ class Linearize(Interpreter):
     def __init__(self, below):
         self.below = below
         self.rows = []
+        self.inputs = 0                          # they are the first rows
 
     def input(self, x):
         """x as an input: its tangent is given from outside."""
         self.rows.append(None)
+        self.inputs += 1
         return Linear(self, x, len(self.rows) - 1)
 
     def process(self, op, args, params):

@@ -196,19 +196,27 @@ class Stage(Interpreter):
 
 
 def asking(what):
-    """What Python wants the value for: for a bool, the statement on the user's line."""
+    """What Python wants the value for: for a bool, the word on the user's line."""
     where = source.place(source.here())
-    word = where.text.split(" ")[0] if where is not None and where.text else ""
-    if what == "bool" and word in ("if", "elif", "while", "assert"):
-        return f"`{word}`"
+    text = f" {where.text} " if where is not None else ""
+    if what == "bool":
+        for word in ("elif", "while", "assert", "if", "and", "or", "not"):
+            if f" {word} " in text:
+                return f"`{word}`"
     return {"bool": "bool()", "float": "float()", "int": "int()", "index": "a Python index"}.get(what, what)
+
+
+FIXES = {"`if`": "choose with fgrad.numpy.where(condition, a, b)",
+         "`elif`": "choose with fgrad.numpy.where(condition, a, b)",
+         "`while`": "loop a fixed number of times, and choose with fgrad.numpy.where",
+         "`and`": "combine with fgrad.numpy.logical_and(a, b)",
+         "`or`": "combine with fgrad.numpy.logical_or(a, b)",
+         "`not`": "fgrad.numpy.logical_not(a)"}
 
 
 def fixes(asked, inputs):
     """How to do without the value."""
-    first = {"`if`": "choose with fgrad.numpy.where(condition, a, b)",
-             "`elif`": "choose with fgrad.numpy.where(condition, a, b)",
-             "`while`": "loop with fgrad.while_loop"}.get(asked, "compute with fgrad.numpy functions instead")
+    first = FIXES.get(asked, "compute with fgrad.numpy functions instead")
     roots = dict.fromkeys(tree_root(v.name) for v in inputs if v.name)
     static = [f"static_argnames={name!r}, if it is a Python value" for name in roots]
     return [first, *static[:1], "or remove jit: without it values are known"]
