@@ -4,6 +4,8 @@ What it shows: `grad`, `vmap` and `jit` take a plain function and give another; 
 they make can be printed at every stage.
 """
 
+import argparse
+
 import numpy as np
 
 import fgrad
@@ -20,7 +22,10 @@ def loss(params, x, y):
     return fnp.sum((predict(params, x) - y) ** 2)
 
 
-def main():
+def main(argv=None):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--short", action="store_true", help="as it is: the whole takes a second")
+    parser.parse_args(argv)
     rng = fgrad.random.Generator(0)
     params = {"w": rng.normal((3, 2)), "b": fnp.zeros(2)}
     x, y = rng.normal((8, 3)), rng.normal((8, 2))

@@ -16,9 +16,11 @@ from collections import OrderedDict, namedtuple
 from . import compile as driver
 from . import signature, tree, types
 from .core import EVALUATE, Array, current
+from .backends.base import Same
 from .errors import ConcretizationError, DonationError, notice
 from .interpreters.call import call
 from .interpreters.stage import Specialise, stage
+from .types import ArrayType
 
 CacheInfo = namedtuple("CacheInfo", "hits misses size")
 VALUES = 8                 # of one Python number that may be specialised on
@@ -102,13 +104,13 @@ class Jitted:
         What it does not recognise goes to the one installed before, and at last to `call`.
         """
         trace.native = True
-        plain = len(args) == len(apart.leaves) == len(apart.values) and not trace.donate
-        if not plain or any(map(signature.is_number_key, apart.keys)) or trace.key[-1] != signature.STANDARD:
+        forms = native_forms(apart, args)
+        if forms is None or trace.donate or trace.key[-1] != signature.STANDARD or len(self.natives) == CHAIN:
             return
         before = self.natives[-1] if self.natives else self.call
         native = compiled.executable.native(
-            trace.program.in_types, compiled.constants, trace.out, before, self.__name__)
-        if native is not None and len(self.natives) < CHAIN:
+            trace.program.in_types, forms, compiled.constants, trace.out, before, self.__name__)
+        if native is not None:
             self.natives.append(native)
             type(self).__call__ = staticmethod(native)
 
@@ -238,6 +240,34 @@ class Jitted:
             trace = self.lookup(apart)
             if trace is not None:
                 return Lowered(trace, driver.device_of(apart.values, self.device))
+
+
+def native_forms(apart, args):
+    """Per positional argument what the native entry expects there, or None where it cannot tell.
+
+    The structure of the call is that of (args, {}); a leaf is an array, a Python float, or one object.
+    """
+    def form(structure, given):
+        if structure.kind is None:
+            k = next(leaves)
+            key = apart.keys[k]
+            if isinstance(key, ArrayType):
+                return "array"
+            return "float" if key is float else Same(given) if isinstance(key, signature.Static) else None
+        cls, children = structure.kind.cls, structure.children
+        if cls is type(None):
+            return Same(None)
+        if cls is dict and all(isinstance(k, str) for k in structure.meta):
+            parts = {k: form(c, given[k]) for k, c in zip(structure.meta, children)}
+            return None if None in parts.values() else parts
+        parts = [form(c, x) for c, x in zip(children, given)] if issubclass(cls, (tuple, list)) else [None]
+        if None in parts:
+            return None
+        return structure.kind.make(structure.meta, parts)
+
+    leaves = iter(range(len(apart.leaves)))
+    found = [form(c, a) for c, a in zip(apart.structure.children[0].children, args)]
+    return None if None in found else found
 
 
 def static_of(leaf, key):

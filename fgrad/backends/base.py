@@ -8,8 +8,15 @@ from __future__ import annotations
 
 import importlib
 import threading
+from dataclasses import dataclass
 
 from ..errors import DeviceError
+
+
+@dataclass(frozen=True, eq=False)
+class Same:
+    """The form of an argument that must be this very object; it is no input."""
+    object: object
 
 
 class Backend:

@@ -212,15 +212,15 @@ class Executable:
                 out.append(Array(given[buffer].np))
         return out
 
-    def native(self, types, constants, structure, fallback, name):
-        """A builtin that runs this executable for positional arrays, or None where it cannot."""
+    def native(self, types, forms, constants, structure, fallback, name):
+        """A builtin that runs this executable for arguments of these forms, or None where it cannot."""
         simple = [b for b in self.plan.outputs] == self.made and not self.calls
         if not simple or not native_call.probe():
             return None
         assemble = assembler(structure)
         held = [contiguous(c.np) for c in constants]
         return native_call.entry(run_address(), types, [b.type for b in self.made], fallback, Array, name,
-                                 assemble=assemble, constants=[self.table.words, *held],
+                                 forms=forms, assemble=assemble, constants=[self.table.words, *held],
                                  release_gil=self.release_gil, keep=self)
 
 

@@ -396,9 +396,16 @@ def block_cycles(p):
     rows = whole_rows * tile.rows + row_tail
     columns = whole_columns * tile.width + column_tail
     if p.pack_a:
-        total += rows * depth * (1.6 / tile.lanes if p.a_by_rows else 2 / tile.rows)
+        total += rows * depth * (pull_cycles(p.a, tile) +
+                                 (1.6 / tile.lanes if p.a_by_rows else 2 / tile.rows))
     if p.pack_b:
-        total += columns * depth * (2.5 if p.b_by_rows else 6) / tile.lanes
+        total += columns * depth * (pull_cycles(p.b, tile) +
+                                    (2.5 if p.b_by_rows else 6) / tile.lanes)
     else:
         total += columns * depth * BYTES[p.type] / 32
     return total
+
+
+def pull_cycles(operand, tile):
+    """Cycles that an element costs beyond its copy."""
+    return (operand.cost - 1) / tile.lanes if isinstance(operand, Pulled) else 0

@@ -21,12 +21,12 @@ import math
 import sys
 import sysconfig
 import types
-from dataclasses import dataclass
 
 import numpy as np
 
 from ... import config
 from ...types import F32, F64
+from ..base import Same
 from . import target
 from .native_text import TEXT
 
@@ -81,12 +81,6 @@ class Call(ctypes.Structure):
 
 
 ARRAY, FLOAT = "array", "float"                  # forms of arguments, see `entry`
-
-
-@dataclass(frozen=True, eq=False)
-class Same:
-    """The form of an argument that must be this very object; it is no input."""
-    object: object
 
 
 # ---------------------------------------------------------------------------- making builtins

@@ -167,14 +167,15 @@ class LoopProduct(contract.Product):
             return value
         return emitter.instructions.select(emitter.mask, value, number(0, dtype, lanes), dtype, lanes)
 
-    def epilogue(self, fn, b, i, j, lanes, values, count):
-        """The statement's body for one row, vector by vector."""
+    def epilogue(self, fn, b, i, j, lanes, values, count, along):
+        """The statement's body for neighbouring sums of one row ("n") or column ("m"), vector by vector."""
         for q, value in enumerate(values):
             left = lanes if count is None else min(lanes, count - q * lanes)
             if left <= 0:
                 return
-            emitter = self.emitter(fn, batch=b, rows=i, columns=fn.add(j, q * lanes))
-            emitter.vec, emitter.count = (self.columns, lanes), left
+            at = (fn.add(i, q * lanes), j) if along == "m" else (i, fn.add(j, q * lanes))
+            emitter = self.emitter(fn, batch=b, rows=at[0], columns=at[1])
+            emitter.vec, emitter.count = (self.rows if along == "m" else self.columns, lanes), left
             emitter.names[self.statement.name] = value, True
             emitter.body(self.epilogue_body())
             self.used |= emitter.instructions.used

@@ -1,0 +1,53 @@
+"""The examples run, in their short form, and end as they promise."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+
+
+def run(name, *options):
+    """The lines an example prints."""
+    done = subprocess.run([sys.executable, str(EXAMPLES / name), *options], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+@pytest.mark.parametrize("name", sorted(f.name for f in EXAMPLES.glob("*.py")))
+def test_every_example_runs_in_its_short_form(name):
+    assert run(name, "--short")
+
+
+def test_the_mlp_learns_the_drawn_digits_and_says_so_last():
+    lines = run("mnist_mlp.py", "--short")
+    assert "not MNIST" in lines[0]
+    word, accuracy = lines[-1].rsplit(" ", 1)
+    assert word == "test accuracy:" and float(accuracy) > 0.6
+
+
+def test_both_devices_take_the_same_steps():
+    losses = [[float(line.split()[-1]) for line in run("mnist_mlp.py", "--short", "--losses", "--device", device)
+               if line.startswith("step ")][:50] for device in ("cpu", "opencl")]
+    assert len(losses[0]) > 20
+    assert max(abs(a - b) for a, b in zip(*losses)) < 1e-3
+
+
+@pytest.mark.parametrize("stage", ["ir", "fused", "loops", "llvm", "asm"])
+def test_the_train_step_can_be_printed_at_every_stage(stage):
+    text = "\n".join(run("mnist_mlp.py", "--short", "--show", stage))
+    assert len(text) > 1000
+
+
+def test_a_missing_data_folder_is_explained():
+    done = subprocess.run([sys.executable, str(EXAMPLES / "mnist_mlp.py"), "--data", "no_such_folder"],
+                          capture_output=True, text=True)
+    assert done.returncode != 0 and "no_such_folder" in done.stderr
+
+
+def test_the_parameters_can_be_saved(tmp_path):
+    file = tmp_path / "mlp.safetensors"
+    run("mnist_mlp.py", "--short", "--save", str(file))
+    assert file.stat().st_size > 4 * 784 * 256

@@ -1,0 +1,85 @@
+"""The floors of the house: a file imports only from floors below it, or from its own."""
+
+import ast
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "fgrad"
+
+#   floor   modules and packages
+FLOORS = {
+    0: "errors source config text",
+    1: "types tree",
+    2: "ir ir_text index scalar loop loop_text loop_check io",
+    3: "core",
+    4: "ops data",
+    5: "interpreters",
+    6: "arguments transforms gradient_check control custom",
+    7: "passes",
+    8: "backends",
+    9: "signature compile jit",
+    10: "numpy lax random inspect",
+    11: "nn optim",
+    12: "__init__ __main__",
+}
+FLOOR_OF = {name: floor for floor, names in FLOORS.items() for name in names.split()}
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+
+def part(file):
+    """The module or package right below fgrad that a file belongs to."""
+    first = file.relative_to(PACKAGE).parts[0]
+    return first.removesuffix(".py")
+
+
+def imported(file):
+    """The modules or packages right below fgrad that a file imports, relative imports resolved."""
+    depth = len(file.relative_to(PACKAGE).parts)
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            up = depth - node.level
+            here = list(file.relative_to(PACKAGE).parts[:up])
+            path = here + (node.module.split(".") if node.module else [])
+            if path:
+                yield path[0]
+            else:
+                yield from (alias.name for alias in node.names)
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda f: str(f.relative_to(PACKAGE)))
+def test_a_file_imports_only_from_its_floor_or_below(file):
+    assert part(file) in FLOOR_OF, f"{part(file)} has no floor"
+    for name in imported(file):
+        assert FLOOR_OF[name] <= FLOOR_OF[part(file)], f"{part(file)} imports {name} from above"
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda f: str(f.relative_to(PACKAGE)))
+def test_no_function_imports(file):
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            inside = [n for n in ast.walk(node) if isinstance(n, (ast.Import, ast.ImportFrom))]
+            assert not inside, f"{node.name} imports in line {inside[0].lineno}"
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda f: str(f.relative_to(PACKAGE)))
+def test_every_module_says_what_it_is_for(file):
+    assert ast.get_docstring(ast.parse(file.read_text())), "no docstring"
+
+
+def test_importing_fgrad_loads_neither_llvmlite_nor_pyopencl():
+    script = "import sys, fgrad; print([m for m in ('llvmlite', 'pyopencl') if m in sys.modules])"
+    out = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"
+
+
+def test_public_names_have_docstrings():
+    for module in ("fgrad", "fgrad.numpy", "fgrad.random", "fgrad.nn", "fgrad.optim", "fgrad.data", "fgrad.io"):
+        found = importlib.import_module(module)
+        for name in getattr(found, "__all__", None) or [n for n in vars(found) if not n.startswith("_")]:
+            value = getattr(found, name)
+            if callable(value) and getattr(value, "__module__", "").startswith("fgrad"):
+                assert value.__doc__, f"{module}.{name} has no docstring"
