@@ -60,7 +60,7 @@ class Graph:
         if v is None or v.name:
             return v and v.name
         eqn, _ = self.makers[v]
-        return stored(eqn, self.after.get(eqn)) if len(eqn.outs) == 1 and eqn.mark is None else None
+        return stored(eqn, self.after.get(eqn), eqn) if len(eqn.outs) == 1 and eqn.mark is None else None
 
     def name_buffers(self):
         """Gives the buffers the names that the printed Program gives its variables."""
