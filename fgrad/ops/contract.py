@@ -21,8 +21,8 @@ from ..core import Primitive
 from ..errors import DtypeError, ShapeError
 from ..types import F16, F32, NUMBERS, SHORT, ArrayType
 from . import move
+from .elementwise import quiet
 
-quiet = np.errstate(all="ignore")
 LETTERS = "zyxwvutsrqponmlkjihgfedcbaZYXWVUTSRQPONMLKJIHGFEDCBA"
 
 

@@ -17,8 +17,7 @@ from ..core import Primitive
 from ..errors import ArgumentError, DtypeError, ShapeError
 from ..types import DTYPES, I32, I64, INTS, NUMBERS, SHORT, ArrayType, without
 from . import elementwise, move
-
-quiet = np.errstate(all="ignore")
+from .elementwise import quiet
 
 
 # ---------------------------------------------------------------------------- small functions

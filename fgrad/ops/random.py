@@ -18,11 +18,11 @@ from ..core import Primitive
 from ..errors import DtypeError, RandomKeyError
 from ..types import I32, SHORT, U8, U16, U32, U64, ArrayType
 from . import move
+from .elementwise import quiet
 
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 PARITY = 0x1BD11BDA
 BLOCK = 1 << 15            # counters hashed at a time by NumPy, so that they stay in the cache
-quiet = np.errstate(all="ignore")
 
 
 def threefry(k0, k1, x0, x1, constant, add, xor, shl, shr):
