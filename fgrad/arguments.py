@@ -12,7 +12,7 @@ import numpy as np
 
 from . import tree
 from .core import Array, Value, as_value
-from .errors import ArgumentError, AxisError, GradientError, ShapeError
+from .errors import ArgumentError, AxisError, DtypeError, GradientError, ShapeError
 from .types import BOOL, F64, I64, SCALARS, SHORT, ArrayType, dtype_of_scalar
 
 WIDE = {bool: BOOL, int: I64, float: F64}
@@ -235,16 +235,22 @@ def pair_of(out, f):
     return out
 
 
-def check_same_type(what, name, x, wanted, of):
-    """Raises ShapeError unless leaf x has the type `wanted`; `of` says what it belongs to."""
+def check_same_shape(what, name, x, wanted, of):
+    """Raises ShapeError unless leaf x has the shape of the type `wanted`; `of` says what it belongs to."""
     if not is_array(x):
         raise ArgumentError(f"{what}: `{name}` is a {type(x).__name__}, not an array.", given=f"{name}: {x!r:.60}",
                             expected=f"{wanted}, the type of {of}")
-    given = type_of(x)
-    if given.shape != wanted.shape or (given.dtype != wanted.dtype and x.__class__ not in SCALARS):
-        raise ShapeError(f"{what}: `{name}` must have the shape and dtype of {of}.", given=f"{name}: {given}",
-                         expected=str(wanted), fix=None if given.shape != wanted.shape
-                         else f"convert it with astype('{wanted.dtype}')")
+    if type_of(x).shape != wanted.shape:
+        raise ShapeError(f"{what}: `{name}` must have the shape of {of}.", given=f"{name}: {type_of(x)}",
+                         expected=str(wanted))
+
+
+def check_same_type(what, name, x, wanted, of):
+    """check_same_shape, and DtypeError for another dtype; a Python number has every dtype."""
+    check_same_shape(what, name, x, wanted, of)
+    if type_of(x).dtype != wanted.dtype and x.__class__ not in SCALARS:
+        raise DtypeError(f"{what}: `{name}` must have the dtype of {of}.", given=f"{name}: {type_of(x)}",
+                         expected=str(wanted), fix=f"convert it with astype('{wanted.dtype}')")
 
 
 # ---------------------------------------------------------------------------- axes of vmap

@@ -21,7 +21,7 @@ from contextvars import ContextVar
 
 from . import arguments, tree
 from .arguments import is_array, lifted
-from .core import EVALUATE, Primitive, current
+from .core import EVALUATE, Primitive, as_value, current
 from .errors import ArgumentError
 from .interpreters.backward import pull, transposed
 from .interpreters.call import (
@@ -30,7 +30,7 @@ from .interpreters.batch import batch
 from .interpreters.forward import filled, push
 from .interpreters.stage import evaluate, stage
 from .ir import Program, Var
-from .ops import plus, reduce_sum, size_of, to_front, transpose
+from .ops import convert, plus, reduce_sum, size_of, to_front, transpose
 from .types import ArrayType
 
 
@@ -283,14 +283,12 @@ class Function:
         return self if instance is None else functools.partial(self, instance)
 
     def __call__(self, *args, **kwargs):
-        if kwargs:
-            bound = inspect.signature(self.f).bind(*args, **kwargs)
-            bound.apply_defaults()
-            args = bound.args
         self.check_rule()
         if current() is EVALUATE:
-            return self.f(*args)
-        return self.staged(Given(self.f, args, self.nondiff))
+            return self.f(*args, **kwargs)
+        bound = inspect.signature(self.f).bind(*args, **kwargs)
+        bound.apply_defaults()
+        return self.staged(Given(self.f, bound.args, self.nondiff))
 
     def staged(self, given):
         """The result under the current transformation."""
@@ -433,7 +431,7 @@ class custom_vjp(Function):
     """The function f with a reverse derivative of your own, given by `f.defvjp(forward, backward)`.
 
     forward(*args) → (f(*args), residuals);   backward(residuals, ct) → a tuple, one cotangent per
-    argument, None for zero.  nondiff_argnums: positions of arguments without derivative; backward gets
+    argument, of its shape, None for zero.  nondiff_argnums: positions of arguments without derivative; backward gets
     them first.  Under jvp the derivative is the transpose of `backward`.
 
     >>> from fgrad import ops, transforms
@@ -496,7 +494,12 @@ def cotangents(found, given):
     out = [ct for ct, x in zip(out, given.leaves) if is_array(x)]
     for ct, type_, name in zip(out, given.types, given.names):
         if ct is not None and type_.dtype.kind == "f":
-            arguments.check_same_type(f"the backward rule of `{given.name}`", f"the cotangent of {name}", ct, type_,
-                                      f"`{name}`")
+            arguments.check_same_shape(f"the backward rule of `{given.name}`", f"the cotangent of {name}", ct, type_,
+                                       f"`{name}`")
     return filled([ArrayType(t.dtype, t.shape) for t in given.types],
-                  [ct if t.dtype.kind == "f" else None for ct, t in zip(out, given.types)])
+                  [converted(ct, t) if t.dtype.kind == "f" else None for ct, t in zip(out, given.types)])
+
+
+def converted(ct, wanted):
+    """The cotangent in its argument's dtype: promotion inside of the function may have changed it."""
+    return ct if ct is None or as_value(ct).dtype == wanted.dtype else convert(as_value(ct), dtype=wanted.dtype)

@@ -126,9 +126,11 @@ def variable_names(program):
     for v in inputs:
         if v.name:
             found[v] = names.unique(text.identifier(v.name))
+    first = None                                 # equation of the user's operation
     for eqn, after in zip(program.eqns, (*program.eqns[1:], None)):
+        first = eqn if first is None or first.source != eqn.source else first
         for v in eqn.outs:
-            name = v.name or (stored(eqn, after) if len(eqn.outs) == 1 else None)
+            name = v.name or (stored(eqn, after, first) if len(eqn.outs) == 1 else None)
             if name:
                 found[v] = names.unique(text.identifier(name))
     for v in (*inputs, *(v for eqn in program.eqns for v in eqn.outs)):
@@ -137,9 +139,12 @@ def variable_names(program):
     return found
 
 
-def stored(eqn, after):
-    """The name that the user's line gives to the result: the last equation of that line has it."""
-    if after is not None and after.source == eqn.source:
+def stored(eqn, after, first):
+    """The name that the user's line gives to the result: the last equation of an operation has it.
+
+    In a loop the line comes again, and begins with the operation of its `first` equation.
+    """
+    if after is not None and after.source == eqn.source and (eqn.mark or after.op is not first.op):
         return None
     return source.stored_name(eqn.source) if eqn.source.__class__ is tuple else None
 
@@ -236,8 +241,10 @@ def parse(source_text):
     blocks = split_blocks(source_text)
     made = {}
     for number, lines in reversed(blocks):       # a block refers to those below it
-        made[title_of(number, lines[0])] = parse_block(number, lines, made)
-    return made[title_of(*[blocks[0][0], blocks[0][1][0]])]
+        title = title_of(number, lines[0])
+        made[title] = parse_block(number, lines, made)
+    number, lines = blocks[0]
+    return made[title_of(number, lines[0])]
 
 
 def split_blocks(source_text):

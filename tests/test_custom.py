@@ -1,0 +1,214 @@
+"""Derivative rules of users: in every transformation, of second order, and closing over values of others."""
+
+import numpy as np
+import pytest
+
+import fgrad.numpy as fnp
+from fgrad.custom import custom_jvp, custom_vjp, stop_gradient
+from fgrad.errors import ArgumentError, ShapeError, TreeError
+from fgrad.numpy import cos, sin
+from fgrad.transforms import grad, hessian, jacfwd, jacrev, jvp, linearize, make_ir, vjp, vmap
+from tests.interpreters.staged import near, staged
+from tests.messages import message
+
+one, V = np.float64(0.7), np.array([0.5, 1.0, 2.0])
+
+
+@custom_jvp
+def by_jvp(x, y):
+    return sin(x) * y
+
+
+@by_jvp.defjvp
+def by_jvp_rule(primals, tangents):
+    (x, y), (dx, dy) = primals, tangents
+    return by_jvp(x, y), cos(x) * y * dx + sin(x) * dy
+
+
+@custom_vjp
+def by_vjp(x, y):
+    return sin(x) * y
+
+
+by_vjp.defvjp(lambda x, y: (by_vjp(x, y), {"x": x, "y": y, "name": "kept"}),
+              lambda kept, ct: (ct * cos(kept["x"]) * kept["y"], ct * sin(kept["x"])))
+
+by_jvps = custom_jvp(lambda x, y: sin(x) * y)
+by_jvps.defjvps(lambda t, out, x, y: cos(x) * y * t, lambda t, out, x, y: sin(x) * t)
+
+TRANSFORMS = {
+    "grad": grad,
+    "grad grad": lambda f: grad(grad(f)),
+    "grad grad grad": lambda f: grad(grad(grad(f))),
+    "jvp": lambda f: lambda x: jvp(f, (x,), (one,))[1],
+    "grad jvp": lambda f: grad(lambda x: jvp(f, (x,), (x,))[1]),
+    "jvp grad": lambda f: lambda x: jvp(grad(f), (x,), (one,))[1],
+    "jvp jvp": lambda f: lambda x: jvp(lambda y: jvp(f, (y,), (y,))[1], (x,), (one,))[1],
+    "hessian": hessian,
+    "jacfwd jacrev": lambda f: jacrev(jacfwd(f)),
+    "linearize": lambda f: lambda x: linearize(f, x)[1](one),
+    "vmap grad": lambda f: lambda x: vmap(grad(f))(V) * x,
+    "grad vmap": lambda f: grad(lambda x: fnp.sum(vmap(lambda v: f(v * x))(V))),
+    "grad vmap closed": lambda f: grad(lambda x: fnp.sum(vmap(lambda v: f(x) * v)(V))),
+    "vmap vmap": lambda f: lambda x: vmap(vmap(lambda v: grad(f)(v * x)))(V[:, None] * V),
+    "staged grad": lambda f: staged(grad(f)),
+    "grad staged": lambda f: grad(staged(f)),
+    "grad staged grad": lambda f: grad(staged(grad(staged(f)))),
+    "vmap staged grad grad": lambda f: lambda x: vmap(staged(grad(grad(f))))(V * x),
+    "jvp staged": lambda f: lambda x: jvp(staged(grad(f)), (x,), (one,))[1],
+}
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS)
+@pytest.mark.parametrize("f", [by_jvp, by_vjp, by_jvps])
+def test_a_right_rule_changes_nothing_under(f, transform):
+    how = TRANSFORMS[transform]
+    near(how(lambda x: f(x, x * x))(one), how(lambda x: sin(x) * x * x)(one))
+    near(how(lambda x: f(2.0, x))(one), how(lambda x: np.sin(2.0) * x)(one), 1e-6)
+
+
+def test_the_rule_is_used_for_every_order():
+    f = custom_jvp(lambda x: sin(x))
+    f.defjvp(lambda p, t: (f(*p), f(*p) * t[0] * 3.0))           # a false derivative: f' = 3 f
+    near(grad(f)(one), 3 * np.sin(one))
+    near(grad(grad(f))(one), 9 * np.sin(one))
+    near(grad(staged(grad(f)))(one), 9 * np.sin(one))
+    near(vmap(grad(grad(f)))(V), 9 * np.sin(V))
+    g = custom_vjp(lambda x: sin(x))
+    g.defvjp(lambda x: (g(x), x), lambda x, ct: (ct * g(x) * 3.0,))
+    near(grad(g)(one), 3 * np.sin(one))
+    near(grad(grad(g))(one), 9 * np.sin(one))
+    near(jvp(grad(staged(g)), (one,), (one,))[1], one * 9 * np.sin(one))
+
+
+def test_two_functions_whose_rules_call_each_other():
+    f, g = custom_jvp(lambda x: sin(x)), custom_jvp(lambda x: cos(x))
+    f.defjvp(lambda p, t: (f(*p), 2.0 * g(*p) * t[0]))
+    g.defjvp(lambda p, t: (g(*p), -2.0 * f(*p) * t[0]))
+    near(grad(grad(grad(f)))(one), -8 * np.cos(one))
+    near(grad(staged(grad(staged(grad(f)))))(one), -8 * np.cos(one))
+
+
+@pytest.mark.parametrize("how", [grad, lambda f: grad(grad(f)), lambda f: grad(staged(f)),
+                                 lambda f: staged(grad(grad(f))), lambda f: lambda x: vmap(grad(f))(V * x)])
+def test_function_and_rule_may_close_over_values_of_outer_transformations(how):
+    def f(x):
+        inner = custom_jvp(lambda y: sin(y) * x)
+        inner.defjvp(lambda p, t: (inner(*p), cos(p[0]) * x * t[0]))
+        other = custom_vjp(lambda y: sin(y) * x)
+        other.defvjp(lambda y: (other(y), y), lambda y, ct: (ct * cos(y) * x,))
+        return inner(x) + grad(inner)(x) + other(x) + grad(other)(x * x)
+    near(how(f)(one), how(lambda x: 2 * sin(x) * x + cos(x) * x + cos(x * x) * x)(one))
+
+
+def test_arguments_without_derivative():
+    f = custom_jvp(lambda g, x, n: g(x) * n, nondiff_argnums=(0, 2))
+    f.defjvp(lambda g, n, p, t: (f(g, *p, n), 10.0 * n * t[0]))
+    near(grad(f, 1)(sin, 0.5, 2), 20.0)
+    g = custom_vjp(lambda name, x: sin(x), nondiff_argnums=(0,))
+    g.defvjp(lambda name, x: (g(name, x), x), lambda name, x, ct: (ct * len(name),))
+    near(grad(g, 1)("four", 0.5), 4.0)
+    near(vmap(grad(g, 1), (None, 0))("four", V), np.full(3, 4.0))
+
+
+def test_trees_keywords_and_integers():
+    @custom_vjp
+    def f(p, n, scale=2.0):
+        return {"y": p["x"] * n * scale, "n": n}
+
+    f.defvjp(lambda p, n, scale: (f(p, n, scale), (n, scale)),
+             lambda kept, ct: ({"x": ct["y"] * kept[0] * kept[1]}, None, None))
+    near(grad(lambda x: f({"x": x}, 3, scale=4.0)["y"])(one), 12.0)
+    near(jvp(lambda x: f({"x": x}, 3)["y"], (one,), (one,))[1], 6.0 * one)
+
+
+def test_outside_of_transformations_the_function_just_runs():
+    seen = []
+    f = custom_jvp(lambda x: seen.append(x) or x)
+    f.defjvp(lambda p, t: (p[0], t[0]))
+    assert f("no array") == "no array" and seen == ["no array"]
+
+
+def test_methods_can_have_rules():
+    class Layer:
+        scale = 3.0
+
+        @custom_jvp
+        def apply(self, x):
+            return x * self.scale
+        apply.defjvp(lambda p, t: (p[0].apply(p[1]), t[1] * 30.0))
+    near(grad(Layer().apply)(1.0), 30.0)
+
+
+def test_stop_gradient_of_trees():
+    f = lambda x: x * stop_gradient({"a": x, "name": "s"})["a"]
+    near(grad(f)(3.0), 3.0)
+    near(grad(grad(f))(3.0), 0.0)
+    near(grad(lambda x: fnp.sum(vmap(f)(x)))(V), V)
+    near(jvp(staged(f), (3.0,), (1.0,))[1], 3.0)
+
+
+def test_the_program_shows_the_custom_operation():
+    assert "custom_jvp[program=by_jvp rule=<by_jvp_rule>] x x" in str(make_ir(lambda x: by_jvp(x, x))(one))
+
+
+def test_message_no_rule():
+    f = custom_jvp(named(lambda x: x))
+    assert message(ArgumentError, f, 1.0) == """\
+custom_jvp: `f` has no derivative rule yet.
+
+    messages.py:N    function(*args, **kwargs)
+
+  fix        decorate one with @f.defjvp"""
+    f = custom_vjp(named(lambda x: x))
+    assert message(ArgumentError, f, 1.0).endswith("fix        f.defvjp(forward, backward)")
+
+
+def named(f):
+    f.__name__ = "f"
+    return f
+
+
+def test_message_tangent_of_another_shape():
+    f = custom_jvp(named(lambda x: x))
+    f.defjvp(lambda p, t: (p[0], fnp.sum(t[0])))
+    assert message(ShapeError, grad(lambda x: fnp.sum(f(x))), V) == """\
+a rule of `f`: `tangent` must have the shape of the result.
+
+    test_custom.py:N    assert message(ShapeError, grad(lambda x: fnp.sum(f(x))), V) == \"""\\
+
+  given      tangent: f64[]
+  expected   f64[3]"""
+
+
+def test_message_cotangent_of_another_shape():
+    f = custom_vjp(named(lambda x: x))
+    f.defvjp(lambda x: (x, None), lambda _, ct: (fnp.sum(ct),))
+    assert message(ShapeError, grad(lambda x: fnp.sum(f(x))), V) == """\
+the backward rule of `f`: `the cotangent of x` must have the shape of `x`.
+
+    test_custom.py:N    assert message(ShapeError, grad(lambda x: fnp.sum(f(x))), V) == \"""\\
+
+  given      the cotangent of x: f64[]
+  expected   f64[3]"""
+
+
+def test_message_cotangents_that_are_no_tuple():
+    f = custom_vjp(named(lambda x: x))
+    f.defvjp(lambda x: (x, None), lambda _, ct: ct)
+    assert message(ArgumentError, grad(f), 1.0) == """\
+the backward rule of `f` must return a tuple of 1, one cotangent per argument, but it returned f32[].
+
+    messages.py:N    function(*args, **kwargs)
+
+  fix        return (ct,) for one argument"""
+
+
+def test_message_rule_of_another_tree():
+    f = custom_jvp(named(lambda x: x))
+    f.defjvp(lambda p, t: (p[0], [t[0]]))
+    assert message(TreeError, grad(f), 1.0).startswith(
+        "tangent of `f` must have the tree of its result: trees differ at $: ")
+    f.defjvp(lambda p, t: p[0])
+    assert message(ArgumentError, grad(f), 1.0).startswith(
+        "the rule of `f` must return (result, tangent), but it returned f32[].")

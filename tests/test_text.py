@@ -1,0 +1,34 @@
+"""Columns, names and colours."""
+
+import io
+
+from fgrad.text import Names, columns, identifier, is_coloured, paint
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_columns_are_as_wide_as_their_widest_cell():
+    assert columns([("a", "bb"), ("ccc",), ()]) == ["a   bb", "ccc", ""]
+    assert columns([]) == []
+
+
+def test_names_are_unique_and_letters_skip_what_is_used():
+    names = Names(reserved={"b"})
+    assert [names.unique("x"), names.unique("x"), names.unique("x"), names.unique("x2")] == ["x", "x2", "x3", "x22"]
+    assert [names.letter(), names.letter()] == ["a", "c"]
+
+
+def test_identifiers_hold_no_foreign_characters():
+    assert [identifier(n) for n in ("<lambda>", "p['w'][0].b", "3d", "…")] == ["lambda", "p_w_0_b", "_3d", "f"]
+
+
+def test_colour_needs_a_terminal_and_no_NO_COLOR(monkeypatch):
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    assert is_coloured(Terminal()) and not is_coloured(io.StringIO())
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert not is_coloured(Terminal())
+    assert paint("x", "dim") == "\x1b[2mx\x1b[0m" and paint("x", "dim", False) == "x"
