@@ -1,0 +1,27 @@
+"""fgrad: function transformations for Python, compiled for CPUs and OpenCL devices.
+
+    import fgrad
+    import fgrad.numpy as fnp
+
+    fgrad.grad(f)        the derivative of a function            value_and_grad vjp jvp linearize
+    fgrad.vmap(f)        the function over one more axis         jacfwd jacrev hessian
+    fgrad.jit(f)         the function compiled                   custom_jvp custom_vjp stop_gradient
+    fgrad.show(f, x)     the program, at every stage             make_ir eval_shape check_grads
+
+Arrays: `fgrad.numpy`, `fgrad.random`.  Models: `fgrad.nn`, `fgrad.optim`, `fgrad.data`, `fgrad.io`.
+"""
+
+from . import nn, numpy, optim, random, tree
+from .compile import clear_caches, devices
+from .core import Array
+from .custom import custom_jvp, custom_vjp, stop_gradient
+from .errors import FgradError, FgradWarning
+from .gradient_check import check_grads
+from .inspect import explain, show
+from .jit import jit
+from .transforms import (eval_shape, grad, hessian, jacfwd, jacrev, jvp, linearize, make_ir, make_jaxpr, value_and_grad,
+                         vjp, vmap)
+from .tree import pytree, static
+from .types import ArrayType, default_dtype
+
+__version__ = "0.1.0"
