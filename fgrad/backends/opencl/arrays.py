@@ -1,0 +1,51 @@
+"""Arrays that live on an OpenCL device: results of jitted functions, read back when NumPy wants them.
+
+A DeviceArray is an Array like any other; its `np` waits for the device once and keeps what it read.
+Relies on `device.py` for buffers; the OpenCL executables make them and take them without a copy.
+"""
+
+from __future__ import annotations
+
+from ...core import Array
+from ...errors import DonationError
+
+
+class DeviceArray(Array):
+    """An Array whose elements lie in a Buffer of an OpenCL device."""
+
+    __slots__ = ("buffer", "read")
+
+    def __init__(self, buffer, type):
+        self.buffer, self.read = buffer, None
+        self.shape, self.dtype = type.shape, type.dtype
+
+    @property
+    def np(self):
+        """The elements as a read-only ndarray; the first time it waits for the device and reads them."""
+        if self.read is None:
+            found = self.buffer.device.read(self.buffer, self.shape, self.dtype)
+            found.flags.writeable = False
+            self.read = found
+        return self.read
+
+    @property
+    def device(self):
+        """The device that holds the array: "opencl:0"."""
+        return f"opencl:{self.buffer.device.record.index}"
+
+    def wait(self):
+        """The array itself, once the device has computed it."""
+        self.buffer.device.sync()
+        return self
+
+
+class DonatedDeviceArray(DeviceArray):
+    """A DeviceArray whose memory has been given away."""
+
+    __slots__ = ()
+
+    @property
+    def np(self):
+        raise DonationError("an array was used after its memory had been donated to a compiled function.",
+                            given=f"an array {self.type}",
+                            fix=["use the function's result instead", "or leave it out of donate_argnums"])

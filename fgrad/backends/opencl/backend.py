@@ -1,0 +1,240 @@
+"""The OpenCL backend: a Plan becomes one program, and a list of launches on the device's queue.
+
+Kernels that are equal up to names are one function.  Nothing waits but reading results: temporaries
+are taken from the device's pool when they are born and handed back when they are dead, which the
+queue's order makes safe.  Relies on `emit` and `product` for the text, `device` for everything else.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...errors import DeviceError
+from ...loop import Call, Contract, For
+from ...passes.target import Target
+from ...text import identifier
+from ...types import F64
+from ..base import Backend
+from . import device, emit, product
+from .arrays import DeviceArray, DonatedDeviceArray
+from .contract import PREAMBLE
+
+PARTS = 256                # partial results of a large reduction on a GPU
+
+
+class OpenCL(Backend):
+    """OpenCL devices, by name: "opencl", "opencl:1", "opencl:text", "gpu"."""
+
+    def target(self, name):
+        return target_of(device.find(name).record)
+
+    def compile(self, plan, name):
+        return Executable(plan, device.find(name))
+
+    def stages(self, plan, name):
+        return {"opencl": Program(plan, device.find(name).record).text}
+
+    def devices(self):
+        return [(f"opencl:{r.index}", f"{r.name} ({r.platform}, {r.kind}, {r.units} units)") for r in device.devices()]
+
+
+def target_of(record):
+    """The passes' description of a device.
+
+    A CPU device wants rows as loops of explicit vectors, one part a core: PoCL's vectors of math
+    functions are ten times as fast as what it makes of scalar code or of neighbouring work-items.
+    """
+    if record.kind == "cpu":
+        lanes = min(16, record.lanes)
+        return Target("cpu", vector_bytes=4 * lanes, registers=32 if lanes >= 16 else 16, threads=record.units)
+    return Target("gpu", vector_bytes=4, threads=record.units, parts=PARTS)
+
+
+# ---------------------------------------------------------------------------- text
+
+@dataclass(frozen=True)
+class Launch:
+    """A step: the function `name`, or a loop.Call, on buffers; born and dead: temporaries by then."""
+    name: str
+    call: object
+    buffers: tuple
+    global_size: int = 0
+    local_size: int = 1
+
+
+class Program:
+    """The text of all kernels of a Plan, and its Launches in order."""
+
+    def __init__(self, plan, record):
+        self.record, self.gpu = record, target_of(record).kind == "gpu"
+        self.made, self.known, self.functions, self.launches = [], {}, {}, []
+        check_dtypes(plan, record)
+        for step in plan.steps:
+            buffers = (*step.params, *step.outputs)
+            if isinstance(step, Call):
+                self.launches.append(Launch(step.name, step, buffers))
+            else:
+                self.add(step, buffers)
+        self.text = self.joined(plan)
+
+    def add(self, kernel, buffers):
+        """A kernel's function, if there is no equal one yet, and its launch."""
+        made = self.written(identifier(kernel.name) + "_k", kernel)
+        key = canonical(made.text)
+        if key not in self.known:
+            self.known[key] = made.name
+            self.made.append(f"// {heading(kernel)}\n{made.text}")
+            self.functions.update(made.functions)
+        self.launches.append(Launch(self.known[key], None, buffers, made.global_size, made.local_size))
+
+    def written(self, name, kernel):
+        contractions = [s for s in kernel.body if isinstance(s, Contract)]
+        if contractions:
+            return product.written(name, kernel, contractions[0], self.record)
+        return emit.written(name, kernel, self.parts_of(kernel), self.gpu)
+
+    def parts_of(self, kernel):
+        """Into how many parts the kernel's parallel loop is cut: one a core, none smaller than its grain."""
+        loops = [s for s in kernel.body if isinstance(s, For) and s.kind == "parallel"]
+        assert len(loops) <= 1, f"{kernel.name} has {len(loops)} parallel loops"
+        return max([min(self.record.units, s.var.extent // s.grain) for s in loops] or [1]) or 1
+
+    def joined(self, plan):
+        head = "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n" if self.record.fp64 else ""
+        return "\n".join([f"// {plan.name} on {self.record.name}\n{head}{PREAMBLE}", *self.functions.values(), "",
+                          *self.made])
+
+
+def heading(kernel):
+    """The kernel with its types, as the loop IR prints it."""
+    typed = [", ".join(f"{b.name}: {b.type}" for b in buffers) for buffers in (kernel.params, kernel.outputs)]
+    return f"{kernel.name}({typed[0]}) -> {typed[1]}"
+
+
+def canonical(text):
+    """The text without comments, its names numbered: equal for kernels that differ in names only."""
+    numbers = {}
+    bare = re.sub(r" *//.*", "", text)
+    return re.sub(r"(?<![\w.])[A-Za-z_]\w*", lambda m: f"v{numbers.setdefault(m[0], len(numbers))}"
+                  if m[0] not in KEPT and not CALL.match(bare, m.end()) else m[0], bare)
+
+
+CALL = re.compile(r"\(")   # what is called keeps its name
+KEPT = frozenset("""__kernel __global __local const restrict void int long uint ulong float double half char uchar short
+ushort bool for if else return __attribute__ reqd_work_group_size""".split())
+
+
+def check_dtypes(plan, record):
+    """Raises DeviceError where the device lacks what a dtype of the Plan needs."""
+    if record.fp64:
+        return
+    buffers = [*plan.inputs, *plan.outputs, *(b for s in plan.steps for b in (*s.params, *s.outputs))]
+    if any(getattr(b, "type", None) and b.type.dtype == F64 for b in buffers):
+        raise DeviceError(f"{record.name} has no double precision.", given="values of dtype float64",
+                          fix=["x.astype('float32')", "or device='cpu'"])
+
+
+# ---------------------------------------------------------------------------- running
+
+class Executable:
+    """A compiled Plan: executable(values) → list of Arrays, most of them still being computed."""
+
+    def __init__(self, plan, on):
+        self.plan, self.device = plan, on
+        program = Program(plan, on.record)
+        self.text = program.text
+        self.external = [*plan.inputs, *(b for b, _ in plan.constants)]
+        self.steps = self.prepared(program)
+        self.constants = {}                      # number of a constant → (Array, Buffer) of the last call
+        self.donated = {plan.inputs.index(b) for b in plan.donated.values()}
+
+    def prepared(self, program):
+        """(kernel, launch, buffers born, buffers dead) of each step."""
+        launches = [x for x in program.launches if x.call is not None or x.global_size]
+        built = self.device.build(program.text) if any(x.call is None for x in launches) else None
+        seen, dead, steps = {*self.external}, {*self.external, *self.plan.outputs}, []
+        for x in reversed(launches):
+            last = [b for b in dict.fromkeys(x.buffers) if is_buffer(b) and b not in dead]
+            dead.update(last)
+            steps.append((x, last))
+        made = []
+        for x, last in reversed(steps):
+            born = [b for b in dict.fromkeys(x.buffers) if is_buffer(b) and b not in seen]
+            seen.update(born)
+            kernel = None if x.call is not None else built.kernel(x.name, [None] * len(x.buffers))
+            made.append((kernel, x, born, last))
+        return made
+
+    def __call__(self, values):
+        held = {b: self.buffer(k, b, v) for k, (b, v) in enumerate(zip(self.external, values))}
+        for kernel, step, born, dead in self.steps:
+            for b in born:
+                held[b] = self.place(b, held)
+            if kernel is None:
+                self.call(step.call, held)
+            else:
+                self.device.launch(kernel, (step.global_size,), (step.local_size,), *[held[b] for b in step.buffers])
+            for b in dead:
+                del held[b]
+        given = dict(zip(self.external, values))
+        return [self.result(b, held, given) for b in self.plan.outputs]
+
+    def buffer(self, k, b, value):
+        """The Buffer of an argument: its own if it is here, else a copy; constants keep theirs."""
+        if isinstance(value, DeviceArray) and value.buffer.device is self.device:
+            return value.buffer
+        kept = self.constants.get(k)
+        if kept is not None and kept[0] is value:
+            return kept[1]
+        made = self.device.write(settled(value.np))
+        if k >= len(self.plan.inputs):
+            self.constants[k] = value, made
+        return made
+
+    def place(self, b, held):
+        """A Buffer for what a step makes: a donated argument's where there is one that may be written."""
+        given = held.get(self.plan.donated.get(b))
+        if given is not None and given.host is None:
+            return given
+        return self.device.allocate(b.type.nbytes)
+
+    def result(self, b, held, given):
+        """The Array of an output; one that is an argument is that argument, moved here."""
+        known = given.get(b)
+        if isinstance(known, DeviceArray) and known.buffer is held[b]:
+            return known
+        if b not in held:                        # without elements, so that no step made it
+            held[b] = self.device.allocate(b.type.nbytes)
+        return DeviceArray(held[b], b.type)
+
+    def call(self, step, held):
+        """Runs the NumPy rule of a step on the host."""
+        args = [self.device.read(held[a], a.type.shape, a.type.dtype) if is_buffer(a) else a for a in step.params]
+        out = step.op.numpy(*args, **step.op_params)
+        for b, x in zip(step.outputs, out if step.op.multiple else (out,)):
+            held[b] = self.device.write(np.array(x, b.type.dtype))
+
+    def consume(self, value, function):
+        """Marks a donated Array: it must not be used again."""
+        if value.__class__ is DeviceArray:
+            value.__class__ = DonatedDeviceArray
+
+    def native(self, types, constants, structure, fallback, name):
+        """No native entry: a launch is Python's."""
+        return None
+
+
+def is_buffer(x):
+    """Is it a loop.Buffer, and not a number?"""
+    return hasattr(x, "kind")
+
+
+def settled(x):
+    """The ndarray, copied if somebody might still write to it: copies to the device come later."""
+    x = np.asarray(x)
+    return np.array(x, order="C") if x.flags.writeable else x
+
+

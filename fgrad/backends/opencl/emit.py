@@ -1,0 +1,588 @@
+"""Loop IR as OpenCL C: the text of one kernel, and of the functions that contractions call.
+
+On a CPU device a loop with lanes becomes explicit vectors (`float16`): a read of unit stride is a
+vector load; what lies apart, is guarded or ends before the last lane is done lane by lane in a short
+loop, so that nothing is read that is not there.  A parallel loop is cut into parts, one a work-item;
+on a GPU every iteration of its nest is one.  Relies on `instructions` for expressions and `names` for
+the user's words; `product` and `backend` rely on it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import contextmanager
+from math import prod
+
+from ... import index, scalar
+from ...index import Dynamic, Var
+from ...loop import Accumulate, For, Let, Start, Store
+from ...loop_text import note_text
+from ...scalar import REDUCTIONS
+from ...types import BOOL, F16, I32, I64
+from .instructions import Instructions, number, stored, type_text
+from .names import Names
+
+LONG_TEXT = 60             # characters; a longer expression gets a name
+GROUP = 128                # work-items of a group on a GPU
+
+
+class Emitter:
+    """Writes expressions and statements into one function.
+
+    `pointers`: Buffer → name.  `env`: Var → (name or None, constant), their sum is its value.
+    Values are (text, is it a vector); `vec` is (Var, lanes) inside of a vector loop, `lane` the name of
+    the lane inside of a loop over lanes.
+    """
+
+    def __init__(self, pointers, names, instructions, *, env=None, wide_index=False, private=()):
+        self.pointers, self.cnames, self.instructions = pointers, names, instructions
+        self.env, self.private = dict(env or {}), set(private)
+        self.int = "long" if wide_index else "int"
+        self.values, self.started, self.slots, self.words = {}, {}, {}, {}
+        self.out, self.memo, self.shared, self.temporaries = [], [{}], set(), 0
+        self.vec, self.count, self.lane, self.ranges, self.copy = None, 0, None, (), 0
+        self.parts, self.items = None, None
+        self.note = (None, None)
+
+    # -- writing --------------------------------------------------------------------------------
+
+    def line(self, text, source=None):
+        note, self.note = note_text(source, self.note) if source else ("", self.note)
+        self.out.append(f"{text:60} // {note}" if note else text)
+
+    def fresh(self):
+        self.temporaries += 1
+        return f"t_{self.temporaries}"
+
+    @contextmanager
+    def block(self, head):
+        """Braces; what is computed inside is not known behind them."""
+        self.out.append(head + " {" if head else "{")
+        outer, self.out = self.out, []
+        self.memo.append({})
+        yield
+        self.memo.pop()
+        outer += [self.out, "}"]
+        self.out = outer
+
+    @property
+    def lanes(self):
+        return self.vec[1] if self.vec else 1
+
+    # -- indices --------------------------------------------------------------------------------
+
+    def index(self, x):
+        """x as an expression; in a vector loop that of its first lane."""
+        const, parts = x.const, []
+        for a, c in sorted(x.terms, key=lambda t: -t[1]):
+            name, k = self.atom(a)
+            const += c * k
+            if name is not None:
+                parts.append(name if c == 1 else f"{name} * {c}" if c > 0 else f"{name} * ({c})")
+        if const or not parts:
+            parts.append(str(const))
+        return " + ".join(parts).replace("+ -", "- ")
+
+    def atom(self, a):
+        """An atom as (name or None, constant)."""
+        if isinstance(a, Var):
+            return self.env[a]
+        if isinstance(a, Dynamic):
+            text, wide = self.value(a.node)
+            assert not wide, "a run-time index that differs by lane is read lane by lane"
+            return (text if text.isidentifier() and a.node.dtype == I32 else f"({self.int})({text})"), 0
+        return f"(({self.index(a.ix)}) {a.op} {a.n})", 0
+
+    def varies(self, x):
+        """Does an Ix, or a node, differ from lane to lane?"""
+        return bool(self.vec) and bool(x.free & self.vec[0].bit)
+
+    def unit(self, x):
+        return index.is_affine(x, self.vec[0]) and index.stride(x, self.vec[0]) == 1
+
+    def conditions(self, ranges):
+        """The test that all ranges hold."""
+        tests = []
+        for x, lo, hi in ranges:
+            at = self.index(x)
+            tests += [f"{at} >= {lo}"] * (x.lo < lo) + [f"{at} < {hi}"] * (x.hi >= hi)
+        return " && ".join(tests) or "1"
+
+    # -- values ---------------------------------------------------------------------------------
+
+    def splat(self, value, dtype):
+        """A value as a vector, where there is a vector loop."""
+        text, wide = value
+        if wide or not self.vec:
+            return text
+        return f"({type_text(dtype, self.lanes)})({f'-(char)({text})' if dtype == BOOL else text})"
+
+    def value(self, n):
+        """(text, is it a vector) of a scalar node."""
+        found = self.known(n)
+        if found is None:
+            for a in self.pending(n):            # deep expressions: arguments first, no recursion
+                self.keep(a, *self.compute(a))
+            found = self.known(n)
+        return found
+
+    def known(self, n):
+        key = n, self.ranges
+        return next((scope[key] for scope in reversed(self.memo) if key in scope), None)
+
+    def keep(self, n, text, wide):
+        """Remembers a value; one that is long or used again gets a name."""
+        plain = n.op in ("const", "name") or text.replace("_", "a").isalnum()
+        if not plain and (n in self.shared or len(text) > LONG_TEXT):
+            name = self.fresh()
+            self.line(f"const {type_text(n.dtype, self.lanes if wide else 1)} {name} = {text};")
+            text = name
+        self.memo[-1][n, self.ranges] = text, wide
+
+    def pending(self, root):
+        """The nodes that `root` needs and that are not known, arguments first; not what a guard hides."""
+        order, seen, stack = [], set(), [(root, False)]
+        while stack:
+            n, done = stack.pop()
+            if done:
+                order.append(n)
+            elif n not in seen and self.known(n) is None:
+                seen.add(n)
+                stack.append((n, True))
+                if n.op != "guard":
+                    stack.extend((a, False) for a in reversed(n.args))
+        return order
+
+    def compute(self, n):
+        match n.op:
+            case "const":
+                return number(n.data, n.dtype), False
+            case "name":
+                return self.named(n)
+            case "load":
+                return self.load(n)
+            case "index":
+                return self.index_value(n)
+            case "guard":
+                return self.guard(n)
+        got = [self.value(a) for a in n.args]
+        wide = any(w for _, w in got)
+        lanes = self.lanes if wide else 1
+        args = [self.splat(v, a.dtype) if wide else v[0] for v, a in zip(got, n.args)]
+        if n.op == "cast":
+            return self.instructions.cast(args[0], n.args[0].dtype, n.dtype, lanes), wide
+        return self.instructions.apply(n.op, args, n.args[-1].dtype, lanes), wide
+
+    def named(self, n):
+        text, wide = self.values[n.data]
+        return (self.at_lane(text, n.dtype), False) if wide and self.lane else (text, wide)
+
+    def at_lane(self, name, dtype):
+        """The element of a vector variable at the current lane."""
+        return f"((const {element_text(dtype)} *)&{name})[{self.lane}]"
+
+    def index_value(self, n):
+        """An index as a number of the node's dtype."""
+        x, own = n.data, I64 if self.int == "long" else I32
+        if not self.varies(x):
+            return self.instructions.cast(f"({self.index(x)})", own, n.dtype, 1), False
+        v, w = self.vec
+        if not index.is_affine(x, v):
+            return self.by_lane(n)
+        steps = ", ".join(str(k * index.stride(x, v)) for k in range(w))
+        t = type_text(own, w)
+        return self.instructions.cast(f"(({t})({self.index(x)}) + ({t})({steps}))", own, n.dtype, w), True
+
+    # -- loads and guards -----------------------------------------------------------------------
+
+    def load(self, n):
+        """The element of a buffer at x, or the vector of them."""
+        buffer, x = n.data
+        pointer, dtype = self.pointers[buffer], buffer.type.dtype
+        half = dtype == F16 and buffer not in self.private
+        if not self.varies(x) and not self.ranges:
+            at = self.index(x)
+            return f"vload_half({at}, {pointer})" if half else f"{pointer}[{at}]", False
+        if self.ranges or half or self.count < self.lanes or not self.unit(x):
+            return self.by_lane(n)
+        text = f"vload{self.lanes}(0, {pointer} + {self.index(x)})"
+        if dtype == BOOL:
+            text = f"({text} != (uchar{self.lanes})(0))"
+        return text, True
+
+    def by_lane(self, n):
+        """A vector computed in a loop over its lanes; where a range fails, and at idle lanes, it is 0."""
+        name, ranges = self.fresh(), self.ranges
+        self.line(f"{type_text(n.dtype, self.lanes)} {name} = 0;")
+        with self.lane_loop():
+            test = self.conditions(ranges)
+            with self.block(f"if ({test})") if test != "1" else nothing():
+                text, _ = self.value(n)
+                text = f"-(char)({text})" if n.dtype == BOOL else text
+                self.line(f"(({element_text(n.dtype)} *)&{name})[{self.lane}] = {text};")
+        return name, True
+
+    @contextmanager
+    def lane_loop(self):
+        """for each lane in use: scalars, the loop variable standing at the lane."""
+        v = self.vec[0]
+        kept = self.vec, self.memo, self.ranges, self.env[v]
+        base, const = self.env[v]
+        with self.block(f"for (int l = 0; l < {self.count}; l++)"):
+            self.vec, self.memo, self.ranges, self.lane = None, [{}], (), "l"
+            self.env[v] = (f"({base} + l)" if base else "l"), const
+            yield
+            self.vec, self.memo, self.ranges, self.env[v] = kept
+            self.lane = None
+
+    def guard(self, n):
+        """The inside where the ranges hold; its reads do not leave them."""
+        fixed = tuple(r for r in n.data if not self.varies(r[0]))
+        moving = tuple(r for r in n.data if self.varies(r[0]))
+        if not moving:
+            return self.branches(fixed, n, lambda: self.value(n.args[0]))
+        if n.args[0].op in ("load", "const") and n.args[1].op == "const" and not self.ranges:
+            return self.by_lane(n)
+        if fixed:
+            return self.branches(fixed, n, lambda: self.masked(n, moving))
+        return self.masked(n, moving)
+
+    def branches(self, ranges, n, inside):
+        """`test ? inside : outside`, as statements where either needs statements."""
+        test, wide = self.conditions(ranges), bool(self.vec) and self.varies(n)
+        a_lines, a = self.apart(inside)
+        b_lines, b = self.apart(lambda: self.value(n.args[1]))
+        wide = wide or a[1] or b[1]
+        a, b = (self.splat(v, n.dtype) if wide else v[0] for v in (a, b))
+        if not a_lines and not b_lines:
+            return (f"(({test}) ? {a} : {b})" if wide else
+                    self.instructions.select(f"({test})", a, b, n.dtype, 1)), wide
+        name = self.fresh()
+        self.line(f"{type_text(n.dtype, self.lanes if wide else 1)} {name};")
+        self.out += [f"if ({test}) {{", [*a_lines, f"{name} = {a};"], "} else {", [*b_lines, f"{name} = {b};"], "}"]
+        return name, wide
+
+    def apart(self, make):
+        """(the lines that `make` writes, what it returns)."""
+        outer, self.out = self.out, []
+        self.memo.append({})
+        got = make()
+        self.memo.pop()
+        lines, self.out = self.out, outer
+        return lines, got
+
+    def masked(self, n, ranges):
+        """A guard that lanes differ in: both sides as vectors, one chosen lane by lane."""
+        outer = self.ranges
+        mask = self.fresh()
+        self.line(f"char{self.lanes} {mask} = 0;")
+        with self.lane_loop():
+            self.line(f"((char *)&{mask})[l] = -(char)({self.conditions((*outer, *ranges))});")
+        self.ranges = (*outer, *ranges)
+        a = self.splat(self.value(n.args[0]), n.dtype)
+        self.ranges = outer
+        b = self.splat(self.value(n.args[1]), n.dtype)
+        return self.instructions.select(mask, a, b, n.dtype, self.lanes), True
+
+    # -- statements -----------------------------------------------------------------------------
+
+    def body(self, statements):
+        for s in statements:
+            if isinstance(s, For):
+                self.loop(s)
+                continue
+            self.memo.append({})
+            match s:
+                case Let():
+                    self.share(s)
+                    self.let(s)
+                case Start():
+                    self.start(s)
+                case Accumulate():
+                    self.share(s)
+                    self.accumulate(s)
+                case Store():
+                    self.share(s)
+                    self.store(s)
+            self.memo.pop()
+
+    def share(self, s):
+        """Notes which expressions of a statement are used more than once."""
+        counts = Counter(a for n in scalar.walk(s.expr) for a in scalar.arguments(n))
+        self.shared = {n for n, k in counts.items() if k > 1}
+
+    def word(self, name):
+        """The C name of a Let or an accumulator."""
+        if name not in self.words:
+            self.words[name] = self.cnames(name)
+        return self.words[name]
+
+    def let(self, s):
+        text, wide = self.value(s.expr)
+        name = self.word(s.name)
+        self.line(f"const {type_text(s.expr.dtype, self.lanes if wide else 1)} {name} = {text};", s.source)
+        self.values[s.name] = name, wide
+
+    def start(self, s):
+        name = self.word(s.name)
+        self.line(f"{type_text(s.dtype)} {name} = {number(REDUCTIONS[s.how][1](s.dtype), s.dtype)};")
+        self.started[s.name], self.values[s.name] = s, (name, False)
+
+    def accumulate(self, s):
+        """name how= expr, into the accumulator of this copy of the body."""
+        value, (how, identity) = self.value(s.expr), REDUCTIONS[s.how]
+        dtype, slots = s.expr.dtype, self.slots.get(s.name)
+        if not slots:
+            name = self.values[s.name][0]
+            self.line(f"{name} = {self.instructions.apply(how, [name, value[0]], dtype, 1)};", s.source)
+            return
+        text, w = self.splat(value, dtype), self.lanes
+        if self.count < w:                                               # idle lanes add nothing
+            keep = ", ".join("-1" if j < self.count else "0" for j in range(w))
+            text = self.instructions.select(f"(char{w})({keep})", text, number(identity(dtype), dtype, w), dtype, w)
+        name = slots[self.copy % len(slots)]
+        self.line(f"{name} = {self.instructions.apply(how, [name, text], dtype, w)};", s.source)
+
+    def store(self, s):
+        """buffer[index] = expr; lane by lane where lanes do not lie side by side."""
+        value = self.value(s.expr)
+        if not self.vec or not self.varies(s.index) and not s.when:
+            self.store_one(s, value[0])
+            return
+        half = s.buffer.type.dtype == F16 and s.buffer not in self.private
+        if self.unit(s.index) and not s.when and not half and self.count == self.lanes:
+            self.store_vector(s, self.splat(value, s.expr.dtype))
+            return
+        name = value[0]
+        if value[1] and not name.isidentifier():
+            name = self.fresh()
+            self.line(f"const {type_text(s.expr.dtype, self.lanes)} {name} = {value[0]};")
+        with self.lane_loop():
+            self.store_one(s, self.at_lane(name, s.expr.dtype) if value[1] else name)
+
+    def store_one(self, s, value):
+        """One element; only where the ranges of `when` hold."""
+        if s.when:
+            with self.block(f"if ({self.conditions(s.when)})"):
+                self.store_element(s, value)
+        else:
+            self.store_element(s, value)
+
+    def store_element(self, s, value):
+        pointer, at, dtype = self.pointers[s.buffer], self.index(s.index), s.buffer.type.dtype
+        half = dtype == F16 and s.buffer not in self.private
+        if s.how:
+            old = f"vload_half({at}, {pointer})" if half else f"{pointer}[{at}]"
+            value = self.instructions.apply(REDUCTIONS[s.how][0], [old, value], dtype, 1)
+        if half:
+            self.line(f"vstore_half({value}, {at}, {pointer});", s.source)
+        else:
+            tail = " != 0" if dtype == BOOL and self.lane else ""
+            self.line(f"{pointer}[{at}] = {value}{tail};", s.source)
+
+    def store_vector(self, s, value):
+        at, dtype, w = f"{self.pointers[s.buffer]} + {self.index(s.index)}", s.buffer.type.dtype, self.lanes
+        if s.how:
+            old = f"vload{w}(0, {at})"
+            old = f"({old} != (uchar{w})(0))" if dtype == BOOL else old
+            value = self.instructions.apply(REDUCTIONS[s.how][0], [old, value], dtype, w)
+        value = f"as_uchar{w}(-{value})" if dtype == BOOL else value
+        self.line(f"vstore{w}({value}, 0, {at});", s.source)
+
+    # -- loops ----------------------------------------------------------------------------------
+
+    def loop(self, s):
+        """A For, with the vector accumulators it carries before and their sums behind it."""
+        new = {n: f for n, f in accumulators(s).items() if n not in self.slots and f.width > 1}
+        for name, around in sorted(new.items()):
+            self.open(name, around)
+        name = self.cnames(s.var.name)
+        self.run(s, name)
+        self.cnames.release(name)
+        for name, around in sorted(new.items()):
+            self.close(name, around)
+
+    def open(self, name, around):
+        """Vector accumulators, one for each copy of the loop's body."""
+        start, w = self.started[name], around.width
+        copies = min(around.unroll, max(1, around.var.extent // w))
+        self.slots[name] = [f"{self.word(name)}_{k}" for k in range(copies)]
+        identity = number(REDUCTIONS[start.how][1](start.dtype), start.dtype, w)
+        parts = ", ".join(f"{slot} = {identity}" for slot in self.slots[name])
+        self.line(f"{type_text(start.dtype, w)} {parts};")
+
+    def close(self, name, around):
+        """The accumulators of one name become one number."""
+        start, parts, w = self.started[name], self.slots.pop(name), around.width
+        how, target = REDUCTIONS[start.how][0], self.word(name)
+        while len(parts) > 1:
+            pairs = [parts[k:k + 2] for k in range(0, len(parts), 2)]
+            parts = [self.instructions.apply(how, p, start.dtype, w) if len(p) == 2 else p[0] for p in pairs]
+        total = self.instructions.fold(how, parts[0], start.dtype, w)
+        self.line(f"{target} = {self.instructions.apply(how, [target, total], start.dtype, 1)};")
+
+    def run(self, s, name):
+        """The loop: vectors while they last, single vectors, and one in part idle for the tail."""
+        if s.kind == "parallel" and self.items is not None:
+            self.run_items(s, name)
+        elif s.kind == "parallel" and self.parts:
+            self.run_part(s, name)
+        elif s.width == 1:
+            self.counted(s, name, "0", str(s.var.extent), s.step, 1)
+        else:
+            self.run_vectors(s, name, "0", str(s.var.extent // (s.width * s.unroll) * (s.width * s.unroll)))
+            self.run_tail(s)
+
+    def run_part(self, s, name):
+        """This part's share of a parallel loop: whole blocks; the tail belongs to the last part."""
+        parts, self.parts = self.parts, None
+        n, w = s.var.extent, s.width
+        block = w * s.unroll if w > 1 else s.step
+        blocks = n // block if w > 1 else -(-n // block)
+        lo, hi = self.cnames(f"{name}Lo"), self.cnames(f"{name}Hi")
+        self.line(f"const int part = get_global_id(0);")
+        ends = f"({self.int})((long)(part + 1) * {blocks} / {parts}) * {block}"
+        if w == 1 and n % block:
+            ends = f"min({ends}, ({self.int}){n})"
+        self.line(f"const {self.int} {lo} = ({self.int})((long)part * {blocks} / {parts}) * {block}, {hi} = {ends};")
+        if w == 1:
+            self.counted(s, name, lo, hi, s.step, 1)
+            return
+        self.run_vectors(s, name, lo, hi)
+        if n % block:
+            with self.block(f"if (part == {parts - 1})"):
+                self.run_tail(s)
+
+    def run_items(self, s, name):
+        """One iteration of a perfect nest of parallel loops for each work-item."""
+        self.items, nest = None, [s]
+        while len(nest[-1].body) == 1 and isinstance(nest[-1].body[0], For) and nest[-1].body[0].kind == "parallel":
+            nest.append(nest[-1].body[0])
+        counts = [-(-f.var.extent // f.step) for f in nest]
+        self.total = prod(counts)
+        self.line(f"const {self.int} item = get_global_id(0);")
+        with self.block(f"if (item < {self.total})"):
+            for k, f in enumerate(nest):
+                below = prod(counts[k + 1:])
+                text = f"item / {below}" if below > 1 else "item"
+                text = f"{text} % {counts[k]}" if k else text
+                own = name if k == 0 else self.cnames(f.var.name)
+                self.line(f"const {self.int} {own} = {text if f.step == 1 else f'({text}) * {f.step}'};")
+                self.env[f.var] = own, 0
+            self.body(nest[-1].body)
+
+    def run_vectors(self, s, name, lo, hi):
+        if hi == "0":
+            return
+        self.vec, self.count = (s.var, s.width), s.width
+        self.counted(s, name, lo, hi, s.width * s.unroll, s.unroll)
+        self.vec = None
+
+    def run_tail(self, s):
+        """What the unrolled vectors leave: whole vectors, then one with idle lanes."""
+        n, w = s.var.extent, s.width
+        main = n // (w * s.unroll) * (w * s.unroll)
+        for k in range(-(-(n - main) // w)):
+            at = main + k * w
+            self.vec, self.count, self.copy, self.env[s.var] = (s.var, w), min(w, n - at), k, (None, at)
+            with self.block(""):
+                self.body(s.body)
+        self.vec, self.copy = None, 0
+
+    def counted(self, s, name, lo, hi, step, copies):
+        """for (name = lo; name < hi; name += step), with `copies` copies of the body."""
+        with self.block(f"for ({self.int} {name} = {lo}; {name} < {hi}; {name} += {step})"):
+            for c in range(copies):
+                self.copy, self.env[s.var] = c, (name, c * s.width)
+                if copies == 1:
+                    self.body(s.body)
+                    continue
+                with self.block(""):
+                    self.body(s.body)
+        self.copy = 0
+
+
+@contextmanager
+def nothing():
+    """No block."""
+    yield
+
+
+def element_text(dtype):
+    """The C type of one lane of a vector."""
+    return "char" if dtype == BOOL else type_text(dtype)
+
+
+def accumulators(loop):
+    """Those that start outside of the loop and accumulate in it: name → the For around the statement."""
+    found, stack, inner = {}, [(loop, s) for s in loop.body], set()
+    while stack:
+        around, s = stack.pop()
+        match s:
+            case Start():
+                inner.add(s.name)
+            case Accumulate():
+                found[s.name] = around
+            case For():
+                stack.extend((s, t) for t in s.body)
+    return {name: around for name, around in found.items() if name not in inner}
+
+
+# ---------------------------------------------------------------------------- kernels
+
+class Written:
+    """A kernel's text: `global_size` work-items in groups of `local_size`, and what it calls."""
+
+    def __init__(self, name, text, global_size, local_size, functions=()):
+        self.name, self.text, self.functions = name, text, dict(functions)
+        self.global_size, self.local_size = global_size, local_size
+
+
+def needs_long(kernel):
+    """Do indices need 64 bits?"""
+    buffers = [*kernel.params, *kernel.outputs, *kernel.scratch]
+    return any(b.type.size >= 2 ** 31 - 2 ** 16 for b in buffers)
+
+
+def arguments(kernel, names):
+    """(Buffer → name, the parameters of the kernel): params, then outputs."""
+    shared = {b for pair in kernel.aliases for b in pair}
+    pointers, texts = {}, []
+    for b in (*kernel.params, *kernel.outputs):
+        const = "const " if b in kernel.params else ""
+        pointers[b] = names(b.name)
+        own = "" if b in shared else "restrict "
+        texts.append(f"__global {const}{stored(b.type.dtype)} *{own}{pointers[b]}")
+    return pointers, ", ".join(texts)
+
+
+def written(name, kernel, parts=1, gpu=False):
+    """The Written of a kernel that holds no Contract; `parts` work-items, on a GPU one an iteration."""
+    names, instructions = Names(("part", "item")), Instructions()
+    pointers, params = arguments(kernel, names)
+    pointers.update((b, names(b.name)) for b in kernel.scratch)
+    emitter = Emitter(pointers, names, instructions, wide_index=needs_long(kernel), private=kernel.scratch)
+    emitter.parts, emitter.items, emitter.total = parts, (True if gpu else None), 1
+    for b in kernel.scratch:
+        emitter.line(f"{type_text(b.type.dtype) if b.type.dtype != BOOL else 'uchar'} "
+                     f"{pointers[b]}[{max(1, b.type.size)}];")
+    with kernel.space:
+        emitter.body(kernel.body)
+    local, items = 1, parts
+    if gpu and emitter.total > 1:
+        local = min(GROUP, 1 << (emitter.total - 1).bit_length())
+        items = -(-emitter.total // local) * local
+    lines = "\n".join(indented(emitter.out, 1))
+    text = f"__kernel __attribute__((reqd_work_group_size({local}, 1, 1)))\nvoid {name}({params}) {{\n{lines}\n}}\n"
+    return Written(name, text, items, local, instructions.used)
+
+
+def indented(lines, depth):
+    """Nested lists of lines as lines."""
+    out = []
+    for x in lines:
+        if isinstance(x, str):
+            out.append("  " * depth + x)
+        else:
+            out += indented(x, depth + 1)
+    return out

@@ -1,0 +1,304 @@
+"""Scalar instructions as OpenCL C: one expression per instruction, for every dtype, scalar or vector.
+
+`Instructions.apply(op, args, dtype, lanes)` gives the text of a value.  What does not fit in an
+expression becomes a small function, named for what it does and kept in `used`: `max_f32x16(a, b)`.
+A bool is a `bool`, and in a vector a `char` that is 0 or -1, as comparisons of vectors give it; in
+memory it is a byte, 0 or 1.  f16 is computed in float, each result rounded to f16, so that no device
+needs half arithmetic.  Elementary functions are OpenCL's own, whose errors its standard bounds.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...types import BOOL, F16, F32, I64, SHORT, U32, U64
+
+MEMORY = {"bool": "uchar", "i8": "char", "u8": "uchar", "i16": "short", "u16": "ushort", "i32": "int",
+          "u32": "uint", "i64": "long", "u64": "ulong", "f16": "half", "f32": "float", "f64": "double"}
+VALUE = MEMORY | {"f16": "float"}
+MASK = {1: "char", 2: "short", 4: "int", 8: "long"}        # bytes → what comparing vectors gives
+SUFFIX = {F32: "f", F16: "f", U32: "u", I64: "L", U64: "UL"}
+
+
+def stored(dtype):
+    """The C type of one element in memory."""
+    return MEMORY[SHORT[dtype]]
+
+
+def type_text(dtype, lanes=1):
+    """The C type of a value of `lanes` elements."""
+    if dtype == BOOL:
+        return "bool" if lanes == 1 else f"char{lanes}"
+    return VALUE[SHORT[dtype]] + (str(lanes) if lanes > 1 else "")
+
+
+def computed(dtype):
+    """The dtype that values of a dtype are computed in."""
+    return F32 if dtype == F16 else dtype
+
+
+def literal(value, dtype):
+    """A number as C spells it, exactly."""
+    if dtype == BOOL:
+        return "1" if value else "0"
+    if dtype.kind == "f":
+        return float_literal(dtype.type(value), dtype)
+    value = int(np.array(value).astype(dtype))
+    if dtype.kind == "i" and value == np.iinfo(dtype).min:
+        return f"({type_text(dtype)})({value + 1}{SUFFIX.get(dtype, '')} - 1)"
+    text = f"{value}{SUFFIX.get(dtype, '')}"
+    text = f"({text})" if value < 0 else text
+    return f"({type_text(dtype)}){text}" if dtype.itemsize < 4 else text
+
+
+def float_literal(value, dtype):
+    kind = type_text(dtype)
+    if np.isnan(value):
+        return f"({kind})NAN"
+    if np.isinf(value):
+        return f"({kind})INFINITY" if value > 0 else f"(-({kind})INFINITY)"
+    text = repr(float(value)) if dtype != F32 else str(value)
+    text += "" if any(c in text for c in ".e") else ".0"
+    text += SUFFIX.get(dtype, "")
+    return f"({text})" if np.signbit(value) else text
+
+
+def number(value, dtype, lanes=1):
+    """A number as a value of `lanes` elements."""
+    if lanes == 1:
+        return literal(value, dtype)
+    text = literal(value, dtype) if dtype != BOOL else "-1" if value else "0"
+    return f"({type_text(dtype, lanes)})({text})"
+
+
+INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">",
+         "ge": ">=", "and": "&", "or": "|", "xor": "^"}
+LOGICAL = {"add": "|", "mul": "&", "sub": "^", "max": "|", "min": "&", "and": "&", "or": "|", "xor": "^"}
+COMPARISONS = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
+MIRROR = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "ne"}
+BUILTIN = {"exp": "exp", "expm1": "expm1", "log": "log", "log1p": "log1p", "tanh": "tanh", "sin": "sin", "cos": "cos",
+           "tan": "tan", "asin": "asin", "acos": "acos", "atan": "atan", "atan2": "atan2", "sinh": "sinh",
+           "cosh": "cosh", "erf": "erf", "pow": "pow", "rem": "fmod", "sqrt": "sqrt", "floor": "floor",
+           "ceil": "ceil", "round": "rint", "abs": "fabs"}
+EXACT = frozenset(("abs", "neg", "max", "min", "floor", "ceil", "round", "sign", "select", "rem"))   # stay f16
+
+
+class Instructions:
+    """Writes values; `used` holds the text of the functions that they call, in order."""
+
+    def __init__(self):
+        self.used = {}                           # name → text
+
+    def apply(self, name, args, dtype, lanes):
+        """The instruction on operands of `dtype` (select: the dtype of the two values)."""
+        text = self.unrounded(name, args, computed(dtype), lanes)
+        if dtype == F16 and name not in EXACT and name not in COMPARISONS and name != "is_finite":
+            return self.rounded(text, lanes)
+        return text
+
+    def unrounded(self, name, args, dtype, lanes):
+        if name in COMPARISONS:
+            return self.compare(name, args, dtype, lanes)
+        special = getattr(self, "do_" + name, None)
+        if special is not None:
+            return special(args, dtype, lanes)
+        if dtype == BOOL:
+            return f"({args[0]} {LOGICAL[name]} {args[1]})"
+        if dtype.kind == "f":
+            if name in INFIX:
+                return f"({args[0]} {INFIX[name]} {args[1]})"
+            return f"{BUILTIN[name]}({', '.join(args)})"
+        return self.integer(name, args, dtype, lanes)
+
+    def function(self, name, dtype, lanes, count, body, result=None):
+        """The name of a small function of `count` values; body(type) is what it returns or its lines."""
+        full = f"{name}_{SHORT[dtype]}" + (f"x{lanes}" if lanes > 1 else "")
+        if full not in self.used:
+            t = type_text(dtype, lanes)
+            params = ", ".join(f"const {t} {v}" for v in "xyz"[:count])
+            lines = body.format(t=t, zero=number(0, dtype, lanes), one=number(1, dtype, lanes))
+            lines = lines if "return" in lines else f"return {lines};"
+            self.used[full] = f"{result or t} {full}({params}) {{ {lines} }}"
+        return full
+
+    def call(self, name, args, dtype, lanes, body, result=None):
+        """A call of a small function on these values."""
+        return f"{self.function(name, dtype, lanes, len(args), body, result)}({', '.join(args)})"
+
+    # -- comparing and choosing -----------------------------------------------------------------
+
+    def compare(self, name, args, dtype, lanes):
+        if lanes == 1:
+            return f"({args[0]} {INFIX[name]} {args[1]})"
+        if dtype == BOOL:                        # true is -1 in a vector
+            name = MIRROR[name]
+        text = f"({args[0]} {INFIX[name]} {args[1]})"
+        return text if dtype.itemsize == 1 else f"convert_char{lanes}{text}"
+
+    def do_select(self, args, dtype, lanes):
+        return self.select(*args, dtype, lanes)
+
+    def select(self, condition, x, y, dtype, lanes):
+        if lanes == 1:
+            return self.narrow(f"({condition} ? {x} : {y})", dtype, lanes)
+        size = computed(dtype).itemsize
+        mask = condition if size == 1 else f"convert_{MASK[size]}{lanes}({condition})"
+        return f"select({y}, {x}, {mask})"
+
+    def do_max(self, args, dtype, lanes):
+        """The larger; NaN of either side stays."""
+        return self.extreme("max", ">", args, dtype, lanes)
+
+    def do_min(self, args, dtype, lanes):
+        """The smaller; NaN of either side stays."""
+        return self.extreme("min", "<", args, dtype, lanes)
+
+    def extreme(self, name, sign, args, dtype, lanes):
+        if dtype == BOOL:
+            return f"({args[0]} {LOGICAL[name]} {args[1]})"
+        if dtype.kind != "f":
+            return f"{name}({', '.join(args)})"
+        return self.call(name, args, dtype, lanes, f"((x {sign} y) | (x != x)) ? x : y")
+
+    def do_not(self, args, dtype, lanes):
+        if dtype == BOOL and lanes == 1:
+            return f"(!{args[0]})"
+        return self.narrow(f"(~{args[0]})", dtype, lanes)
+
+    def do_is_finite(self, args, dtype, lanes):
+        if dtype.kind != "f":
+            return number(True, BOOL, lanes)
+        limit = number(np.inf, dtype, lanes)
+        return self.compare("lt", (f"fabs({args[0]})", limit), dtype, lanes)
+
+    # -- arithmetic -----------------------------------------------------------------------------
+
+    def narrow(self, text, dtype, lanes):
+        """C computes small integers in int: back to their type."""
+        return f"({type_text(dtype)}){text}" if lanes == 1 and dtype.itemsize < 4 and dtype != BOOL else text
+
+    def integer(self, name, args, dtype, lanes):
+        """Integers wrap around: signed ones are computed as unsigned, for which C promises it."""
+        if name in ("floor", "ceil", "round") or name == "abs" and dtype.kind == "u":
+            return args[0]
+        text = f"({args[0]} {INFIX[name]} {args[-1]})"
+        if name == "mul" and dtype.kind == "u" and lanes == 1:
+            text = text.replace("(", "((ulong)" if dtype.itemsize == 8 else "((uint)", 1)
+        if dtype.kind == "u" or dtype.itemsize < 4 or name in ("and", "or", "xor"):
+            return self.narrow(text, dtype, lanes)
+        return self.wrapping(name, f"x {INFIX[name]} y", args, dtype, lanes)
+
+    def wrapping(self, name, text, args, dtype, lanes):
+        t = type_text(dtype, lanes)
+        for v in "xy"[:len(args)]:
+            text = text.replace(v, f"as_u{t}({v})")
+        return self.call(name, args, dtype, lanes, f"as_{t}({text})")
+
+    def do_neg(self, args, dtype, lanes):
+        if dtype.kind == "i" and dtype.itemsize >= 4:
+            return self.wrapping("neg", "-x", args, dtype, lanes)
+        return self.narrow(f"(-{args[0]})", dtype, lanes)
+
+    def do_abs(self, args, dtype, lanes):
+        if dtype.kind == "i":
+            return f"as_{type_text(dtype, lanes)}(abs({args[0]}))"
+        return f"fabs({args[0]})" if dtype.kind == "f" else args[0]
+
+    def do_sign(self, args, dtype, lanes):
+        t = type_text(dtype, lanes)
+        if dtype.kind == "f":
+            return self.call("sign", args, dtype, lanes,
+                             "((x < {zero}) | (x > {zero})) ? copysign({one}, x) : x")
+        if lanes > 1:
+            body = "(x < {zero}) - (x > {zero})" if dtype.kind == "i" else f"as_{t}(-(x > {{zero}}))"
+        else:
+            body = f"({t})((x > {{zero}}) - (x < {{zero}}))"
+        return self.call("sign", args, dtype, lanes, body)
+
+    def do_rsqrt(self, args, dtype, lanes):
+        return f"({number(1, dtype, lanes)} / sqrt({args[0]}))"
+
+    def do_logistic(self, args, dtype, lanes):
+        return self.call("logistic", args, dtype, lanes, "{one} / ({one} + exp(-x))")
+
+    def do_div(self, args, dtype, lanes):
+        """Floats divide; integers round towards zero, and x / 0 is 0."""
+        if dtype.kind == "f":
+            return f"({args[0]} / {args[1]})"
+        if dtype.kind == "u":
+            return self.call("div", args, dtype, lanes, "const {t} s = y == {zero} ? {one} : y; const {t} q = x / s; "
+                             "return y == {zero} ? {zero} : q;")
+        negated = self.do_neg(["x"], dtype, lanes)                       # the smallest by -1 overflows, and may trap
+        return self.call("div", args, dtype, lanes, "const {t} s = (y == {zero}) | (y == -{one}) ? {one} : y; "
+                         "const {t} n = " + negated + "; const {t} q = y == -{one} ? n : x / s; "
+                         "return y == {zero} ? {zero} : q;")
+
+    def do_rem(self, args, dtype, lanes):
+        """The remainder with the sign of x; of integers, x % 0 is 0."""
+        if dtype.kind == "f":
+            return f"fmod({args[0]}, {args[1]})"
+        unsafe = "y == {zero}" if dtype.kind == "u" else "(y == {zero}) | (y == -{one})"
+        return self.call("rem", args, dtype, lanes, f"const {{t}} s = {unsafe} ? {{one}} : y; return x % s;")
+
+    def do_shl(self, args, dtype, lanes):
+        """Shifts by less than 0 or by at least the width give 0."""
+        return self.shifted("shl", "<<", args, dtype, lanes)
+
+    def do_shr(self, args, dtype, lanes):
+        """Shifts by less than 0 or by at least the width give 0, or the sign of a signed number."""
+        return self.shifted("shr", ">>", args, dtype, lanes)
+
+    def shifted(self, name, sign, args, dtype, lanes):
+        width, t = 8 * dtype.itemsize, type_text(dtype, lanes)
+        most = number(width - 1, dtype, lanes)
+        outside = f"(y < {{zero}}) | (y > {most})" if dtype.kind == "i" else f"(y > {most})"
+        if name == "shr" and dtype.kind == "i":
+            body = f"const {{t}} n = ({outside}) ? {most} : y; return x >> n;"
+        else:
+            moved = f"as_{t}(as_u{t}(x) << as_u{t}(n))" if dtype.kind == "i" and (lanes > 1 or width > 16) \
+                else f"({t})(x {sign} n)"
+            body = (f"const {{t}} n = ({outside}) ? {{zero}} : y; const {{t}} m = {moved}; "
+                    f"return ({outside}) ? {{zero}} : m;")
+        return self.call(name, args, dtype, lanes, body)
+
+    # -- casts ----------------------------------------------------------------------------------
+
+    def rounded(self, x, lanes):
+        """A float rounded to f16."""
+        t = f"float{lanes if lanes > 1 else ''}"
+        vector = str(lanes) if lanes > 1 else ""
+        full = f"round_f16{'x' if vector else ''}{vector}"
+        self.used.setdefault(full, f"{t} {full}(const {t} x) {{ ushort{vector} h; "
+                             f"vstore_half{vector}(x, 0, (half *)&h); return vload_half{vector}(0, (half *)&h); }}")
+        return f"{full}({x})"
+
+    def cast(self, x, old, new, lanes):
+        """x of dtype `old` as `new`; floats to integers round towards zero and saturate."""
+        if old == new or old == F16 and new == F32:
+            return x
+        if new == BOOL:
+            return self.compare("ne", (x, number(0, computed(old), lanes)), computed(old), lanes)
+        t = type_text(new, lanes)
+        if old == BOOL:
+            text = f"convert_{t}(-{x})" if lanes > 1 else f"({t}){x}"
+        elif old.kind == "f" and new.kind != "f":
+            text = f"convert_{t}_sat({x})"
+        else:
+            text = f"convert_{t}({x})"
+        return self.rounded(text, lanes) if new == F16 and old != BOOL else text
+
+    def fold(self, name, x, dtype, lanes):
+        """The lanes of a vector combined, half onto half."""
+        full = f"{name}_all_{SHORT[dtype]}x{lanes}"
+        if full not in self.used:
+            lines, w, v = [], lanes, "x"
+            while w > 1:
+                w //= 2
+                halves = (f"{v}.lo", f"{v}.hi") if w > 1 else (f"{v}.s0", f"{v}.s1")
+                if dtype == BOOL and w == 1:
+                    halves = tuple(f"({h} != 0)" for h in halves)
+                lines.append(f"const {type_text(dtype, w)} v{w} = {self.apply(name, halves, dtype, w)};")
+                v = f"v{w}"
+            self.used[full] = (f"{type_text(dtype)} {full}(const {type_text(dtype, lanes)} x) "
+                               f"{{ {' '.join(lines)} return v1; }}")
+        return f"{full}({x})"

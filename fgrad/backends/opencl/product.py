@@ -1,0 +1,82 @@
+"""A `loop.Contract` as a tiled OpenCL kernel: its operands and epilogue as texts for `contract`.
+
+An operand that is a plain load is put in as it stands; any other becomes a function of the kernel, as
+does an epilogue.  Relies on `contract` for the schemes and `emit` for expressions.
+"""
+
+from __future__ import annotations
+
+from ...types import F16
+from .. import flat_product
+from . import contract
+from .emit import Emitter, Written, arguments, indented, needs_long
+from .instructions import Instructions, type_text
+from .names import Names
+
+
+def written(name, kernel, statement, record):
+    """The Written of a kernel that is one Contract."""
+    with kernel.space:
+        return Product(name, kernel, statement).written(record)
+
+
+class Product:
+    """The texts of one Contract statement."""
+
+    def __init__(self, name, kernel, statement):
+        self.name, self.kernel, self.statement = name, kernel, statement
+        self.flat = flat_product.FlatProduct(statement)
+        self.names, self.instructions = Names(), Instructions()
+        self.pointers, self.params = arguments(kernel, self.names)
+        self.wide = needs_long(kernel)
+        self.functions = []
+
+    def written(self, record):
+        f, dtype = self.flat, self.statement.dtype
+        sizes = tuple(v.extent for v in (f.batch, f.rows, f.columns, f.depth))
+        unit_a = "m" if f.unit(f.a, f.rows, f.depth) else "k"
+        unit_b = "k" if f.unit(f.b, f.depth, f.columns) else "n"
+        scheme, tile = contract.choose(record, *sizes[1:], sizes[0], dtype=dtype, unit_a=unit_a, unit_b=unit_b)
+        load_a, load_b = self.operand("A", f.a, "bmk"), self.operand("B", f.b, "bkn")
+        text, size, local = contract.source(
+            self.name, sizes, load_a, load_b, self.epilogue(), self.params, dtype=dtype, scheme=scheme, tile=tile,
+            unit_a=unit_a, unit_b=unit_b, wide=self.wide or None)
+        return Written(self.name, "\n".join([*self.functions, text]), size[0], local[0], self.instructions.used)
+
+    def emitter(self, letters):
+        """An Emitter in which the flat indices have their letters."""
+        f = self.flat
+        places = {"b": f.batch, "m": f.rows, "n": f.columns, "k": f.depth}
+        env = {places[c]: (c, 0) if places[c].extent > 1 else (None, 0) for c in letters}
+        emitter = Emitter(self.pointers, self.names, self.instructions, env=env, wide_index=self.wide)
+        return emitter
+
+    def operand(self, side, n, letters):
+        """The expression of an operand's element; where it needs statements, a call of a function."""
+        emitter = self.emitter(letters)
+        if n.op == "load" and n.data[0].type.dtype != F16:
+            text, _ = emitter.value(n)
+            if not emitter.out:
+                return text
+            emitter = self.emitter(letters)
+        text, _ = emitter.value(n)
+        return self.function(side, emitter, letters, text, type_text(n.dtype), [])
+
+    def function(self, side, emitter, letters, text, result, more):
+        """Adds a function of the indices `letters` and the kernel's buffers; returns a call of it."""
+        index = "long" if self.wide else "int"
+        name = f"{self.name}{side}"
+        params = ", ".join([*(f"const {index} {c}" for c in letters), *more, self.params])
+        lines = "\n".join(indented([*emitter.out, *([f"return {text};"] if text else [])], 1))
+        self.functions.append(f"{result} {name}({params}) {{\n{lines}\n}}\n")
+        passed = [*letters, *(p.rpartition(" ")[2] for p in more), *self.pointers.values()]
+        return f"{name}({', '.join(passed)})"
+
+    def epilogue(self):
+        """The statement that stores a finished sum `x`."""
+        emitter, dtype = self.emitter("bmn"), self.statement.dtype
+        emitter.values[self.statement.name] = "x", False
+        emitter.body(self.flat.epilogue_body())
+        if len(emitter.out) == 1 and "//" not in emitter.out[0]:
+            return emitter.out[0]
+        return self.function("Store", emitter, "bmn", "", "void", [f"const {type_text(dtype)} x"]) + ";"
