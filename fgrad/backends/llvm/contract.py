@@ -1,10 +1,10 @@
 """The contraction engine: out[b, i, j] = epilogue(Σ_k A(b, i, k) · B(b, k, j)).
 
-`plan` turns static sizes and the forms of the operands into a Plan: the register tile, the blocks, what is
-packed and what is read in place, and how the work is cut into parts.  `emit` turns a Plan and the
-callbacks of a `Product` into LLVM text.  Indices are flat: b, i, j and k each stand for any number of
-axes, and what an index means is the callbacks' business.  The order of the loops is that of Goto and van
-de Geijn (2008): a panel of B stays in the first cache, a block of A in the second.
+`plan` turns static sizes and the forms of the operands into a Plan: the register tile, the blocks,
+what is packed and what is read in place, and how the work is cut into parts.  `emit` turns a Plan
+and the callbacks of a `Product` into LLVM text.  Indices are flat: b, i, j and k each stand for any
+number of axes, and what an index means is the callbacks' business.  The order of the loops is that
+of Goto and van de Geijn (2008): a panel of B stays in the first cache, a block of A in the second.
 
     plan(64, 256, 784, "float", Strided(784, 1), Strided(256, 1), out=Strided(256, 1), …)
 
@@ -37,8 +37,10 @@ class Strided:
 
 @dataclass(frozen=True)
 class Pulled:
-    """An operand that is computed where it is packed, along "k", "m" (A) or "n" (B).  `cost` counts its
-    scalar operations per element."""
+    """An operand that is computed where it is packed, along "k", "m" (A) or "n" (B).
+
+    cost: its scalar operations per element.
+    """
     along: str
     cost: int = 1
 
@@ -46,9 +48,9 @@ class Pulled:
 class Product:
     """What a contraction is made of: the callbacks of `emit`.  Each writes code into `fn`.
 
-    Indices are i64 operands.  A vector of a Pulled operand has the accumulators' type and starts at the
-    given indices; from `count` (an operand, or None for all) its lanes are zero, and nothing that belongs
-    to them is read.
+    Indices are i64 operands.  A vector of a Pulled operand has the accumulators' type and starts at
+    the given indices; from `count` (an operand, or None for all) its lanes are zero, and nothing
+    that belongs to them is read.
     """
 
     def workspace(self, fn):
@@ -197,8 +199,11 @@ class Plan:
 
 @dataclass(frozen=True)
 class Emitted:
-    """functions: name → text (equal names are equal functions); declarations: lines; phases: (function,
-    parts) to run one after the other, each void (ptr %buffers, i64 %part); workspace: bytes."""
+    """The text of a contraction.
+
+    functions: name → text; equal names are equal functions.  declarations: lines.  phases: (function,
+    parts) to run one after the other, each void (ptr %buffers, i64 %part).  workspace: bytes.
+    """
     functions: dict
     declarations: frozenset
     phases: tuple
@@ -209,10 +214,11 @@ def up(n, step):
     return -(-n // step) * step
 
 
-# -- planning -----------------------------------------------------------------------------------------
+# -- planning --------------------------------------------------------------------------------------
 
 @lru_cache(maxsize=4096)
-def plan(rows, columns, depth, type, a, b, *, machine, batch=1, out=None, epilogue=False, threads=1):
+def plan(rows, columns, depth, type, a, b, *, machine, batch=1, out=None, epilogue=False,
+         threads=1):
     """The cheapest Plan by estimated cycles of its slowest part.
 
     a, b: Strided or Pulled; out: Strided or None; epilogue: whether `Product.epilogue` stores.
@@ -282,8 +288,11 @@ def settled_b(b, depth, columns):
 
 
 def depth_limit(machine):
-    """The most steps of a block: measured best where the vectors are wide; a panel of two vectors is
-    two thirds of the first cache elsewhere."""
+    """The most steps of a block.
+
+    Measured best where the vectors are wide; elsewhere a panel of two vectors then is two thirds of
+    the first cache.
+    """
     return 512 if machine.vector_bytes == 64 else 384
 
 
@@ -306,7 +315,7 @@ def tiles_for(rows, columns, type, lanes, machine):
 
 
 def grids(batch, rows, columns, depth, tile, threads):
-    """Ways to cut the work: not at all, or into one part for every thread, two or four large ones."""
+    """Ways to cut the work: not at all, or into one part for every thread, or a few if large."""
     yield 1, 1, 1, 1
     if threads == 1:
         return
@@ -336,8 +345,11 @@ def with_packing(p):
 
 
 def packs_a(p, columns):
-    """Rows are read in place: copies gain nothing.  Columns are gathered into panels where their steps
-    are far apart and read again for every panel of B."""
+    """Is A packed?  Rows are read in place: copies gain nothing.
+
+    Columns are gathered into panels where their steps are far apart and read again for every panel
+    of B.
+    """
     if isinstance(p.a, Pulled) or p.depth == 0:
         return p.depth > 0
     spread = min(p.kc, p.depth) * p.a.second * BYTES[p.type]

@@ -1,7 +1,8 @@
 """LLVM text of a planned contraction: the loops over blocks, packing, tiles and epilogue.
 
-`emit` writes one function per phase, void (ptr %buffers, i64 %part), and lists the shareable functions
-that it calls.  Relies on `contract` for the Plan; the plan emitter of this package relies on it.
+`emit` writes one function per phase, void (ptr %buffers, i64 %part), and lists the shareable
+functions that it calls.  Relies on `contract` for the Plan; the plan emitter of this package relies
+on it.
 """
 
 from __future__ import annotations
@@ -54,7 +55,8 @@ class Block:
 
 
 class Writer:
-    """Writes one contraction.  `kernels` maps the names of shareable functions to what writes them."""
+    """Writes one contraction.  `kernels` maps the names of shareable functions to what writes
+    them."""
 
     def __init__(self, plan, product, name):
         self.plan, self.product, self.name = plan, product, name
@@ -72,14 +74,15 @@ class Writer:
                        tuple((f.name, parts) for f, parts in phases),
                        self.part_bytes() * p.parts + self.partial_bytes())
 
-    # -- memory: per part a block of A, a block of B, sums; behind all parts the partial products -------
+    # -- memory: per part a block of A, a block of B, sums; behind all parts the partial products --
 
     def a_bytes(self):
         p = self.plan
         if not p.pack_a:
             return 0
-        rows = p.mc * p.a_stride if p.a_by_rows else up(p.mc, p.tile.rows) * p.kc + p.machine.vector_bytes
-        return up(rows * BYTES[p.type], 64) + 64
+        panels = up(p.mc, p.tile.rows) * p.kc + p.machine.vector_bytes
+        elements = p.mc * p.a_stride if p.a_by_rows else panels
+        return up(elements * BYTES[p.type], 64) + 64
 
     def b_bytes(self):
         p = self.plan
@@ -103,7 +106,8 @@ class Writer:
 
     def partial_bytes(self):
         p = self.plan
-        return p.grid[3] * p.batch * p.rows * self.partial_stride() * BYTES[p.type] if p.split else 0
+        rows = p.grid[3] * p.batch * p.rows if p.split else 0
+        return rows * self.partial_stride() * BYTES[p.type]
 
     def locate(self, part):
         """Addresses of the part's memory."""
@@ -117,7 +121,7 @@ class Writer:
         self.sums = fn.gep("i8", own, self.a_bytes() + self.b_bytes())
         self.partial = fn.gep("i8", start, self.part_bytes() * self.plan.parts)
 
-    # -- the loops ------------------------------------------------------------------------------------
+    # -- the loops ---------------------------------------------------------------------------------
 
     def multiply(self):
         """The function of the first phase: one part of the product."""
@@ -137,7 +141,8 @@ class Writer:
         return fn.ret()
 
     def cut(self, part, size, step, parts):
-        """((start, stop), rest): what the part gets of `size`, in whole steps, and its other digits."""
+        """((start, stop), rest): what the part gets of `size`, in whole steps, and its other
+        digits."""
         fn = self.fn
         if parts == 1:
             return (0, size), part
@@ -176,7 +181,7 @@ class Writer:
         out = product.out_pointer(fn, b) if p.out and not p.epilogue and not p.split else "null"
         return a, b_, out
 
-    # -- packing --------------------------------------------------------------------------------------
+    # -- packing -----------------------------------------------------------------------------------
 
     def element(self, pointer, strides, first, second):
         """The address of an element of a Strided operand."""
@@ -213,7 +218,8 @@ class Writer:
             k, j = fn.add(block.k, k), fn.add(block.j, j)
             if isinstance(p.b, Pulled):
                 return self.product.pack_b(fn, block.b, k, j, p.tile.lanes, "n", count)
-            return fn.vector_load(p.type, p.tile.lanes, self.element(self.bases[1], p.b, k, j), count)
+            place = self.element(self.bases[1], p.b, k, j)
+            return fn.vector_load(p.type, p.tile.lanes, place, count)
 
         if p.b_by_rows:
             self.packer.panels(value, block.depth, block.columns, p.column_tail, self.b_pack)
@@ -223,7 +229,8 @@ class Writer:
                                           block.columns, tail, self.b_pack)
 
     def square(self, block):
-        """What gives the transpose kernels rows of B's transpose: its own memory, or computed ones."""
+        """What gives the transpose kernels rows of B's transpose: its own memory, or computed
+        ones."""
         p, fn = self.plan, self.fn
 
         def strided(k, j, rows, depth):
@@ -234,7 +241,8 @@ class Writer:
             count = None if depth == lanes else depth
             with fn.loop(0, rows) as r:
                 column = fn.add(fn.add(block.j, j), r.index)
-                row = self.product.pack_b(fn, block.b, fn.add(block.k, k), column, lanes, "k", count)
+                step = fn.add(block.k, k)
+                row = self.product.pack_b(fn, block.b, step, column, lanes, "k", count)
                 place = fn.gep(p.type, buffer, fn.mul(r.index, lanes))
                 fn.vector_store(p.type, lanes, row, place)
             return buffer, lanes
@@ -245,7 +253,7 @@ class Writer:
         buffer = fn.alloca(p.type, lanes * lanes)
         return computed
 
-    # -- tiles ----------------------------------------------------------------------------------------
+    # -- tiles -------------------------------------------------------------------------------------
 
     def tiles(self, block):
         """All tiles of a block, panel by panel of B."""
@@ -254,7 +262,8 @@ class Writer:
         whole = fn.sub(block.columns, fn.rem(block.columns, width)) if tail else block.columns
         if p.columns >= width:
             with fn.loop(0, whole, width) as j:
-                self.panel(block, j.index, p.tile.vectors, None if width % p.sum_lanes == 0 else width)
+                ragged = width % p.sum_lanes > 0
+                self.panel(block, j.index, p.tile.vectors, width if ragged else None)
         if tail:
             with fn.if_(fn.compare("slt", whole, block.columns)):
                 vectors = tail if p.dots else -(-tail // p.tile.lanes)
@@ -271,8 +280,8 @@ class Writer:
             for height in heights:
                 alone = len(heights) == 1
                 with fn.if_("true" if alone else fn.compare("eq", left, height)):
-                    self.tile(block, i.index, j, Tile(p.type, p.tile.lanes, height, vectors), tail, c,
-                              stride)
+                    tile = Tile(p.type, p.tile.lanes, height, vectors)
+                    self.tile(block, i.index, j, tile, tail, c, stride)
             self.finish(block, i.index, j, left, tail, c, stride)
 
     def target(self, block, i, j):
@@ -304,7 +313,8 @@ class Writer:
             a, form = fn.gep(p.type, self.a_pack, fn.mul(i, block.depth)), Columns()
             stride = p.tile.rows
         if p.pack_b:
-            return form, a, stride, fn.gep(p.type, self.b_pack, fn.mul(j, block.depth)), p.tile.width
+            b = fn.gep(p.type, self.b_pack, fn.mul(j, block.depth))
+            return form, a, stride, b, p.tile.width
         b = self.element(self.bases[1], p.b, block.k, fn.add(block.j, j)) if p.depth else "null"
         return form, a, stride, b, p.b.first
 
@@ -339,9 +349,10 @@ class Writer:
         steps = Steps(fn, tile, form, a_stride, b_stride, self.valid_lanes(tail))
         sums = steps.run(a, b, block.depth, p.depth % 2 == 1)
         for r in range(p.rows):
-            self.store_row(block.b, r, fn.add(block.j, j), sums[r * vectors:(r + 1) * vectors], tail)
+            row = sums[r * vectors:(r + 1) * vectors]
+            self.store_row(block.b, r, fn.add(block.j, j), row, tail)
 
-    # -- what becomes of the sums ---------------------------------------------------------------------
+    # -- what becomes of the sums ------------------------------------------------------------------
 
     def finish(self, block, i, j, left, tail, c, stride):
         """Store the rows of a staged tile, when its last block is done."""
@@ -354,7 +365,8 @@ class Writer:
             vectors = -(-(tail or p.width) // p.sum_lanes)
             values = [fn.vector_load(p.type, p.sum_lanes, fn.gep(p.type, row, q * p.sum_lanes))
                       for q in range(vectors)]
-            self.store_row(block.b, fn.add(fn.add(block.i, i), r.index), fn.add(block.j, j), values, tail)
+            first = fn.add(fn.add(block.i, i), r.index)
+            self.store_row(block.b, first, fn.add(block.j, j), values, tail)
 
     def store_row(self, b, i, j, values, count):
         fn, p = self.fn, self.plan
@@ -366,7 +378,8 @@ class Writer:
             fn.vector_store(p.type, lanes, value, fn.gep(p.type, row, q * lanes), left)
 
     def add_up(self):
-        """The function of the second phase: the partial products of all depths added, and stored."""
+        """The function of the second phase: the partial products of all depths added, and
+        stored."""
         p, lanes = self.plan, self.plan.tile.lanes
         fn = self.fn = Function(self.name + ".sum", PARAMETERS)
         self.locate(0)

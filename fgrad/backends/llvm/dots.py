@@ -1,9 +1,9 @@
 """Products of few rows whose two operands both run along k: sums of products of whole vectors.
 
-For a matrix times a vector, or a few rows times a transposed matrix, packing would cost more than the
-product.  A tile of r rows and c columns keeps r·c vectors of partial sums along k, loads r + c vectors
-a step, and adds the lanes up at the end.  Relies on `contract` for the operands' forms and on `text`;
-`contract_emit` relies on it.
+For a matrix times a vector, or a few rows times a transposed matrix, packing would cost more than
+the product.  A tile of r rows and c columns keeps r·c vectors of partial sums along k, loads r + c
+vectors a step, and adds the lanes up at the end.  Relies on `text`
+and `tiles`; `contract` and `contract_emit` rely on it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .text import BYTES, Function, mangled, vector
-from .tiles import KERNEL_PARAMETERS, Machine, Tile, added, multiply_add
+from .tiles import KERNEL_PARAMETERS, added, multiply_add
 
 
 def lanes_of_sums(type):
@@ -31,9 +31,9 @@ def shape(rows, columns, machine):
 class Dots:
     """A shareable function that computes a tile of `rows` × `columns` dot products.
 
-    It is called like a `tiles.Kernel`: the strides are those of the rows of A, of the columns of B and of
-    the rows of the result.  left: what the depth leaves over after whole vectors.  Rows of the
-    result are whole vectors of sums unless `exact`.
+    It is called like a `tiles.Kernel`: the strides are those of the rows of A, of the columns of B
+    and of the rows of the result.  left: what the depth leaves over after whole vectors.  Rows of
+    the result are whole vectors of sums unless `exact`.
     """
     type: str
     lanes: int

@@ -1,11 +1,11 @@
 """Packing: blocks of an operand evaluated into the layout that kernels read.
 
-A block of A becomes either rows (element (i, k) at i·stride + k) or panels of columns (element (i, k)
-of a panel of `rows` rows at k·rows + i); a block of B becomes panels of `width` columns (element (k, j)
-at k·width + j).  An operand is given as a function that writes the code of `lanes` neighbouring
-elements: packing a strided array is a load, packing a fused expression computes it, and nothing else
-differs.  Where the neighbours run across the panel, squares go through register transposes.  Relies
-on `text` and `tiles`; `contract` relies on it.
+A block of A becomes either rows (element (i, k) at i·stride + k) or panels of columns (element (i,
+k) of a panel of `rows` rows at k·rows + i); a block of B becomes panels of `width` columns (element
+(k, j) at k·width + j).  An operand is given as a function that writes the code of `lanes`
+neighbouring elements: packing a strided array is a load, packing a fused expression computes it,
+and nothing else differs.  Where the neighbours run across the panel, squares go through register
+transposes.  Relies on `text` and `tiles`; `contract` relies on it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from .text import BYTES, Function, mangled
 class Transpose:
     """A shareable function: lanes × lanes elements at `from` written transposed at `to`.
 
-    Only `rows` rows of `depth` elements are read, `depth` rows are written, what was not read is zero.
+    Only `rows` rows of `depth` elements are read, `depth` rows are written, what was not read is
+    zero.
     """
     type: str
     lanes: int
@@ -47,8 +48,8 @@ class Transpose:
 def transposed(fn, type, lanes, rows):
     """`lanes` vectors turned into their transpose by log2(lanes) stages of two-input shuffles.
 
-    First squares of 16 bytes are transposed within themselves, then whole chunks of 16 bytes are: x86
-    has single instructions for shuffles of these two kinds only.
+    First squares of 16 bytes are transposed within themselves, then whole chunks of 16 bytes are:
+    x86 has single instructions for shuffles of these two kinds only.
     """
     size = min(lanes, 16 // BYTES[type])
     columns = [within_chunks(fn, type, lanes, rows[r:r + size]) for r in range(0, lanes, size)]
@@ -71,13 +72,14 @@ def within_chunks(fn, type, lanes, rows):
                   for half in (0, n // 2)]
         step = n // 2 if unit > 1 else 1
         pairs = [(a, a + step) for a in range(n) if not a & step]
-        rows = [fn.shuffle(type, lanes, rows[a], rows[b], half) for a, b in pairs for half in halves]
+        rows = [fn.shuffle(type, lanes, rows[a], rows[b], half)
+                for a, b in pairs for half in halves]
         unit *= 2
     return rows
 
 
 def among_chunks(fn, type, lanes, size, vectors):
-    """R vectors of R chunks of `size` elements: vector c of the result is chunk c of every vector."""
+    """R vectors of R chunks of `size` elements: vector c of the result has chunk c of each."""
     if len(vectors) == 1:
         return vectors
     chunks = range(0, 2 * lanes, size)
@@ -108,8 +110,8 @@ class Packer:
     def rows(self, value, rows, depth, tail, to, stride):
         """A block of A as rows: value(i, k, count).
 
-        tail: what the depth of the last block leaves over after whole vectors (a constant).  A row is
-        written up to its next whole vector.
+        tail: what the depth of the last block leaves over after whole vectors (a constant).  A row
+        is written up to its next whole vector.
         """
         fn, lanes = self.fn, self.tile.lanes
         whole = fn.sub(depth, fn.rem(depth, lanes)) if tail else depth
@@ -166,10 +168,11 @@ class Packer:
     def transposed_panels(self, source, depth, least, columns, tail, to):
         """A block of B as panels through transposes of squares of `square_lanes`.
 
-        source(k, j, rows, depth): writes what makes rows of B's transpose addressable: the address of
-        element (k, j) and the distance between columns.  `least`: the least depth of a block; `tail`:
-        columns of B beyond whole squares.  The last square in the depth overlaps the one before.
-        Squares are of 32 bytes: two processor ports shuffle those, and they compile six times faster.
+        source(k, j, rows, depth): writes what makes rows of B's transpose addressable: the address
+        of element (k, j) and the distance between columns.  `least`: the least depth of a block;
+        `tail`: columns of B beyond whole squares.  The last square in the depth overlaps the one
+        before.  Squares are of 32 bytes: two processor ports shuffle those, and they compile six
+        times faster.
         """
         fn, lanes = self.fn, self.tile.lanes
         size = min(self.square_lanes, least)

@@ -62,7 +62,8 @@ def iota(type, lanes, start=0):
 
 
 class Mask(str):
-    """A vector of i1 that says which lanes are on; stands for a count of lanes where one is asked."""
+    """A vector of i1 that says which lanes are on; stands for a count of lanes where one is
+    asked."""
 
 
 class Loop:

@@ -4,7 +4,8 @@ A kernel adds `depth` outer products into a tile of rows × vectors accumulators
 the vectors of one row of B and multiplies them by one element of every row of A, so a tile of r × v
 needs r·v + v + 1 registers and loads r + v values for r·v multiply-adds.  Sizes and strides are
 arguments, save the row stride of A, which is better a constant in the addresses; equal kernels have
-equal names, so that a module holds each once.  Relies on `text`; `packing` and `contract` rely on it.
+equal names, so that a module holds each once.  Relies on `text`; `packing` and `contract` rely on
+it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ KERNEL_TYPES = ("i64", "ptr", "i64", "ptr", "i64", "ptr", "i64", "i64", "i1")
 
 @dataclass(frozen=True)
 class Machine:
-    """What the engine knows of a processor: its vectors, and caches in bytes per core, from them."""
+    """What the engine knows of a processor: its vectors, and from them its caches, in bytes."""
     vector_bytes: int
     registers: int
 
@@ -58,8 +59,10 @@ class Tile:
 
 def shapes(machine):
     """(rows, vectors) of the tiles worth trying, the best for large products first."""
+    if machine.registers == 16 and machine.vector_bytes == 16:
+        return [(3, 2), (5, 1)]                  # products need registers: nothing is fused
     if machine.registers == 16:
-        return [(6, 2), (4, 3), (5, 2), (4, 2), (3, 3), (12, 1), (8, 1)]
+        return [(6, 2), (4, 3), (5, 2), (4, 2), (3, 3), (8, 1)]
     if machine.vector_bytes == 16:
         return [(8, 3), (7, 3), (12, 2), (10, 2), (8, 2), (5, 4), (16, 1)]
     return [(6, 4), (14, 2), (13, 2), (12, 2), (8, 3), (5, 4), (10, 2), (8, 2), (2, 8), (3, 6),
@@ -163,8 +166,8 @@ class Kernel:
     """A shareable function that computes one tile.
 
     void (depth, a, a stride, b, b stride, c, c stride, count, add): the tile at c becomes A·B, or,
-    with `adds` and add, A·B is added to it.  `tail`: only `count` lanes of the last vector are valid.
-    `odd`: the depth may be odd.
+    with `adds` and add, A·B is added to it.  `tail`: only `count` lanes of the last vector are
+    valid.  `odd`: the depth may be odd.
     """
     tile: Tile
     a_form: Rows | Columns

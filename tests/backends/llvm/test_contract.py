@@ -49,7 +49,8 @@ class Buffers(Product):
             more = self.bias(fn, bias, q * lanes, lanes, left, along)
             value = fn.op(f"fadd {v} {value}, {more}")
             positive = fn.op(f"fcmp ogt {v} {value}, zeroinitializer")
-            value = fn.op(f"select {vector('i1', lanes)} {positive}, {v} {value}, {v} zeroinitializer")
+            mask = f"{vector('i1', lanes)} {positive}"
+            value = fn.op(f"select {mask}, {v} {value}, {v} zeroinitializer")
             fn.vector_store(self.type, lanes, value, fn.gep(self.type, row, q * lanes), left)
 
 
@@ -114,7 +115,8 @@ def check(m, n, k, forms="nn", dtype="float32", *, batch=1, workers=1, epilogue=
           change=lambda planned: planned):
     """One product against NumPy."""
     rng = np.random.default_rng(m * 10007 + n * 101 + k)
-    a, b, bias = drawn(rng, dtype, batch, m, k), drawn(rng, dtype, batch, k, n), drawn(rng, dtype, n)
+    a, b = drawn(rng, dtype, batch, m, k), drawn(rng, dtype, batch, k, n)
+    bias = drawn(rng, dtype, n)
     expected = np.matmul(a, b) * (4 if pulled else 1)
     if epilogue:
         expected = np.maximum(expected + bias, 0)
