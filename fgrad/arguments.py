@@ -27,6 +27,19 @@ def is_array(x):
             or isinstance(x, (np.ndarray, np.generic)) and x.dtype in SHORT)
 
 
+def is_float(x):
+    """Is the leaf an array of floats, or a float: what has a derivative?"""
+    return is_array(x) and (x.__class__ is float or x.__class__ not in SCALARS and x.dtype.kind == "f")
+
+
+def put(leaves, places, values):
+    """The leaves with those at `places` replaced."""
+    out = list(leaves)
+    for k, x in zip(places, values):
+        out[k] = x
+    return out
+
+
 def lifted(x):
     """An array leaf as a Value of its own: NumPy arrays are copied, since their owner may write to them."""
     if x.__class__ is Array:

@@ -99,7 +99,7 @@ def differentiated(owner, x, k, structure, places, allow_int):
         return owner.input(lifted(x))
     if not allow_int:
         raise arguments.not_a_float(places.what, places.leaf_name(structure, k), x)
-    return lifted(x)
+    return x
 
 
 def scalar_result(out, f):
@@ -126,7 +126,7 @@ def gradient(x, cts):
     if x.__class__ is Linear:
         ct = cts[x.node]
         return zeros_like(x.primal) if ct is None else ct
-    return zeros_like(x) if is_array(x) else None
+    return zeros_like(as_value(x)) if is_array(x) else None
 
 
 # ---------------------------------------------------------------------------- vjp, jvp, linearize
@@ -155,8 +155,7 @@ def recorded(f, primals, has_aux):
     """(owner, input leaves, their tree, result, aux) of f under Linearize."""
     leaves, structure = tree.flatten(primals)
     owner = Linearize(current())
-    inputs = [x if not is_array(x) else owner.input(lifted(x)) if arguments.type_of(x).dtype.kind == "f"
-              else lifted(x) for x in leaves]
+    inputs = [owner.input(lifted(x)) if arguments.is_float(x) else x for x in leaves]
     try:
         out = owner.run(f, *tree.unflatten(structure, inputs))
     finally:
@@ -216,13 +215,13 @@ def jvp(f, primals, tangents, has_aux=False):
     seen = {}
 
     def flat(*xs):
-        out = f(*tree.unflatten(structure, arguments.put_arrays(leaves, xs)))
+        out = f(*tree.unflatten(structure, arguments.put(leaves, places, xs)))
         out, seen["aux"] = arguments.pair_of(out, f) if has_aux else (out, None)
         seen["out"], seen["structure"] = tree.flatten(out)
         return [x for x in seen["out"] if is_array(x)]
 
-    arrays = [x for x in leaves if is_array(x)]
-    values, out_ts = push(flat, [lifted(x) for x in arrays], ts)
+    places = [k for k, x in enumerate(leaves) if arguments.is_float(x)]
+    values, out_ts = push(flat, [lifted(leaves[k]) for k in places], ts)
     outs = arguments.put_arrays(seen["out"], values)
     tangents = arguments.put_arrays(seen["out"], filled(values, out_ts))
     pair = tree.unflatten(seen["structure"], outs), tree.unflatten(seen["structure"], tangents)
@@ -230,7 +229,7 @@ def jvp(f, primals, tangents, has_aux=False):
 
 
 def direction(f, primals, tangents, what):
-    """(leaves, tangents of the arrays among them, structure); a tangent None is zero.  Checks that they fit."""
+    """(leaves, tangents of the floats among them, structure).  Raises an error unless they fit."""
     for title, given in (("primals", primals), ("tangents", tangents)):
         if not isinstance(given, (tuple, list)):
             raise ArgumentError(f"{what}: {title} must be a tuple, one entry per argument of "
@@ -242,11 +241,10 @@ def direction(f, primals, tangents, what):
     names = arguments.leaf_names(f, primals, {})
     out = []
     for x, t, name in zip(leaves, ts, names):
-        if is_array(x):
+        if arguments.is_float(x):
             wanted = arguments.type_of(x)
-            if wanted.dtype.kind == "f":
-                arguments.check_same_type(what, f"the tangent of {name}", t, wanted, f"`{name}`")
-            out.append(like(t, wanted) if wanted.dtype.kind == "f" else None)
+            arguments.check_same_type(what, f"the tangent of {name}", t, wanted, f"`{name}`")
+            out.append(like(t, wanted))
     return leaves, out, structure
 
 
@@ -265,7 +263,6 @@ def linearize(f, *primals):
     def pushed(*tangents):
         """The tangent of the result."""
         _, ts, _ = direction(f, primals, tangents, "linearize")
-        ts = [t for t in ts if t is not None]
         # transposing the transposed: cotangents of the inputs are linear in those of the results
         found = transposed(lambda *cts: backward(pull.owner, results, cts), results, ts)
         return tree.unflatten(pull.out_structure, arguments.put_arrays(pull.results, filled(results, found)))
@@ -294,12 +291,12 @@ def vmap(f, in_axes=0, out_axes=0, axis_name=None, axis_size=None):
     @functools.wraps(f, updated=())
     def vmapped(*args, **kwargs):
         leaves, structure = tree.flatten((args, kwargs))
-        arrays, axes, names = mapped_arguments(f, in_axes, args, kwargs, leaves)
+        places, arrays, axes, names = mapped_arguments(f, in_axes, args, kwargs, leaves)
         size = arguments.mapped_size(arrays, axes, names, axis_size, f)
         seen = {}
 
         def flat(*xs):
-            given, named = tree.unflatten(structure, arguments.put_arrays(leaves, xs))
+            given, named = tree.unflatten(structure, arguments.put(leaves, places, xs))
             seen["out"], seen["structure"] = tree.flatten(f(*given, **named))
             return [x for x in seen["out"] if is_array(x)]
 
@@ -312,16 +309,16 @@ def vmap(f, in_axes=0, out_axes=0, axis_name=None, axis_size=None):
 
 
 def mapped_arguments(f, in_axes, args, kwargs, leaves):
-    """(array leaves, their axes or None, their names)."""
+    """Of the leaves that are mapped: (positions, values, axes, names); others reach f as they are."""
     arguments.check_arity(in_axes, args, f)
     axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
     axes = arguments.axes_of_leaves(axes, args, "in_axes", f)
     axes += [0] * (len(leaves) - len(axes))
     names = arguments.leaf_names(f, args, kwargs)
-    found = [(lifted(x), d, n) for x, d, n in zip(leaves, axes, names) if is_array(x)]
-    arrays = [x for x, _, _ in found]
-    dims = [None if d is None else arguments.normal_axis(d, x, n) for x, d, n in found]
-    return arrays, dims, [n for _, _, n in found]
+    places = [k for k, x in enumerate(leaves) if axes[k] is not None and is_array(x)]
+    arrays = [lifted(leaves[k]) for k in places]
+    names = [names[k] for k in places]
+    return places, arrays, [arguments.normal_axis(axes[k], x, n) for k, x, n in zip(places, arrays, names)], names
 
 
 def out_axes_of(out_axes, outs, structure, f):
@@ -488,10 +485,7 @@ def traced(f, args, kwargs):
         whole = frozenset(j for j in numbers if leaves[places[j]].__class__ is not float)
 
         def flat(*xs):
-            full = list(leaves)
-            for k, x in zip(places, xs):
-                full[k] = x
-            given, named = tree.unflatten(structure, full)
+            given, named = tree.unflatten(structure, arguments.put(leaves, places, xs))
             return f(*given, **named)
         try:
             return stage(flat, [arguments.staged_type(leaves[k]) for k in places], name=arguments.name_of(f),

@@ -74,6 +74,14 @@ def test_the_value_of_a_whole_number_can_be_asked_for(k):
     assert signal.value.owner.specialisable is mine and signal.value.arguments == {1}
 
 
+def test_numbers_that_are_not_mapped_or_differentiated_stay_python_numbers():
+    seen = []
+    vmap(lambda x, n: seen.append(n) or x, (0, None))(V, 4)
+    jvp(lambda x, n: seen.append(n) or x, (1.0, 4), (1.0, 0))
+    grad(lambda p: seen.append(p[1]) or p[0], allow_int=True)((1.0, 4))
+    assert [type(n) for n in seen] == [int] * 3
+
+
 def test_a_bare_except_does_not_swallow_the_request():
     def swallows(n):
         try:
