@@ -159,8 +159,8 @@ class Elementwise(Primitive):
         return [None if row < 0 else self.scale(ct, i, out, args) for i, row in enumerate(active)]
 
     def batch(self, dims, *args):
-        d = dims[0]
-        if all(e == d or a.__class__ in SCALARS for e, a in zip(dims, args)) and d is not None:
+        d = next(d for d in dims if d is not None)
+        if all(e == d or a.__class__ in SCALARS for e, a in zip(dims, args)):
             return self(*args), d
         n = move.size_of(args, dims)
         return self(*[a if a.__class__ in SCALARS else move.to_front(a, d, n)
@@ -403,22 +403,27 @@ class Select(Primitive):
 
     def type(self, c, x, y, /):
         arrays = [t for t in (x, y) if t.__class__ is ArrayType]
-        given = [f"argument {k + 1}: {t}" for k, t in enumerate((c, x, y))]
-        if c.__class__ is not ArrayType or c.dtype != BOOL:
-            raise DtypeError("select needs a condition of dtype bool.", given=given,
-                             fix="compare with 0 first")
-        if not arrays:
-            raise ArgumentError("select needs at least one array to choose from.", given=given)
-        if any(t.shape != c.shape for t in arrays):
-            raise ShapeError("select needs arguments of one shape.", given=given,
-                             fix="use fgrad.numpy.where")
-        if any(t.dtype != arrays[0].dtype for t in arrays):
-            raise DtypeError("select needs x and y of one dtype.", given=given,
-                             fix="use fgrad.numpy.where")
+        problem = self.mismatch(c, arrays)
+        if problem:
+            kind, sentence, fix = problem
+            given = [f"argument {k + 1}: {t}" for k, t in enumerate((c, x, y))]
+            raise kind(sentence, given=given, fix=fix)
         for t in (x, y):
             if t.__class__ is not ArrayType:
                 check_number(t, arrays[0].dtype)
         return arrays[0]
+
+    def mismatch(self, c, arrays):
+        """(error class, sentence, fix) of what does not fit together, or None."""
+        if c.__class__ is not ArrayType or c.dtype != BOOL:
+            return DtypeError, "select needs a condition of dtype bool.", "compare with 0 first"
+        if not arrays:
+            return ArgumentError, "select needs at least one array to choose from.", None
+        if any(t.shape != c.shape for t in arrays):
+            return ShapeError, "select needs arguments of one shape.", "use fgrad.numpy.where"
+        if any(t.dtype != arrays[0].dtype for t in arrays):
+            return DtypeError, "select needs x and y of one dtype.", "use fgrad.numpy.where"
+        return None
 
     def numpy(self, c, x, y, /):
         return np.where(c, x, y)
