@@ -81,5 +81,5 @@ def test_public_names_have_docstrings():
         found = importlib.import_module(module)
         for name in getattr(found, "__all__", None) or [n for n in vars(found) if not n.startswith("_")]:
             value = getattr(found, name)
-            if callable(value) and getattr(value, "__module__", "").startswith("fgrad"):
+            if callable(value) and (getattr(value, "__module__", "") or "").startswith("fgrad"):
                 assert value.__doc__, f"{module}.{name} has no docstring"

@@ -1,0 +1,35 @@
+"""The code blocks of the README and the docs run; what they print is what stands below them."""
+
+import contextlib
+import io
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("benchmarks/*.md")])
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_the_code_of_a_page_runs_and_prints_what_it_says(page, tmp_path, monkeypatch):
+    """Python blocks share one namespace; a `text` block right after one is what it prints."""
+    monkeypatch.chdir(tmp_path)
+    space, printed = {"__name__": "page"}, None
+    for k, (language, body) in enumerate(BLOCK.findall(page.read_text(encoding="utf8"))):
+        if language == "python":
+            file = tmp_path / f"{page.stem}_{k}.py"          # a file, so that lines can be shown
+            file.write_text(body, encoding="utf8")
+            out = io.StringIO()
+            with contextlib.redirect_stdout(out):
+                exec(compile(body, str(file), "exec"), space)
+            printed = re.sub(rf"{page.stem}_\d+\.py", f"{page.stem}.py", out.getvalue())
+        elif language == "text" and printed is not None:
+            assert lines(printed) == lines(body), f"{page.name}: a block prints\n{printed}"
+            printed = None
+
+
+def lines(text):
+    """Without trailing blanks; the width of the right column depends on the file's name."""
+    return [re.sub(r" +│ *", " │ ", line).rstrip() for line in text.strip().splitlines()]
