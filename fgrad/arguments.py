@@ -10,7 +10,7 @@ import inspect
 
 import numpy as np
 
-from . import tree
+from . import text, tree
 from .core import Array, Value, as_value
 from .errors import ArgumentError, AxisError, DtypeError, GradientError, ShapeError
 from .types import BOOL, F64, I64, SCALARS, SHORT, ArrayType, dtype_of_scalar
@@ -121,6 +121,16 @@ def argument_name(f, k):
     """The name of positional argument k."""
     names, _ = positional_names(f)
     return names[k] if k < len(names) else f"argument {k + 1}"
+
+
+class LeafNames:
+    """The names of leaves of (args, kwargs), worked out when one is asked for."""
+
+    def __init__(self, f, args, kwargs):
+        self.given = f, args, kwargs
+
+    def __getitem__(self, k):
+        return leaf_names(*self.given)[k]
 
 
 def leaf_names(f, args, kwargs):
@@ -302,20 +312,21 @@ def check_arity(in_axes, args, f):
             fix="one int for all arguments, or None for those that are not mapped")
 
 
-def normal_axis(axis, x, name):
-    """The axis as a position from the left.  Raises AxisError when x has no such axis."""
+def normal_axis(axis, x, names, k):
+    """The axis as a position from the left.  Raises AxisError when x, leaf k, has no such axis."""
     ndim = len(x.shape)
     if not -ndim <= axis < ndim:
         raise AxisError(
-            f"vmap cannot map over axis {axis} of `{name}`, which has {ndim} axes.", given=f"{name}: {type_of(x)}",
+            f"vmap cannot map over axis {axis} of `{names[k]}`, which has {ndim} axes.",
+            given=f"{names[k]}: {type_of(x)}",
             expected=f"an axis from {-ndim} to {ndim - 1}" if ndim else "an array of at least one axis",
             fix="in_axes=None for an argument that is not mapped")
     return axis % ndim
 
 
-def mapped_size(leaves, axes, names, axis_size, f):
+def mapped_size(leaves, axes, names, places, axis_size, f):
     """The one size of the mapped axes.  Raises ShapeError with a table when they differ."""
-    sizes = {x.shape[d] for x, d in zip(leaves, axes) if d is not None}
+    sizes = {x.shape[d] for x, d in zip(leaves, axes)}
     if axis_size is not None:
         sizes.add(axis_size)
     if not sizes:
@@ -323,10 +334,9 @@ def mapped_size(leaves, axes, names, axis_size, f):
                             fix="give axis_size, or an array")
     if len(sizes) == 1:
         return sizes.pop()
-    rows = [(n, str(type_of(x)), d) for x, d, n in zip(leaves, axes, names) if d is not None]
-    wide, wider = max(len(n) for n, _, _ in rows), max(len(t) for _, t, _ in rows)
-    table = [f"{n + ':':{wide + 1}} {t:{wider}}   axis {d} has size {x}"
-             for (n, t, d), x in zip(rows, [x.shape[d] for x, d in zip(leaves, axes) if d is not None])]
+    rows = [(names[k] + ":", str(type_of(x)), f"  axis {d} has size {x.shape[d]}")
+            for x, d, k in zip(leaves, axes, places)]
+    table = text.columns(rows)
     if axis_size is not None:
         table.append(f"axis_size={axis_size}")
     raise ShapeError(f"vmap of `{name_of(f)}` maps over axes of different sizes.", given=table,

@@ -238,12 +238,13 @@ def direction(f, primals, tangents, what):
     leaves, structure = tree.flatten(tuple(primals))
     ts, other = tree.flatten(tuple(tangents))
     tree.check_same(structure, other, f"{what}: tangents must have the tree of primals")
-    names = arguments.leaf_names(f, primals, {})
+    names = arguments.LeafNames(f, primals, {})
     out = []
-    for x, t, name in zip(leaves, ts, names):
+    for k, (x, t) in enumerate(zip(leaves, ts)):
         if arguments.is_float(x):
             wanted = arguments.type_of(x)
-            arguments.check_same_type(what, f"the tangent of {name}", t, wanted, f"`{name}`")
+            if not (is_array(t) and arguments.type_of(t) is wanted):
+                arguments.check_same_type(what, f"the tangent of {names[k]}", t, wanted, f"`{names[k]}`")
             out.append(like(t, wanted))
     return leaves, out, structure
 
@@ -291,8 +292,9 @@ def vmap(f, in_axes=0, out_axes=0, axis_name=None, axis_size=None):
     @functools.wraps(f, updated=())
     def vmapped(*args, **kwargs):
         leaves, structure = tree.flatten((args, kwargs))
-        places, arrays, axes, names = mapped_arguments(f, in_axes, args, kwargs, leaves)
-        size = arguments.mapped_size(arrays, axes, names, axis_size, f)
+        names = arguments.LeafNames(f, args, kwargs)
+        places, arrays, axes = mapped_arguments(f, in_axes, args, leaves, names)
+        size = arguments.mapped_size(arrays, axes, names, places, axis_size, f)
         seen = {}
 
         def flat(*xs):
@@ -308,17 +310,15 @@ def vmap(f, in_axes=0, out_axes=0, axis_name=None, axis_size=None):
     return arguments.named(vmapped, f"vmap_{arguments.name_of(f)}")
 
 
-def mapped_arguments(f, in_axes, args, kwargs, leaves):
-    """Of the leaves that are mapped: (positions, values, axes, names); others reach f as they are."""
+def mapped_arguments(f, in_axes, args, leaves, names):
+    """Of the leaves that are mapped: (positions, values, axes); others reach f as they are."""
     arguments.check_arity(in_axes, args, f)
     axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
     axes = arguments.axes_of_leaves(axes, args, "in_axes", f)
     axes += [0] * (len(leaves) - len(axes))
-    names = arguments.leaf_names(f, args, kwargs)
     places = [k for k, x in enumerate(leaves) if axes[k] is not None and is_array(x)]
     arrays = [lifted(leaves[k]) for k in places]
-    names = [names[k] for k in places]
-    return places, arrays, [arguments.normal_axis(axes[k], x, n) for k, x, n in zip(places, arrays, names)], names
+    return places, arrays, [arguments.normal_axis(axes[k], x, names, k) for k, x in zip(places, arrays)]
 
 
 def out_axes_of(out_axes, outs, structure, f):
