@@ -20,7 +20,7 @@ from .dots import lanes_of_sums, shape
 from .text import BYTES
 from .tiles import Machine, Tile, shapes, step_cycles
 
-DISPATCH = 4500          # cycles that handing parts to other threads costs
+DISPATCH = 8000          # cycles that handing parts to other threads costs
 PART = 300               # cycles that taking one part costs
 LARGE = 1 << 21          # multiply-adds of a part that is worth having for balance alone
 
@@ -201,8 +201,9 @@ class Plan:
 class Emitted:
     """The text of a contraction.
 
-    functions: name → text; equal names are equal functions.  declarations: lines.  phases: (function,
-    parts) to run one after the other, each void (ptr %buffers, i64 %part).  workspace: bytes.
+    functions: name → text; equal names are equal functions.  declarations: lines.  phases:
+    (function, parts) to run one after the other, each void (ptr %buffers, i64 %part).  workspace:
+    bytes.
     """
     functions: dict
     declarations: frozenset
@@ -232,7 +233,8 @@ def plan(rows, columns, depth, type, a, b, *, machine, batch=1, out=None, epilog
     start = Plan(batch, rows, columns, depth, a, b, out, epilogue, machine, None, None, 0, 0, 0,
                  False, False, swapped=swapped)
     found = [*blocked(start, type, threads), *dotted(start, type, threads)]
-    return min(found, key=lambda p: cycles(p, threads))
+    best = min(found, key=lambda p: cycles(p, threads))
+    return min([best, *finer(best, threads)], key=lambda p: cycles(p, threads))
 
 
 def turned(operand):
@@ -246,10 +248,14 @@ def blocked(start, type, threads):
     """Plans with tiles of outer products."""
     machine, columns = start.machine, start.columns
     lanes = min(machine.vector_bytes // BYTES[type], 1 << max(1, (columns - 1).bit_length()))
+    kc = depth_block(machine, start.depth, lanes)
     for tile in tiles_for(start.rows, columns, type, lanes, machine):
-        for grid in grids(start.batch, start.rows, columns, start.depth, tile, threads):
-            kc = depth_block(machine, -(-start.depth // grid[3]), lanes)
-            yield with_packing(replace(start, tile=tile, grid=grid, kc=kc))
+        p = replace(start, tile=tile, kc=kc)
+        for grid in grids(p, threads):
+            yield with_packing(p, grid)
+        if row_tiles(p) * column_tiles(p) < threads and p.depth >= 512 * threads:
+            kc = depth_block(machine, -(-p.depth // threads), lanes)
+            yield with_packing(replace(p, kc=kc), (1, 1, 1, threads))
 
 
 def dotted(start, type, threads):
@@ -261,10 +267,18 @@ def dotted(start, type, threads):
     machine = start.machine
     tile = Tile(type, machine.vector_bytes // BYTES[type],
                 *shape(start.rows, start.columns, machine))
-    narrow = Tile(type, 1, tile.rows, tile.vectors)      # as wide as the tile is in columns
-    for grid in grids(start.batch, start.rows, start.columns, 0, narrow, threads):
-        yield replace(start, tile=tile, grid=grid, kc=start.depth, mc=start.rows, nc=start.columns,
-                      dots=True)
+    p = replace(start, tile=tile, kc=start.depth, mc=start.rows, nc=start.columns, dots=True)
+    for grid in grids(p, threads):
+        yield replace(p, grid=grid)
+
+
+def finer(best, threads):
+    """The plan in more parts than there are threads, if they are large: a balance against other load."""
+    work = best.batch * best.rows * best.columns * best.depth
+    for parts in (2 * threads, 4 * threads):
+        if best.parts > 1 and not best.split and work >= parts * LARGE:
+            for grid in list(grids(best, parts))[1:]:
+                yield replace(best, grid=grid) if best.dots else with_packing(best, grid)
 
 
 def settled_a(a, rows, depth):
@@ -314,33 +328,32 @@ def tiles_for(rows, columns, type, lanes, machine):
     return [Tile(type, lanes, r, v) for r, v in sorted(found, reverse=True)]
 
 
-def grids(batch, rows, columns, depth, tile, threads):
-    """Ways to cut the work: not at all, or into one part for every thread, or a few if large."""
+def row_tiles(p):
+    return -(-p.rows // p.tile.rows)
+
+
+def column_tiles(p):
+    return -(-p.columns // p.width)
+
+
+def grids(p, parts):
+    """Ways to cut batch, rows and columns: not at all, or into so many parts."""
     yield 1, 1, 1, 1
-    if threads == 1:
-        return
-    row_tiles, column_tiles = -(-rows // tile.rows), -(-columns // tile.width)
-    work = batch * rows * columns * depth
-    for parts in (threads, 2 * threads, 4 * threads):
-        if parts > threads and work < parts * LARGE:
-            break
-        if batch > 1:
-            yield min(batch, parts), 1, 1, 1
-        for r in range(1, parts + 1):
-            if parts % r == 0 and r <= row_tiles and parts // r <= column_tiles:
-                yield 1, r, parts // r, 1
-    if row_tiles * column_tiles < threads and depth >= 512 * threads:
-        yield 1, 1, 1, threads
+    if p.batch > 1 and parts > 1:
+        yield min(p.batch, parts), 1, 1, 1
+    for r in range(1, parts + 1):
+        if parts > 1 and parts % r == 0 and r <= row_tiles(p) and parts // r <= column_tiles(p):
+            yield 1, r, parts // r, 1
 
 
-def with_packing(p):
-    """The plan with its blocks, and what is packed."""
-    rows = up(-(-p.rows // p.grid[1]), p.tile.rows)
-    columns = up(-(-p.columns // p.grid[2]), p.tile.width)
+def with_packing(p, grid):
+    """The plan cut by a grid, with its blocks, and what is packed."""
+    rows = up(-(-p.rows // grid[1]), p.tile.rows)
+    columns = up(-(-p.columns // grid[2]), p.tile.width)
     size = BYTES[p.type]
     mc = max(p.tile.rows, p.machine.l2 // 2 // (p.kc * size) // p.tile.rows * p.tile.rows)
     nc = max(p.tile.width, (2 << 20) // (p.kc * size) // p.tile.width * p.tile.width)
-    return replace(p, mc=min(mc, rows), nc=min(nc, columns), pack_a=packs_a(p, columns),
+    return replace(p, grid=grid, mc=min(mc, rows), nc=min(nc, columns), pack_a=packs_a(p, columns),
                    pack_b=packs_b(p, rows))
 
 
