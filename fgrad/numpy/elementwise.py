@@ -66,7 +66,7 @@ def power(x1, x2, /):
     A whole Python number as the exponent is done by multiplication, with its exact derivative.
     Raises RangeError for integers to a negative power.
 
-    >>> power(fnp.array([1.0, 2.0, 3.0]), 2).tolist()
+    >>> power([1.0, 2.0, 3.0], 2).tolist()
     [1.0, 4.0, 9.0]
     """
     if x2.__class__ in SCALARS:
@@ -380,7 +380,7 @@ def where(condition, x=None, y=None, /):
     the result: write `where(ok, f(where(ok, x, 1.0)), 0.0)`.  Raises ArgumentError without x and y:
     `nonzero` gives the places.
 
-    >>> where(fnp.array([True, False]), 1.0, 2.0).tolist()
+    >>> where([True, False], 1.0, 2.0).tolist()
     [1.0, 2.0]
     """
     if x is None or y is None:

@@ -43,7 +43,7 @@ def result_type(*args):
 
     Integers with floats give that float; Python numbers are weak.
 
-    >>> result_type(np.int32, np.float16), result_type(np.float16, 2.0)
+    >>> result_type("int32", "float16"), result_type("float16", 2.0)
     (dtype('float16'), dtype('float16'))
     """
     return join([kind(a) if a.__class__ in SCALARS or isinstance(a, Value)
@@ -83,8 +83,8 @@ def broadcast_to(array, shape):
 
     n[*s] → n[*shape].  Raises ShapeError when the shapes do not fit.
 
-    >>> broadcast_to(fnp.array([1, 2]), (2, 2)).tolist()
-    [[1, 2], [1, 2]]
+    >>> broadcast_to(as_float(1.5), (2,)).tolist()
+    [1.5, 1.5]
     """
     x = as_value(array)
     if x.shape == shape:

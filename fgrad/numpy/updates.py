@@ -51,6 +51,7 @@ class Part:
 
         Raises ShapeError when the values do not broadcast to the elements, DtypeError when x cannot hold them.
 
+        >>> import fgrad.numpy as fnp
         >>> fnp.zeros(3).at[0].set(1.0).tolist()
         [1.0, 0.0, 0.0]
         """
