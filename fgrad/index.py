@@ -35,6 +35,7 @@ class Space:
 
 
 _local = threading.local()
+LATER = 1 << 40            # the order of atoms: variables, then others as they were made
 
 
 def space():
@@ -44,11 +45,12 @@ def space():
 
 class Var:
     """A loop variable, 0 <= v < extent, in steps of `step`.  Compared by identity."""
-    __slots__ = ("name", "extent", "bit", "step")
+    __slots__ = ("name", "extent", "bit", "step", "order")
     lo = 0
 
     def __init__(self, name, extent, bit, step=1):
         self.name, self.extent, self.bit, self.step = name, extent, bit, step
+        self.order = bit.bit_length()
 
     def __repr__(self):
         return self.name
@@ -64,18 +66,20 @@ class Var:
 
 class Quot:
     """ix // n (op "/") or ix % n (op "%"), ix >= 0."""
-    __slots__ = ("op", "ix", "n", "lo", "hi", "free")
+    __slots__ = ("op", "ix", "n", "lo", "hi", "free", "order")
 
     def __init__(self, op, ix, n, lo, hi):
         self.op, self.ix, self.n, self.lo, self.hi, self.free = op, ix, n, lo, hi, ix.free
+        self.order = LATER + len(_local.space.table)
 
 
 class Dynamic:
     """The value of a scalar node of an integer dtype, known to lie in [0, extent)."""
-    __slots__ = ("node", "lo", "hi", "free")
+    __slots__ = ("node", "lo", "hi", "free", "order")
 
     def __init__(self, node, extent):
         self.node, self.lo, self.hi, self.free = node, 0, extent - 1, node.free
+        self.order = LATER + len(_local.space.table)
 
 
 class Ix:
@@ -95,7 +99,7 @@ class Ix:
 
 def ix(terms, const=0):
     """The Ix of {atom: coefficient} plus a constant."""
-    terms = tuple(sorted([(a, c) for a, c in terms.items() if c], key=lambda t: id(t[0])))
+    terms = tuple(sorted([(a, c) for a, c in terms.items() if c], key=lambda t: t[0].order))
     table, key = _local.space.table, ("ix", terms, const)
     found = table.get(key)
     if found is None:

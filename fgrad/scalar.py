@@ -410,7 +410,8 @@ def number_text(value, dtype):
 def at_text(buffer, at):
     """buffer[i,j] where the offset falls apart into indices within the axes, else buffer[offset]."""
     shape = buffer.type.shape
-    parts = index.unflat(at, shape) if at.lo >= 0 and 0 not in shape else (at,)
+    whole = at.lo < 0 or 0 in shape or index.space() is None
+    parts = (at,) if whole else index.unflat(at, shape)
     if any(index.divides(x) for x in parts) and not index.divides(at):
         parts = (at,)
     return f"{buffer.name}[{','.join(map(index.text, parts))}]"

@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).parent.parent / "fgrad"
 FLOORS = {
     0: "errors source config text",
     1: "types tree",
-    2: "ir ir_text index scalar loop loop_text loop_check io",
+    2: "ir ir_text index scalar loop loop_text loop_check loop_key io",
     3: "core",
     4: "ops data",
     5: "interpreters",

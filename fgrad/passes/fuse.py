@@ -278,7 +278,7 @@ class Attempt:
         found = []
         for a in eqn.variables:
             found += [a] if a in self.stored else self.origins.get(a, [])
-        latest = sorted({a for a in found if a in self.home}, key=self.home.get)
+        latest = sorted(dict.fromkeys(a for a in found if a in self.home), key=self.home.get)
         self.origins[v] = latest[-LOOKBACK:]
 
     def step(self, eqn):

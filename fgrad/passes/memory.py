@@ -70,7 +70,7 @@ def first_fit(spans):
 
 def in_place(plan, births, deaths, donate):
     """Buffer → the buffer whose storage it takes.  Fills in kernel aliases and plan.donated."""
-    given = {plan.inputs[k] for k in donate}
+    given = {plan.inputs[k]: None for k in donate}
     protected = set(plan.outputs)
     root, taken = {}, set()
     for k, step in enumerate(plan.steps):
@@ -87,7 +87,7 @@ def in_place(plan, births, deaths, donate):
                 taken.add(match)
                 step.aliases.append((out, match))
                 take(plan, out, match, root)
-    donate_rest(plan, births, deaths, given - taken)
+    donate_rest(plan, births, deaths, [b for b in given if b not in taken])
     return root
 
 
@@ -115,7 +115,7 @@ def donate_rest(plan, births, deaths, given):
         for b in given:
             if b.type == out.type and b not in plan.outputs and deaths.get(b, -1) < births[out]:
                 plan.donated[out] = b
-                given = given - {b}
+                given.remove(b)
                 break
 
 

@@ -1,0 +1,22 @@
+"""Running Plans through the oracles: the Program by NumPy rules, the Plan one element at a time."""
+
+from fgrad import passes
+from fgrad.backends import reference
+from fgrad.loop_check import check_plan
+from fgrad.passes import Target
+from tests.passes.programs import arrays_for
+from tests.tolerance import assert_close
+
+SERIAL = Target()
+THREADS = Target(threads=3, region_cost=50)
+GPU = Target(kind="gpu", parts=8, region_cost=50)
+TARGETS = (SERIAL, THREADS, GPU)
+
+
+def assert_plan_agrees(program, target=SERIAL, donate=(), seed=0, length=64, slack=4):
+    """The Plan is well formed and gives what the Program gives; returns the Plan."""
+    plan = check_plan(passes.plan(program, target, donate=donate))
+    arrays = arrays_for(program, seed)
+    for got, want in zip(reference.run_plan(plan, arrays), reference.run_program(program, arrays)):
+        assert_close(got, want, length, slack)
+    return plan

@@ -1,0 +1,153 @@
+"""What is stored, and which values share a kernel."""
+
+import time
+
+import pytest
+
+from fgrad.loop import Contract, Kernel
+from fgrad.passes.fuse import Nest, fuse
+from fgrad.passes.target import Target
+from fgrad.types import F16, F32, F64, I32
+from tests.passes import programs
+from tests.passes.checking import GPU, SERIAL, TARGETS, THREADS, assert_plan_agrees
+from tests.passes.programs import Build, Random
+
+ONE_KERNEL = [programs.softmax(5, 7), programs.logsumexp(5, 7), programs.layernorm(5, 7),
+              programs.layernorm_gradient(5, 7), programs.transposed_add(5, 7), programs.chain(12)]
+
+
+@pytest.mark.parametrize("program", ONE_KERNEL, ids=lambda p: p.name)
+def test_row_programs_come_out_as_one_kernel(program):
+    assert len(assert_plan_agrees(program).steps) == 1
+
+
+@pytest.mark.parametrize("program", ONE_KERNEL, ids=lambda p: p.name)
+@pytest.mark.parametrize("target", [THREADS, GPU], ids=["threads", "gpu"])
+def test_row_programs_agree_on_every_target(program, target):
+    assert_plan_agrees(program, target)
+
+
+def contract_of(kernel):
+    (statement,) = kernel.body
+    assert isinstance(statement, Contract)
+    return statement
+
+
+def test_a_linear_layer_is_one_contraction_with_its_epilogue():
+    (kernel,) = assert_plan_agrees(programs.linear_tanh(8, 9, 16)).steps
+    statement = contract_of(kernel)
+    assert [v.extent for v in (*statement.rows, *statement.columns, *statement.k)] == [8, 16, 9]
+    assert [b.name for b in kernel.outputs] == [kernel.outputs[0].name] and len(kernel.outputs) == 1
+
+
+def test_a_gradient_and_its_optimizer_update_are_one_kernel_with_three_results():
+    plan = assert_plan_agrees(programs.adam(9, 12, 8), donate=(2, 3, 4))
+    (kernel,) = plan.steps
+    assert len(kernel.outputs) == 3 and len(kernel.aliases) == 3 and len(plan.donated) == 3
+
+
+def test_a_sum_of_broadcast_factors_is_a_contraction_too():
+    p = Build("f")
+    x, w = p.input("x", 8, 9), p.input("w", 9, 16)
+    a = p.broadcast(x, shape=(8, 9, 16), axes=(2,))
+    b = p.broadcast(w, shape=(8, 9, 16), axes=(0,))
+    plan = assert_plan_agrees(p.done(p.mul(p.reduce_sum(p.mul(a, p.mul(b, 3.0)), axes=(1,)), 0.5)))
+    contract_of(plan.steps[0])
+
+
+@pytest.mark.parametrize("lhs, rhs, to, a, b", [
+    ("ij", "jk", "ik", (8, 9), (9, 16)), ("ji", "jk", "ik", (9, 8), (9, 16)), ("ij", "kj", "ik", (8, 9), (16, 9)),
+    ("ij", "jk", "ki", (8, 9), (9, 16)), ("bij", "bjk", "bik", (3, 8, 9), (3, 9, 8)),
+    ("bij", "jk", "bik", (3, 8, 9), (9, 8)), ("ibj", "kbj", "bik", (8, 3, 9), (8, 3, 9)),
+    ("ijk", "jkl", "il", (8, 3, 4), (3, 4, 8))])
+@pytest.mark.parametrize("dtype", [F32, F64, F16, I32], ids=str)
+def test_products_of_any_labels_are_contractions(lhs, rhs, to, a, b, dtype):
+    p = Build("f")
+    x, y = p.input("x", *a, dtype=dtype), p.input("y", *b, dtype=dtype)
+    plan = assert_plan_agrees(p.done(p.dot_general(x, y, lhs=lhs, rhs=rhs, to=to)))
+    contract_of(plan.steps[0])
+
+
+@pytest.mark.parametrize("shape", [((1, 50), (50, 40)), ((40, 50), (50, 1)), ((2, 3), (3, 4))])
+def test_small_products_and_products_with_a_vector_are_loops(shape):
+    p = Build("f")
+    x, y = p.input("x", *shape[0]), p.input("y", *shape[1])
+    plan = assert_plan_agrees(p.done(p.dot(x, y)))
+    assert not isinstance(plan.steps[0].body[0], Contract)
+
+
+def test_a_dear_prologue_is_stored_and_a_cheap_one_packed():
+    p = Build("f")
+    x, w, u = p.input("x", 16, 8), p.input("w", 8, 600), p.input("u", 8, 600)
+    cheap, dear = p.max(x, 0.0), p.exp(p.max(x, 0.0))
+    plan = assert_plan_agrees(p.done(p.dot(cheap, w), p.dot(dear, u)))
+    assert len(plan.steps) == 3 and plan.steps[-1].params[0].name != "x"
+
+
+def test_a_reduction_that_a_loop_would_repeat_is_stored():
+    p = Build("f")
+    x = p.input("x", 6, 7)
+    s = p.reduce_sum(x, axes=(0,))
+    out = p.mul(x, p.broadcast(p.exp(s), shape=(6, 7), axes=(0,)))
+    assert len(assert_plan_agrees(p.done(out)).steps) == 3          # the sums, their exp, the product
+
+
+def test_a_reduction_under_a_guard_is_stored_or_guarded_inside():
+    p = Build("f")
+    x = p.input("x", 6, 7)
+    padded = p.pad(p.reduce_sum(x, axes=(1,)), 0.0, low=(2,), high=(1,), interior=(0,))
+    top = p.pad(p.convert(p.argmax(x, axis=1), dtype=F32), 0.0, low=(0,), high=(3,), interior=(0,))
+    assert_plan_agrees(p.done(p.mul(padded, top)))
+
+
+def test_deep_chains_are_cut_and_need_no_recursion():
+    started = time.perf_counter()
+    plan = assert_plan_agrees(programs.chain(2000, size=1))
+    assert 5 <= len(plan.steps) <= 60
+    assert time.perf_counter() - started < 5
+
+
+def test_a_squared_chain_does_not_explode():
+    p = Build("f")
+    a = p.input("x", 3)
+    for _ in range(60):
+        a = p.mul(p.tanh(a), a)
+    plan = assert_plan_agrees(p.done(p.pad(a, 0.0, low=(1,), high=(1,), interior=(0,))))
+    assert len(str(plan)) < 20000
+
+
+@pytest.mark.parametrize("n", [200, 1600])
+def test_fusing_takes_linear_time(n):
+    program = programs.blocks(n)
+    started = time.process_time()
+    fuse(program, SERIAL)
+    assert time.process_time() - started < 1e-3 * len(program.eqns) + 0.1
+
+
+def test_empty_results_need_no_kernel():
+    p = Build("f")
+    x = p.input("x", 0, 4)
+    plan = assert_plan_agrees(p.done(p.exp(x), p.reduce_sum(x, axes=(0,)), p.reduce_max(x, axes=(0,))))
+    assert all(b.type.size for s in plan.steps for b in s.outputs)
+
+
+def test_results_may_be_inputs_and_each_other():
+    p = Build("f")
+    x = p.input("x", 4)
+    y = p.exp(x)
+    plan = assert_plan_agrees(p.done(x, y, y))
+    assert plan.outputs[0] is plan.inputs[0] and plan.outputs[1] is plan.outputs[2]
+
+
+def test_every_value_is_stored_once():
+    fused = fuse(programs.blocks(100), Target())
+    made = [r.value for s in fused.steps if isinstance(s, Nest) for r in s.roots]
+    assert len(made) == len(set(made))
+
+
+@pytest.mark.parametrize("seed", range(240))
+def test_random_programs_agree_with_numpy(seed):
+    program = Random(seed, (F32, F64, I32, F16)[seed % 4]).program()
+    donate = range(len(program.inputs)) if seed % 2 else ()
+    plan = assert_plan_agrees(program, TARGETS[seed % 3], tuple(donate), seed, length=400, slack=20)
+    assert all(isinstance(s, Kernel) for s in plan.steps)

@@ -1,0 +1,106 @@
+"""The loops that come out, as printed."""
+
+import numpy as np
+import pytest
+
+from fgrad import passes
+from fgrad.passes import Target
+from fgrad.types import DTYPES, F16, F32, I32, I64, NUMBERS
+from tests.passes import programs
+from tests.passes.checking import TARGETS, assert_plan_agrees
+from tests.passes.golden import assert_golden
+from tests.passes.programs import Build, normalised
+
+
+@pytest.mark.parametrize("program", [
+    programs.softmax(1024, 1000), programs.layernorm(64, 768), programs.layernorm_gradient(64, 768),
+    programs.linear_tanh(64, 784, 256)], ids=lambda p: p.name)
+def test_printed_kernels(program):
+    target = Target(vector_bytes=32, threads=2)
+    assert_golden(f"{program.name}.loops", str(passes.plan(program, target)))
+
+
+@pytest.mark.parametrize("name, dtype", [("add", d) for d in DTYPES] + [("mul", d) for d in DTYPES]
+                         + [("div", d) for d in NUMBERS] + [("max", d) for d in DTYPES], ids=str)
+def test_every_dtype_goes_through(name, dtype):
+    p = Build("f")
+    x, y = p.input("x", 3, 5, dtype=dtype), p.input("y", 3, 5, dtype=dtype)
+    assert_plan_agrees(p.done(getattr(p, name)(x, y), p.convert(x, dtype=F32)))
+
+
+@pytest.mark.parametrize("dtype", NUMBERS, ids=str)
+@pytest.mark.parametrize("axes", [(0,), (1,), (0, 1)])
+def test_sums_of_every_dtype(dtype, axes):
+    for target in TARGETS:
+        assert_plan_agrees(programs.reduction((9, 7), axes, dtype=dtype), target)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("op, dtype", [("cumsum", F16), ("cumsum", I32), ("cumprod", F32), ("cummax", F32)])
+def test_running_reductions(op, dtype, axis, reverse):
+    p = Build("f")
+    x = p.input("x", 4, 5, dtype=dtype)
+    for target in TARGETS:
+        assert_plan_agrees(p.done(getattr(p, op)(p.neg(x), axis=axis, reverse=reverse)), target)
+
+
+@pytest.mark.parametrize("mode", ["clip", "drop"])
+@pytest.mark.parametrize("op", ["scatter_add", "scatter_set"])
+def test_scatters_write_into_a_copy(op, mode):
+    p = Build("f")
+    x, u = p.input("x", 6, 5), p.input("u", 4, 5)
+    i = p.input("i", 4, dtype=I64)
+    program = p.done(getattr(p, op)(x, i, p.mul(u, 2.0), axes=(0,), mode=mode), p.gather(u, i, axes=(0,), mode="fill"))
+    for target in TARGETS:
+        assert_plan_agrees(program, target)
+        assert_plan_agrees(program, target, donate=(0,))
+
+
+def test_what_has_no_pull_is_a_call_on_buffers():
+    p = Build("f")
+    x = p.input("x", 5)
+    (y,) = p.sort(p.mul(x, 2.0), axis=0, keys=1)
+    plan = assert_plan_agrees(p.done(p.add(y, 1.0)))
+    assert [type(s).__name__ for s in plan.steps] == ["Kernel", "Call", "Kernel"]
+
+
+def test_a_row_that_two_passes_compute_is_kept():
+    (kernel,) = assert_plan_agrees(programs.softmax(3, 5)).steps
+    assert [b.type.shape for b in kernel.scratch] == [(5,)]
+
+
+def test_the_users_names_are_kept():
+    def f(p, x):
+        mean = p.mul(p.reduce_sum(x, axes=(1,)), 0.5)
+        mean.name = "mean"
+        return p.mul(x, p.rows(mean, (3, 4)))
+    p = Build("f")
+    plan = assert_plan_agrees(p.done(f(p, p.input("x", 3, 4))))
+    assert "mean: f32 = " in str(plan)
+
+
+def test_every_stage_is_printed():
+    p = Build("f")
+    x, g = p.input("x", 3, 4), p.input("g", 4)
+    y, _ = normalised(p, x, 3, 4)
+    found = passes.stages(p.done(p.mul(y, p.columns(g, (3, 4)))))
+    assert list(found) == ["ir", "simplified", "fused", "loops", "schedule", "memory"]
+    assert all(isinstance(t, str) and t for t in found.values())
+
+
+@pytest.mark.parametrize("shape", [(0,), (1,), (3, 1), (1, 1), (0, 3), ()])
+def test_sizes_0_and_1_and_no_axes_at_all(shape):
+    p = Build("f")
+    x = p.input("x", *shape)
+    total = p.reduce_sum(x, axes=tuple(range(len(shape))))
+    program = p.done(p.tanh(x), total, p.broadcast(total, shape=(2,), axes=(0,)))
+    for target in TARGETS:
+        assert_plan_agrees(program, target)
+
+
+def test_partial_sums_do_not_depend_on_anything_but_the_number_of_parts():
+    program = programs.reduction((1000,), (0,))
+    a, b = (passes.plan(program, Target(threads=4, region_cost=10)) for _ in range(2))
+    assert str(a) == str(b)
+    assert np.dtype(a.steps[0].outputs[0].type.dtype) == F32

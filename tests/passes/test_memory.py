@@ -1,0 +1,59 @@
+"""Where buffers live.  The reference backend runs Plans in their arena, so overlaps would show."""
+
+from fgrad import passes
+from fgrad.passes.memory import aligned, first_fit
+from fgrad.loop import Buffer
+from fgrad.types import F32, ArrayType
+from tests.passes import programs
+from tests.passes.checking import assert_plan_agrees
+from tests.passes.programs import Build
+
+
+def some(n):
+    return Buffer("b", ArrayType(F32, (n,)))
+
+
+def test_what_is_never_alive_together_shares_memory():
+    a, b, c = some(16), some(16), some(16)
+    place, total = first_fit({a: (0, 1), b: (1, 2), c: (2, 3)})
+    assert place[a] == place[c] == 0 and place[b] == 64 and total == 128
+
+
+def test_offsets_are_aligned():
+    a, b = some(3), some(5)
+    place, total = first_fit({a: (0, 1), b: (0, 1)})
+    assert {place[a], place[b]} == {0, 64} and total == 128 and aligned(65) == 128
+
+
+def test_the_arena_of_a_deep_model_does_not_grow_with_its_depth():
+    short, long = (passes.plan(programs.blocks(n)) for n in (100, 400))
+    assert long.arena <= 2 * short.arena
+
+
+def test_an_elementwise_result_takes_the_place_of_a_donated_argument():
+    p = Build("f")
+    x, y = p.input("x", 9), p.input("y", 9)
+    plan = assert_plan_agrees(p.done(p.add(p.mul(x, 2.0), y)), donate=(0, 1))
+    assert list(plan.donated.values()) == [plan.inputs[0]] or list(plan.donated.values()) == [plan.inputs[1]]
+
+
+def test_a_transposed_read_is_never_in_place():
+    p = Build("f")
+    x = p.input("x", 4, 4)
+    plan = assert_plan_agrees(p.done(p.add(x, p.transpose(x, perm=(1, 0)))), donate=(0,))
+    assert not plan.donated
+
+
+def test_what_is_read_later_is_not_overwritten():
+    p = Build("f")
+    x = p.input("x", 40)
+    y = p.mul(x, 2.0)
+    s = p.reduce_sum(y, axes=(0,))
+    plan = assert_plan_agrees(p.done(p.mul(x, p.broadcast(s, shape=(40,), axes=(0,))), y), donate=(0,))
+    assert len(plan.donated) <= 1
+
+
+def test_an_input_that_is_a_result_is_not_given_away():
+    p = Build("f")
+    x = p.input("x", 5)
+    assert not assert_plan_agrees(p.done(x, p.mul(x, 2.0)), donate=(0,)).donated

@@ -1,0 +1,116 @@
+"""Scalar expressions: sharing, ranges of guards, rewriting, and what each instruction computes."""
+
+import math
+
+import numpy as np
+import pytest
+
+from fgrad import index, scalar
+from fgrad.index import Space, of, plus
+from fgrad.loop import Buffer
+from fgrad.scalar import apply, cast, const, guard, load, name, reduce, rewrite, walk
+from fgrad.types import BOOL, F16, F32, I8, I32, U8, ArrayType
+
+X = Buffer("x", ArrayType(F32, (4, 5)), "input")
+
+
+def test_equal_expressions_are_one_node():
+    with Space() as space:
+        i = of(space.variable(20))
+        assert apply("add", load(X, i), const(1, F32)) is apply("add", load(X, i), const(1.0, F32))
+
+
+def test_constants_are_told_apart_by_bits():
+    with Space():
+        assert const(0.0, F32) is not const(-0.0, F32)
+        assert const(math.nan, F32) is const(math.nan, F32)
+        assert const(1, F32) is not const(1, F16)
+
+
+def test_names_of_one_spelling_at_two_levels_are_two_nodes():
+    with Space() as space:
+        i = space.variable(3)
+        assert name("t", F32, 0).free == 0 and name("t", F32, i.bit).free == i.bit
+
+
+def test_a_guard_that_always_or_never_holds_is_gone():
+    with Space() as space:
+        i = of(space.variable(5))
+        inside, outside = load(X, i), const(0, F32)
+        assert guard([(i, 0, 5)], inside, outside) is inside
+        assert guard([(i, 5, 9)], inside, outside) is outside
+        assert guard([(i, 0, 0)], inside, outside) is outside
+        assert guard([(i, 1, 5)], inside, outside).op == "guard"
+
+
+def test_reductions_bind_their_variables():
+    with Space() as space:
+        i = space.variable(4)
+        s = reduce("sum", [5], lambda r: load(X, plus(r[0], index.combine([(of(i), 5)]))))
+        assert s.op == "reduce" and s.free == i.bit
+
+
+def test_reductions_over_nothing_are_identities_and_over_one_element_are_it():
+    with Space():
+        assert reduce("sum", [0], lambda r: load(X, r[0])) is const(0, F32)
+        assert reduce("max", [3, 0], lambda r: load(X, r[0])) is const(-math.inf, F32)
+        assert reduce("sum", [1], lambda r: load(X, r[0])) is load(X, of(0))
+
+
+def test_f16_sums_are_rounded_once():
+    half = Buffer("h", ArrayType(F16, (5,)), "input")
+    with Space():
+        s = reduce("sum", [5], lambda r: load(half, r[0]))
+        assert (s.op, s.dtype, s.args[0].dtype) == ("cast", F16, F32)
+
+
+def test_rewriting_substitutes_indices_and_keeps_origins():
+    with Space() as space:
+        i, j = space.variable(20, "i"), space.variable(4, "j")
+        n = apply("exp", load(X, of(i)))
+        n.origin = "v"
+        out = rewrite(n, {i: index.combine([(of(j), 5)])}, {}, {})
+        assert repr(out) == "exp(x[j,0])" and out.origin == "v"
+
+
+def test_rewriting_moves_the_masks_of_names():
+    with Space() as space:
+        i, j = space.variable(20), space.variable(4)
+        assert rewrite(name("t", F32, i.bit), {i: of(j)}, {}, {}).free == j.bit
+
+
+def test_walks_are_iterative_and_give_arguments_first():
+    with Space():
+        n = load(X, of(3))
+        for _ in range(20000):
+            n = apply("neg", n)
+        order = list(walk(n))
+        assert len(order) == 20001 and order[0].op == "load" and order[-1] is n
+        assert rewrite(n, {}, {order[0]: const(1, F32)}, {}).free == 0
+
+
+def test_run_time_indices_are_arguments():
+    where = Buffer("i", ArrayType(I32, (3,)), "input")
+    with Space() as space:
+        at = scalar.dynamic(load(where, of(space.variable(3))), 20)
+        n = load(X, at)
+        assert (at.lo, at.hi) == (0, 19)
+        assert any(m.op == "load" and m.data[0] is where for m in walk(n))
+
+
+def test_a_cast_to_the_same_dtype_is_nothing():
+    with Space():
+        x = load(X, of(0))
+        assert cast(x, F32) is x and cast(x, BOOL).dtype == BOOL
+
+
+@pytest.mark.parametrize("name, args, want", [
+    ("div", (np.int32([7, -7, 7, 5]), np.int32([2, 2, -2, 0])), [3, -3, -3, 0]),
+    ("rem", (np.int32([7, -7, 7, 5]), np.int32([2, 2, -2, 0])), [1, -1, 1, 0]),
+    ("shl", (np.array([1, 1, 1], I8), np.array([3, 8, -1], I8)), [8, 0, 0]),
+    ("shr", (np.array([-8, -8, 8], I8), np.array([1, 9, 9], I8)), [-4, -1, 0]),
+    ("shr", (np.array([200], U8), np.array([1], U8)), [100]),
+    ("max", (np.float32([np.nan, 1]), np.float32([1, np.nan])), [np.nan, np.nan]),
+])
+def test_instructions_at_their_edges(name, args, want):
+    np.testing.assert_array_equal(scalar.INSTRUCTIONS[name].numpy(*args), want)
