@@ -8,12 +8,12 @@ from __future__ import annotations
 import operator
 
 from .. import ops
-from ..core import Tracer, as_value
+from ..core import Value, as_value
 from ..errors import ArgumentError, AxisError, RangeError, ShapeError
-from ..types import as_dtype
+from ..types import SCALARS, as_dtype
 from .axes import axes_in_order, axes_of, axis_of, shape_of, text_of, typed
 from .promotion import broadcast_to as spread
-from .promotion import cast, join, kind, same_shape
+from .promotion import cast, full_scalar, join, kind, same_shape
 
 
 # ---------------------------------------------------------------------------- one array, another shape
@@ -183,10 +183,11 @@ def each(function, arys):
 # ---------------------------------------------------------------------------- joining
 
 def parts_of(arrays, name):
-    """A list of values, or the rows of one array; a traced list is named in the error."""
-    if isinstance(arrays, Tracer) or hasattr(arrays, "shape"):
-        return [arrays[k] for k in range(len(arrays))]
-    parts = [as_value(x) for x in arrays]
+    """The arrays of a list, or the rows of one array; Python numbers stay."""
+    if hasattr(arrays, "shape"):
+        x = as_value(arrays)
+        return [x[k] for k in range(len(x))]
+    parts = [x if x.__class__ in SCALARS or isinstance(x, Value) else as_value(x) for x in arrays]
     if not parts:
         raise ArgumentError(f"{name} needs at least one array.")
     return parts
@@ -200,10 +201,9 @@ def concatenate(arrays, axis=0, dtype=None):
     >>> concatenate([[1, 2], [3]]).tolist()
     [1, 2, 3]
     """
-    parts = parts_of(arrays, "concatenate")
+    parts = alike(parts_of(arrays, "concatenate"), dtype)
     if axis is None:
         parts, axis = [ravel(x) for x in parts], 0
-    parts = alike(parts, dtype)
     if parts[0].ndim == 0:
         raise ShapeError("concatenate needs arrays of at least one axis.", given=typed(parts[0]),
                          fix="stack joins scalars along a new axis")
@@ -228,7 +228,7 @@ def check_joined(parts, axis):
 def alike(parts, dtype):
     """The values in one dtype."""
     dtype = join([kind(x) for x in parts]) if dtype is None else as_dtype(dtype)
-    return [cast(x, dtype) for x in parts]
+    return [full_scalar(x, dtype) if x.__class__ in SCALARS else cast(x, dtype) for x in parts]
 
 
 def stack(arrays, axis=0, dtype=None):

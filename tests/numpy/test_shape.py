@@ -1,0 +1,193 @@
+"""Creation, shapes, joins, matrices and padding agree with NumPy."""
+
+import numpy as np
+import pytest
+
+import fgrad.numpy as fnp
+
+X = np.arange(24.0, dtype=np.float32).reshape(2, 3, 4)
+V = np.array([1.0, 2.0, 3.0], np.float32)
+M = np.arange(6.0, dtype=np.float32).reshape(2, 3)
+
+SAME = {                   # the same call for both modules
+    "reshape": lambda n: n.reshape(X, (4, -1)),
+    "reshape_scalar": lambda n: n.reshape(np.float32(3), (1, 1)),
+    "reshape_int": lambda n: n.reshape(X, -1),
+    "reshape_empty": lambda n: n.reshape(np.zeros((0, 3), np.float32), (3, 0)),
+    "ravel": lambda n: n.ravel(X),
+    "transpose": lambda n: n.transpose(X),
+    "transpose_axes": lambda n: n.transpose(X, (1, -1, 0)),
+    "swapaxes": lambda n: n.swapaxes(X, 0, -1),
+    "moveaxis": lambda n: n.moveaxis(X, 0, -1),
+    "moveaxis_many": lambda n: n.moveaxis(X, (0, 1), (-1, 0)),
+    "rollaxis": lambda n: n.rollaxis(X, 2),
+    "rollaxis_start": lambda n: n.rollaxis(X, 0, 2),
+    "expand_dims": lambda n: n.expand_dims(X, (0, -1)),
+    "squeeze": lambda n: n.squeeze(X[:1, :, :1]),
+    "squeeze_axis": lambda n: n.squeeze(X[:1, :, :1], 0),
+    "broadcast_to": lambda n: n.broadcast_to(M[:, None], (2, 5, 3)),
+    "concatenate": lambda n: n.concatenate([X, X[:, :1]], 1),
+    "concatenate_flat": lambda n: n.concatenate([X, M], None),
+    "concatenate_dtypes": lambda n: n.concatenate([V, np.float32([4])]),
+    "stack": lambda n: n.stack([M, M + 1], -1),
+    "stack_array": lambda n: n.stack(X),
+    "vstack": lambda n: n.vstack([V, M]),
+    "hstack": lambda n: n.hstack([V, V]),
+    "hstack_matrices": lambda n: n.hstack([M, M]),
+    "dstack": lambda n: n.dstack([M, M]),
+    "column_stack": lambda n: n.column_stack([V, V]),
+    "append": lambda n: n.append(V, V),
+    "tile": lambda n: n.tile(M, (2, 1, 3)),
+    "tile_int": lambda n: n.tile(M, 2),
+    "repeat": lambda n: n.repeat(M, 3, 1),
+    "repeat_flat": lambda n: n.repeat(M, 2),
+    "repeat_each": lambda n: n.repeat(M, [1, 0, 2], 1),
+    "flip": lambda n: n.flip(X),
+    "flip_axis": lambda n: n.flip(X, (0, -1)),
+    "rot90": lambda n: n.rot90(X),
+    "rot90_back": lambda n: n.rot90(X, -1, (1, 2)),
+    "rot90_half": lambda n: n.rot90(M, 2),
+    "roll": lambda n: n.roll(X, 5),
+    "roll_axis": lambda n: n.roll(X, -1, 1),
+    "roll_axes": lambda n: n.roll(X, (1, 2), (0, 2)),
+    "roll_empty": lambda n: n.roll(np.zeros((0, 2), np.float32), 1),
+    "atleast_2d": lambda n: n.atleast_2d(V),
+    "atleast_3d": lambda n: n.atleast_3d(V),
+    "pad": lambda n: n.pad(M, ((1, 2), (0, 1)), constant_values=7),
+    "pad_pair": lambda n: n.pad(M, (1, 0)),
+    "pad_edge": lambda n: n.pad(M, 2, "edge"),
+    "pad_reflect": lambda n: n.pad(V, 5, "reflect"),
+    "pad_symmetric": lambda n: n.pad(V, 5, "symmetric"),
+    "pad_wrap": lambda n: n.pad(V, 5, "wrap"),
+    "eye": lambda n: n.eye(3, 4, 1, dtype="float32"),
+    "tri": lambda n: n.tri(3, 4, -1, dtype="float32"),
+    "tril": lambda n: n.tril(X, 1),
+    "triu": lambda n: n.triu(X),
+    "diag": lambda n: n.diag(V),
+    "diag_above": lambda n: n.diag(V, 2),
+    "diag_below": lambda n: n.diag(V, -1),
+    "diag_of_matrix": lambda n: n.diag(M, 1),
+    "diag_outside": lambda n: n.diag(M, 5),
+    "diagonal": lambda n: n.diagonal(X, -1, 1, 2),
+    "diagonal_axes": lambda n: n.diagonal(X, 0, 2, 0),
+    "trace": lambda n: n.trace(X, 1, 1, 2),
+    "linspace": lambda n: n.linspace(0, 1, 7, dtype="float32"),
+    "linspace_open": lambda n: n.linspace(V, V + 5, 4, endpoint=False, axis=1),
+    "linspace_one": lambda n: n.linspace(3.0, 9.0, 1, dtype="float32"),
+    "linspace_none": lambda n: n.linspace(3.0, 9.0, 0, dtype="float32"),
+    "logspace": lambda n: n.logspace(0, 2, 4, dtype="float32"),
+    "full": lambda n: n.full((2, 3), V),
+    "full_like": lambda n: n.full_like(M, 3),
+    "interp": lambda n: n.interp(np.float32([-1, 0.5, 1.5, 9]), np.float32([0, 1, 2]), V),
+    "interp_ends": lambda n: n.interp(np.float32([-1, 9]), np.float32([0, 1, 2]), V, left=-5, right=5),
+    "cross": lambda n: n.cross(V, V[::-1] * [1, 2, 1]),
+    "kron": lambda n: n.kron(M, M + 1),
+    "outer": lambda n: n.outer(V, M),
+    "inner": lambda n: n.inner(M, V),
+    "vdot": lambda n: n.vdot(M, M),
+    "dot": lambda n: n.dot(M, V),
+    "dot_many": lambda n: n.dot(X, np.ones((5, 4, 2), np.float32)),
+    "tensordot": lambda n: n.tensordot(X, X, ([0, 2], [0, 2])),
+    "tensordot_int": lambda n: n.tensordot(X, X.transpose(1, 2, 0), 2),
+    "norm": lambda n: n.linalg.norm(X),
+    "norm_axis": lambda n: n.linalg.norm(X, axis=1),
+    "norm_one": lambda n: n.linalg.norm(X, 1, axis=-1, keepdims=True),
+    "norm_inf": lambda n: n.linalg.norm(V, np.inf),
+    "norm_three": lambda n: n.linalg.norm(V, 3),
+    "norm_matrix": lambda n: n.linalg.norm(X, np.inf, (0, 2)),
+    "matrix_power": lambda n: n.linalg.matrix_power(M[:, :2], 5)}
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_values_and_shapes_agree_with_numpy(name):
+    ours, theirs = SAME[name](fnp), SAME[name](np)
+    assert ours.shape == theirs.shape
+    np.testing.assert_allclose(np.asarray(ours), theirs, rtol=3e-6, atol=1e-6)
+
+
+EINSUMS = [("ij,jk->ik", (2, 3), (3, 4)), ("ij,kj", (2, 3), (4, 3)), ("ii->i", (3, 3)), ("ii", (3, 3)), ("ij->", (2, 3)),
+           ("ij->ji", (2, 3)), ("i,j,k->kij", (2,), (3,), (4,)), ("bij,bjk->bik", (2, 3, 4), (2, 4, 5)),
+           ("...ij,...jk->...ik", (2, 3, 4), (4, 5)), ("...ij,...jk", (6, 1, 2, 3), (5, 3, 4)), ("ij,i->j", (2, 3), (2,)),
+           ("ij,jk,kl->il", (2, 3), (3, 4), (4, 5)), ("i,i", (3,), (3,)), ("ij,ij->ij", (2, 3), (2, 3)), ("iji->j", (3, 2, 3)),
+           ("ij,kl->il", (2, 3), (4, 5)), ("ij,jk->ik", (2, 1), (3, 4)), ("b...,b->b...", (2, 3, 4), (2,)), ("i,->i", (3,), ()),
+           ("ij,jk->ik", (0, 3), (3, 2)), ("ij,jk->ik", (2, 0), (0, 2))]
+
+
+@pytest.mark.parametrize("labels, shapes", [(e[0], e[1:]) for e in EINSUMS], ids=str)
+def test_einsum_agrees_with_numpy(labels, shapes):
+    xs = [np.random.default_rng(k).normal(size=s) for k, s in enumerate(shapes)]
+    ours, theirs = fnp.einsum(labels, *xs), np.einsum(labels, *xs)
+    assert ours.shape == theirs.shape
+    np.testing.assert_allclose(np.asarray(ours), theirs, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("a, b", [((3,), (3,)), ((2, 3), (3,)), ((2,), (2, 3)), ((2, 3), (3, 4)), ((5, 2, 3), (3, 4)),
+                                  ((5, 2, 3), (5, 3, 4)), ((1, 2, 3), (5, 3, 4)), ((6, 1, 2, 3), (5, 3, 4)), ((5, 2, 3), (3,)),
+                                  ((3,), (5, 3, 4)), ((0, 3), (3, 2)), ((2, 0), (0, 2)), ((2, 3), (5, 3, 4))], ids=str)
+def test_matmul_agrees_with_numpy(a, b):
+    x, y = np.random.default_rng(0).normal(size=a), np.random.default_rng(1).normal(size=b)
+    np.testing.assert_allclose(np.asarray(fnp.matmul(x, y)), x @ y, rtol=1e-12, atol=1e-12)
+    assert (fnp.array(x) @ y).shape == (x @ fnp.array(y)).shape == (x @ y).shape
+
+
+def test_splits_agree_with_numpy():
+    for name, args in [("split", (X, 3, 1)), ("split", (X, [1, 3], 2)), ("array_split", (X, 3, 2)), ("vsplit", (X, 2)),
+                       ("hsplit", (X, 3)), ("hsplit", (V, 3)), ("split", (V, [2, 5])), ("array_split", (V, 5))]:
+        for ours, theirs in zip(getattr(fnp, name)(*args), getattr(np, name)(*args), strict=True):
+            np.testing.assert_array_equal(np.asarray(ours), theirs)
+    assert [x.tolist() for x in fnp.unstack(M)] == M.tolist()
+
+
+@pytest.mark.parametrize("args", [(5,), (0,), (2, 7), (7, 2, -2), (1, 10, 4), (0.0, 1.0, 0.25), (3, 1), (2.5,)], ids=str)
+def test_ranges_agree_with_numpy(args):
+    ours = fnp.arange(*args)
+    np.testing.assert_allclose(np.asarray(ours), np.arange(*args))
+    assert ours.dtype == (np.float32 if any(isinstance(a, float) for a in args) else np.int32)
+
+
+def test_grids_agree_with_numpy():
+    for indexing in ("xy", "ij"):
+        for ours, theirs in zip(fnp.meshgrid(V, [1, 2], indexing=indexing), np.meshgrid(V, [1, 2], indexing=indexing)):
+            np.testing.assert_array_equal(np.asarray(ours), theirs)
+    np.testing.assert_array_equal(np.asarray(fnp.indices((2, 3))), np.indices((2, 3)))
+
+
+def test_python_numbers_are_32_bits_and_dtypes_are_kept():
+    def made(x, **options):
+        return str(fnp.array(x, **options).dtype)
+    assert [made(1.5), made(1), made(True), made([1, 2]), made([1, 2.5]), made([])] == [
+        "float32", "int32", "bool", "int32", "float32", "float32"]
+    assert [made(np.ones(2)), made(np.float64(1)), made(np.arange(2)), made([np.float64(1), 2]), made([np.arange(2), [1, 2]])] == [
+        "float64", "float64", "int64", "float64", "int64"]
+    assert [made([1, 2], dtype="float64"), made(1, dtype=np.uint8), made([1.7], dtype=int), made(1, dtype=float)] == [
+        "float64", "uint8", "int32", "float32"]
+    assert [made([np.float32(1), 2.0]), made(np.ones(2, ">f4")), made(range(3)), made((1, (2)))] == [
+        "float32", "float32", "int32", "int32"]
+    assert str(fnp.zeros(3, "float64").dtype) == "float64" and str(fnp.zeros(3).dtype) == "float32"
+
+
+def test_arrays_of_numpy_are_copied_and_asarray_shares():
+    theirs = np.zeros(3, np.float32)
+    ours, shared = fnp.array(theirs), fnp.asarray(theirs)
+    theirs[0] = 1
+    assert ours.tolist() == [0, 0, 0] and shared.tolist() == [1, 0, 0]
+
+
+def test_lists_of_values_are_stacked():
+    x = fnp.array([fnp.array(1.0), 2.0, np.float32(3)])
+    assert x.tolist() == [1, 2, 3] and x.dtype == np.float32
+    y = fnp.array([[fnp.array([1, 2]), [3, 4]], [[5, 6], fnp.array([7, 8])]])
+    assert y.tolist() == [[[1, 2], [3, 4]], [[5, 6], [7, 8]]] and y.dtype == np.int32
+    assert fnp.array([x, x]).shape == (2, 3)
+    assert fnp.array([fnp.array(1), 2.5]).dtype == np.float32
+
+
+def test_whole_arrays_compare():
+    x = np.array([1.0, np.nan, np.inf], np.float32)
+    assert not fnp.allclose(x, x) and fnp.allclose(x, x, equal_nan=True)
+    assert fnp.array_equal([1, 2], [1, 2]) and not fnp.array_equal([1, 2], [1, 2, 3])
+    np.testing.assert_array_equal(np.asarray(fnp.isclose([1.0, 2.0], [1.0 + 1e-6, 2.1])), [True, False])
+    assert fnp.select([np.array([True, False]), np.array([True, True])], [1, 2]).tolist() == [1, 2]
+    for side in ("left", "right"):
+        np.testing.assert_array_equal(np.asarray(fnp.searchsorted([1, 2, 2, 5], [0, 2, 9], side)),
+                                      np.searchsorted([1, 2, 2, 5], [0, 2, 9], side))
