@@ -128,7 +128,7 @@ def variable_names(program):
             found[v] = names.unique(text.identifier(v.name))
     first = None                                 # equation of the user's operation
     for eqn, after in zip(program.eqns, (*program.eqns[1:], None)):
-        first = eqn if first is None or first.source != eqn.source else first
+        first = eqn if first is None or place_of(first) != place_of(eqn) else first
         for v in eqn.outs:
             name = v.name or (stored(eqn, after, first) if len(eqn.outs) == 1 else None)
             if name:
@@ -144,9 +144,14 @@ def stored(eqn, after, first):
 
     In a loop the line comes again, and begins with the operation of its `first` equation.
     """
-    if after is not None and after.source == eqn.source and (eqn.mark or after.op is not first.op):
+    if after is not None and place_of(after) == place_of(eqn) and (eqn.mark or after.op is not first.op):
         return None
     return source.stored_name(eqn.source) if eqn.source.__class__ is tuple else None
+
+
+def place_of(eqn):
+    """What the equations of one operation of the user's have in common."""
+    return eqn.source, eqn.mark is not None
 
 
 def margin(eqns):

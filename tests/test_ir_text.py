@@ -12,7 +12,7 @@ from fgrad.errors import ParseError
 from fgrad.interpreters.stage import evaluate
 from fgrad.ir import Equation, Program, Var
 from fgrad.ir_text import canonical, parse, same, show
-from fgrad.transforms import grad, hessian, make_ir, vmap
+from fgrad.transforms import grad, hessian, jvp, make_ir, vmap
 from fgrad.types import F32, F64, ArrayType
 from tests.interpreters.staged import near, staged
 from tests.messages import message
@@ -53,6 +53,15 @@ def test_derivatives_are_marked_with_the_line_they_come_from():
     marked = [line for line in text.split("\n") if "∂" in line]
     assert marked and all(re.search(r"│ ∂ +(test_ir_text.py)?:\d+", line) for line in marked)
     assert text.startswith("grad_loss(w: f32[3,2], b: f32[2], x: f32[8,3], y: f32[8,2]) -> f32[3,2]")
+
+
+def test_forward_derivatives_are_marked_too():
+    def f(x):
+        y = fnp.sin(x)
+        return y * x
+    text = str(make_ir(lambda x: jvp(f, (x,), (x,)))(np.float32(1.0)))
+    assert [line.split("=")[1].split()[0] for line in text.split("\n") if "∂" in line] == ["cos", "mul"]
+    assert "y: f32[]  = sin x" in text
 
 
 def test_names_that_a_loop_repeats_are_numbered():

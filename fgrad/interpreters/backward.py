@@ -24,7 +24,7 @@ def backward(owner, results, cts):
     for x, ct in zip(results, cts):
         if ct is not None and x.__class__ is Linear and x.owner is owner:
             found[x.node] = plus(found[x.node], ct)
-    stage = staging()
+    stage = staging(current())
     before = stage and stage.mark
     for node in range(len(rows) - 1, -1, -1):
         ct, row = found[node], rows[node]

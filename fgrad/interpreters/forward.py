@@ -6,8 +6,11 @@
 
 from __future__ import annotations
 
-from ..core import Interpreter, Tracer, as_value, current
+import functools
+
+from ..core import Interpreter, Primitive, Tracer, as_value, current
 from ..ops import zeros_like
+from .stage import staging
 
 
 class Dual(Tracer):
@@ -36,7 +39,7 @@ class Forward(Interpreter):
     title = "jvp"
 
     def __init__(self, below):
-        self.below = below
+        self.below, self.stage = below, staging(below)
 
     def process(self, op, args, params):
         mine = [a.__class__ is Dual and a.owner is self for a in args]
@@ -44,7 +47,11 @@ class Forward(Interpreter):
         if True not in mine or not op.differentiable:
             return self.below.process(op, primals, params)
         tangents = [a.tangent if own else None for a, own in zip(args, mine)]
-        out, t = self.below.run(op.forward, primals, tangents, params)
+        if self.stage is None or type(op).forward is not Primitive.forward:
+            out, t = self.below.run(op.forward, primals, tangents, params)
+        else:
+            out = self.below.process(op, primals, params)
+            t = self.stage.marked(out, self.below.run, functools.partial(op.jvp, **params), out, primals, tangents)
         if op.multiple:
             return tuple([x if dx is None or x.dtype.kind != "f" else Dual(self, x, dx)
                           for x, dx in zip(out, t)])

@@ -160,6 +160,15 @@ class Stage(Interpreter):
         if tracer.is_number:                     # np.arange(n): retrace with n known
             tracer.value_for("a NumPy argument")
 
+    def marked(self, out, function, *args):
+        """function(*args), whose equations belong to the derivative of the line that made `out`."""
+        before = self.mark
+        self.derivative_of(out[0] if out.__class__ is tuple and out else out)
+        try:
+            return function(*args)
+        finally:
+            self.mark = before
+
     def derivative_of(self, out):
         """The next equations belong to the derivative of the line that made `out`."""
         while isinstance(out, Tracer) and out.__class__ is not Staged:
@@ -227,9 +236,8 @@ def tree_root(name):
     return name.split("[")[0].split(".")[0]
 
 
-def staging():
-    """The Stage that operations reach now, or None."""
-    interpreter = current()
+def staging(interpreter):
+    """The Stage that operations of the interpreter reach, or None."""
     while interpreter is not None and interpreter.__class__ is not Stage:
         interpreter = interpreter.below
     return interpreter
@@ -296,7 +304,8 @@ def evaluate(program, args):
     """
     env = dict(zip(program.inputs, args))
     env.update(program.hidden)
-    owner, interpreter = staging(), current()
+    interpreter = current()
+    owner = staging(interpreter)
     process = interpreter.process
     before = owner and (owner.source, owner.mark)
     try:
