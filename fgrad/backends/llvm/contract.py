@@ -273,7 +273,7 @@ def dotted(start, type, threads):
 
 
 def finer(best, threads):
-    """The plan in more parts than there are threads, if they are large: a balance against other load."""
+    """The plan in more parts than threads, if they are large: a balance against other load."""
     work = best.batch * best.rows * best.columns * best.depth
     for parts in (2 * threads, 4 * threads):
         if best.parts > 1 and not best.split and work >= parts * LARGE:
