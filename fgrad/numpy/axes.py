@@ -5,6 +5,7 @@ Relied on by every other module of `fgrad.numpy`; relies on errors only.
 
 from __future__ import annotations
 
+import functools
 import operator
 
 from ..errors import ArgumentError, AxisError, FgradError, ShapeError
@@ -29,7 +30,7 @@ def out_of_range(axis, ndim, name):
     if ndim == 0:
         return AxisError(f"{name}: axis {axis} is out of range for a scalar, which has no axes.",
                          fix="leave the axis out")
-    return AxisError(f"{name}: axis {axis} is out of range for an array of {ndim} axes.",
+    return AxisError(f"{name}: axis {axis} is out of range for an array of {ndim} ax{'i' if ndim == 1 else 'e'}s.",
                      expected=f"an axis from {-ndim} to {ndim - 1}")
 
 
@@ -72,6 +73,7 @@ def size_of(n, shape, name):
         raise ArgumentError(f"{name} needs a shape of ints.", given=f"shape={shape!r}") from None
 
 
+@functools.lru_cache(maxsize=4096)
 def broadcast_shapes(*shapes):
     """The shape that arrays of these shapes broadcast to: sizes agree, or are 1.
 

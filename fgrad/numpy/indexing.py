@@ -7,6 +7,7 @@ index that is known must be in range; one that is only known at run time is clip
 
 from __future__ import annotations
 
+import functools
 import operator
 
 import numpy as np
@@ -26,7 +27,7 @@ class Index:
     the shape after ints are gone and new axes have come.  Advanced part: `arrays`, of one shape, index the
     axes `axes` of the basic result; their own axes come at `place`.
     """
-    __slots__ = ("shape", "start", "stop", "stride", "turned", "plain", "arrays", "axes", "place")
+    __slots__ = ("shape", "start", "stop", "stride", "turned", "plain", "arrays", "axes", "place", "is_whole")
 
     def __init__(self, shape, index):
         self.shape = shape
@@ -37,6 +38,9 @@ class Index:
         for entry in entries:
             self.take(entry)
         self.join_arrays()
+        self.start, self.stop, self.stride = map(tuple, (self.start, self.stop, self.stride))
+        whole = self.start == (0,) * len(shape) and self.stop == shape and max(self.stride, default=1) == 1
+        self.is_whole = whole and not self.turned          # does the basic part read everything, in order?
 
     def take(self, entry):
         """One entry: the next axis of the array, or a new one."""
@@ -83,13 +87,6 @@ class Index:
         self.axes, self.plain = tuple(self.axes), tuple(self.plain)
 
     @property
-    def is_whole(self):
-        """Does the basic part read every element, in order?"""
-        return not self.turned and all(
-            a == 0 and b == n and s == 1
-            for a, b, s, n in zip(self.start, self.stop, self.stride, self.shape))
-
-    @property
     def cut(self):
         """The shape after slicing, ints still with size 1."""
         return tuple(-(-(b - a) // s) for a, b, s in zip(self.start, self.stop, self.stride))
@@ -97,7 +94,7 @@ class Index:
     def basic(self, x):
         """The basic part of x."""
         if not self.is_whole:
-            x = ops.slice(x, start=tuple(self.start), stop=tuple(self.stop), stride=tuple(self.stride))
+            x = ops.slice(x, start=self.start, stop=self.stop, stride=self.stride)
         if self.turned:
             x = ops.rev(x, axes=tuple(self.turned))
         return x if x.shape == self.plain else ops.reshape(x, shape=self.plain)
@@ -279,7 +276,28 @@ def getitem(x, index):
 
     Raises PositionError for an index known to be out of range; one known only at run time is clipped.
     """
-    return Index(x.shape, index).read(x)
+    return index_of(x.shape, index).read(x)
+
+
+def index_of(shape, index):
+    """The Index; one of ints, slices, None and ... only is taken apart once."""
+    key = []
+    for part in index if index.__class__ is tuple else (index,):
+        cls = part.__class__
+        if cls is slice:
+            part = part.start, part.stop, part.step
+            if any(v.__class__ is not int and v is not None for v in part):
+                return Index(shape, index)
+        elif cls is not int and part is not None and part is not Ellipsis:
+            return Index(shape, index)
+        key.append(part)
+    return plain_index(shape, tuple(key))
+
+
+@functools.lru_cache(maxsize=4096)
+def plain_index(shape, key):
+    """The Index of a key in which slices are tuples."""
+    return Index(shape, tuple([slice(*part) if part.__class__ is tuple else part for part in key]))
 
 
 # ---------------------------------------------------------------------------- functions

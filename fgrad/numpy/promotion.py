@@ -89,14 +89,21 @@ def broadcast_to(array, shape):
     x = as_value(array)
     if x.shape == shape:
         return x
-    lead = len(shape) - len(x.shape)
-    if lead < 0 or any(n not in (1, shape[lead + a]) for a, n in enumerate(x.shape)):
-        raise ShapeError(f"an array of shape {text_of(x.shape)} cannot be broadcast to {text_of(shape)}.",
+    kept, axes = stretching(x.shape, tuple(shape))
+    if kept != x.shape:
+        x = ops.reshape(x, shape=kept)
+    return ops.broadcast(x, shape=tuple(shape), axes=axes)
+
+
+@functools.lru_cache(maxsize=4096)
+def stretching(shape, to):
+    """(the shape without the axes that stretch, the axes of `to` along which it is repeated)."""
+    lead = len(to) - len(shape)
+    if lead < 0 or any(n not in (1, to[lead + a]) for a, n in enumerate(shape)):
+        raise ShapeError(f"an array of shape {text_of(shape)} cannot be broadcast to {text_of(to)}.",
                          expected="equal sizes, or 1, at every axis counted from the end")
-    stretched = tuple(lead + a for a, n in enumerate(x.shape) if n == 1 != shape[lead + a])
-    if stretched:
-        x = ops.reshape(x, shape=tuple(n for a, n in enumerate(x.shape) if lead + a not in stretched))
-    return ops.broadcast(x, shape=tuple(shape), axes=tuple(range(lead)) + stretched)
+    stretched = tuple(lead + a for a, n in enumerate(shape) if n == 1 != to[lead + a])
+    return tuple(n for a, n in enumerate(shape) if lead + a not in stretched), (*range(lead), *stretched)
 
 
 def together(*xs, dtype=None):

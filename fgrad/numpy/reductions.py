@@ -128,7 +128,8 @@ def extreme(op, a, axis, keepdims, name):
     if not count(x, axes):
         raise ShapeError(f"{name} of no elements is not defined.", given=typed(x),
                          fix="reduce over axes that are not empty, or check x.size first")
-    return reduced(op, x, axes, keepdims, name)
+    out = _current.get().process(op, (x,), {"axes": axes})
+    return kept(out, x, axes) if keepdims else out
 
 
 def max(a, axis=None, keepdims=False):

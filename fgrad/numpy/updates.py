@@ -17,7 +17,7 @@ from ..errors import DtypeError, ShapeError
 from ..types import BOOL, SCALARS, SHORT
 from .axes import text_of
 from .elementwise import power
-from .indexing import Index
+from .indexing import index_of
 from .promotion import binary_float, broadcast_to, cast, full_scalar, kind, join, same
 
 
@@ -29,7 +29,7 @@ class At:
         self.x = x
 
     def __getitem__(self, index):
-        return Part(self.x, Index(self.x.shape, index))
+        return Part(self.x, index_of(self.x.shape, index))
 
     def __repr__(self):
         return f"{self.x!r}.at"
@@ -129,19 +129,30 @@ def written(x, index, values, how):
     values = ops.reshape(values, shape=index.cut)
     if index.turned:
         values = ops.rev(values, axes=tuple(index.turned))
+    if 0 in index.cut:
+        return x
     if index.is_whole:
         return values if how == "set" else same(COMBINE[how], x, values)
-    around = dict(low=tuple(index.start),
+    if how == "set" and max(index.stride) == 1:
+        partial = [a for a, (n, m) in enumerate(zip(x.shape, index.cut)) if n != m]
+        if len(partial) == 1:
+            return replaced(x, values, partial[0], index.start[partial[0]])
+    around = dict(low=index.start,
                   high=tuple(n - a - max(0, (m - 1) * s + 1)
                              for n, a, m, s in zip(x.shape, index.start, index.cut, index.stride)),
                   interior=tuple(s - 1 for s in index.stride))
-    if 0 in index.cut:
-        return x
     padded = ops.pad(values, neutral(how, x.dtype), **around)
     if how != "set":
         return same(COMBINE[how], x, padded)
     inside = ops.pad(ops.full(shape=index.cut, value=True, dtype=BOOL), False, **around)
     return ops.select(inside, padded, x)
+
+
+def replaced(x, values, axis, start):
+    """x with what follows `start` along an axis replaced by the values."""
+    stop = start + values.shape[axis]
+    parts = [ops.reduce.rows(x, 0, start, axis), values, ops.reduce.rows(x, stop, x.shape[axis], axis)]
+    return ops.concatenate(*[p for p in parts if p.shape[axis]], axis=axis)
 
 
 def neutral(how, dtype):
