@@ -80,6 +80,8 @@ BUILTIN = {"exp": "exp", "expm1": "expm1", "log": "log", "log1p": "log1p", "tanh
            "tan": "tan", "asin": "asin", "acos": "acos", "atan": "atan", "atan2": "atan2", "sinh": "sinh",
            "cosh": "cosh", "erf": "erf", "pow": "pow", "rem": "fmod", "sqrt": "sqrt", "floor": "floor",
            "ceil": "ceil", "round": "rint", "abs": "fabs"}
+LANE_BY_LANE = frozenset(("pow", "rem"))
+REDUCED = frozenset(("sin", "cos", "tan"))
 EXACT = frozenset(("abs", "neg", "max", "min", "floor", "ceil", "round", "sign", "select", "rem"))   # stay f16
 
 
@@ -107,8 +109,22 @@ class Instructions:
         if dtype.kind == "f":
             if name in INFIX:
                 return f"({args[0]} {INFIX[name]} {args[1]})"
-            return f"{BUILTIN[name]}({', '.join(args)})"
+            return self.builtin(name, args, dtype, lanes)
         return self.integer(name, args, dtype, lanes)
+
+    def builtin(self, name, args, dtype, lanes):
+        """OpenCL's own function.
+
+        In PoCL's vectors a lane can spoil its neighbours: sin, cos and tan of float16 are off by 0.01 beside an
+        infinite or very large lane, pow and fmod of double8 beside 0/0.  There they are scalar.
+        """
+        if lanes == 1 or name not in LANE_BY_LANE | REDUCED:
+            return f"{BUILTIN[name]}({', '.join(args)})"
+        t, one = type_text(dtype, lanes), type_text(dtype)
+        inner = ", ".join(f"((const {one} *)&{v})[l]" for v in "xy"[:len(args)])
+        loop = (f"{t} r; for (int l = 0; l < {lanes}; l++) (({one} *)&r)[l] = {BUILTIN[name]}({inner}); return r;")
+        fast = f"if (all(fabs(x) < {number(1e4, dtype, lanes)})) return {name}(x); " if name in REDUCED else ""
+        return self.call(name, args, dtype, lanes, fast + loop)
 
     def function(self, name, dtype, lanes, count, body, result=None):
         """The name of a small function of `count` values; body(type) is what it returns or its lines."""
@@ -236,7 +252,7 @@ class Instructions:
     def do_rem(self, args, dtype, lanes):
         """The remainder with the sign of x; of integers, x % 0 is 0."""
         if dtype.kind == "f":
-            return f"fmod({args[0]}, {args[1]})"
+            return self.builtin("rem", args, dtype, lanes)
         unsafe = "y == {zero}" if dtype.kind == "u" else "(y == {zero}) | (y == -{one})"
         return self.call("rem", args, dtype, lanes, f"const {{t}} s = {unsafe} ? {{one}} : y; return x % s;")
 
