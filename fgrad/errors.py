@@ -156,4 +156,4 @@ def notice(key, sentence, category=FgradWarning, where=FIND):
     NOTICED.add(key)
     place = source.place(source.here() if where is FIND else where)
     line = f" ({place.short})" if place is not None else ""
-    warnings.warn(f"{sentence}{line}", category, stacklevel=source.depth() + 1)
+    warnings.warn(f"{sentence}{line}", category, stacklevel=source.depth())

@@ -59,13 +59,14 @@ def erf_inv(x, /):
     if x.dtype == F16:
         return cast(erf_inv(cast(x, F32)), F16)
     w = ops.neg(ops.log1p(ops.neg(ops.square(x))))
-    root = ops.sqrt(w)
-    out = None
     ranges = DOUBLE if x.dtype == F64 else SINGLE
+    root = ops.sqrt(same(ops.max, w, ranges[0][0]))          # not of 0, whose derivative is infinite
+    out = None
     for k, (end, centre, coefficients) in reversed(list(enumerate(ranges))):
         part = polynomial(coefficients, same(ops.sub, root if k else w, centre))
         out = part if out is None else ops.select(same(ops.lt, w, end), part, out)
-    return ops.select(same(ops.eq, ops.abs(x), 1.0), same(ops.mul, x, math.inf), same(ops.mul, out, x))
+    out = ops.select(same(ops.eq, x, 1.0), math.inf, same(ops.mul, out, x))
+    return ops.select(same(ops.eq, x, -1.0), -math.inf, out)
 
 
 def polynomial(coefficients, x):
