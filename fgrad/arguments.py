@@ -1,4 +1,5 @@
-"""What transformations take and give: which arguments are chosen, which leaves are arrays, and what is
+"""What transformations take and give: which arguments are chosen, which leaves are arrays, and what
+is
 said when something does not fit.
 
 Relies on core and pytrees; `transforms.py` and `custom.py` rely on it.
@@ -21,7 +22,9 @@ WIDE = {bool: BOOL, int: I64, float: F64}
 # ---------------------------------------------------------------------------- leaves
 
 def is_array(x):
-    """Is the leaf an array or a number, which transformations see?  Others reach the function as they are."""
+    """Is the leaf an array or a number, which transformations see?  Others reach the function as
+    they are.
+    """
     kind = x.__class__
     return (kind is Array or kind in SCALARS or isinstance(x, Value)
             or isinstance(x, (np.ndarray, np.generic)) and x.dtype in SHORT)
@@ -29,7 +32,8 @@ def is_array(x):
 
 def is_float(x):
     """Is the leaf an array of floats, or a float: what has a derivative?"""
-    return is_array(x) and (x.__class__ is float or x.__class__ not in SCALARS and x.dtype.kind == "f")
+    return is_array(x) and (x.__class__ is float or x.__class__ not in SCALARS
+                            and x.dtype.kind == "f")
 
 
 def put(leaves, places, values):
@@ -41,7 +45,9 @@ def put(leaves, places, values):
 
 
 def lifted(x):
-    """An array leaf as a Value of its own: NumPy arrays are copied, since their owner may write to them."""
+    """An array leaf as a Value of its own: NumPy arrays are copied, since their owner may write to
+    them.
+    """
     if x.__class__ is Array:
         return x
     if isinstance(x, np.ndarray):
@@ -64,7 +70,9 @@ def type_of(x):
     """The ArrayType of an array leaf; Python numbers have the default dtypes."""
     if isinstance(x, ArrayType):
         return x
-    return ArrayType(dtype_of_scalar(x), ()) if x.__class__ in SCALARS else ArrayType(x.dtype, x.shape)
+    if x.__class__ in SCALARS:
+        return ArrayType(dtype_of_scalar(x), ())
+    return ArrayType(x.dtype, x.shape)
 
 
 def text_of(x):
@@ -104,7 +112,8 @@ def check_function(f, what):
     """Raises ArgumentError unless f can be called."""
     if not callable(f):
         raise ArgumentError(f"{what} takes a function, not a {type(f).__name__}.",
-                            given=f"{what}({text_of(f)})", fix=f"{what}(f)(x), with the arguments behind")
+                            given=f"{what}({text_of(f)})",
+                            fix=f"{what}(f)(x), with the arguments behind")
 
 
 def positional_names(f):
@@ -154,7 +163,8 @@ class Places:
         if any(k.__class__ is not int or k < 0 for k in self.keys):
             self.keys = tuple([self.resolved(k) for k in self.keys])
         if not self.keys or len(set(self.keys)) < len(self.keys):
-            raise ArgumentError(f"{what} needs different arguments to differentiate.", given=f"argnums={chosen!r}")
+            raise ArgumentError(f"{what} needs different arguments to differentiate.",
+                                given=f"argnums={chosen!r}")
 
     def resolved(self, k):
         """A position where it is known, else the name of a keyword argument."""
@@ -168,7 +178,9 @@ class Places:
         if not isinstance(k, int) or k.__class__ is bool:
             raise ArgumentError(f"{self.what}: argnums is a position, a name, or a tuple of them.",
                                 given=f"argnums={k!r}")
-        return k if more and not names else len(names) + k if -len(names) <= k else self.out_of_range(k)
+        if more and not names:
+            return k
+        return len(names) + k if -len(names) <= k else self.out_of_range(k)
 
     def parameters(self):
         """Every name that f accepts, or None when it accepts any."""
@@ -202,7 +214,8 @@ class Places:
         names, _ = positional_names(self.f)
         raise ArgumentError(
             f"{self.what} with argnums={k!r}: `{name_of(self.f)}` was given no such argument.",
-            given=f"`{name_of(self.f)}` has {len(names)} positional parameters: {', '.join(names) or 'none'}",
+            given=f"`{name_of(self.f)}` has {len(names)} positional parameters: "
+                  f"{', '.join(names) or 'none'}",
             expected=f"argnums from 0 to {len(names) - 1}, or a name" if names else None)
 
     def put(self, values, args, kwargs):
@@ -230,22 +243,24 @@ def not_a_float(what, name, x):
     """The error for differentiating by an integer."""
     number = x.__class__ in SCALARS
     fix = f"write {float(x)}" if number else f"{name}.astype('float32')"
-    return GradientError(f"{what} needs float arguments, but `{name}` is {'the ' if number else ''}{text_of(x)}.",
+    shown = f"the {text_of(x)}" if number else text_of(x)
+    return GradientError(f"{what} needs float arguments, but `{name}` is {shown}.",
                          given=f"{name}: {text_of(x)}", expected="f16, f32 or f64",
                          fix=[fix, "allow_int=True, for a gradient of zeros"])
 
 
 def not_scalar(out, f, what="grad"):
     """The error for a result that is no float scalar; `out` is the result, or its type."""
-    leaves = tree.leaves(out)
+    leaves, returned = tree.leaves(out), f"`{name_of(f)}` returned {tree_text(out)}"
     if len(leaves) == 1 and type_of(leaves[0]).shape == () and not tree.kind_of(out):
-        return GradientError(f"{what} needs a float result, but `{name_of(f)}` returned {tree_text(out)}.",
-                             expected="f16, f32 or f64", fix="compute in floats, or convert with astype")
+        return GradientError(f"{what} needs a float result, but {returned}.",
+                             expected="f16, f32 or f64",
+                             fix="compute in floats, or convert with astype")
     fix = ["end with .sum() or .mean()", f"jacrev({name_of(f)}) for all derivatives",
            f"vmap(grad({name_of(f)})) for one gradient per example"]
     if isinstance(out, tuple) and len(out) == 2:
         fix = ["has_aux=True, if it returns (loss, aux)"]
-    return GradientError(f"{what} needs a scalar result, but `{name_of(f)}` returned {tree_text(out)}.",
+    return GradientError(f"{what} needs a scalar result, but {returned}.",
                          expected="f32[]", fix=fix)
 
 
@@ -253,18 +268,23 @@ def pair_of(out, f):
     """(loss, aux).  Raises ArgumentError when the function did not return a pair."""
     if not isinstance(out, (tuple, list)) or len(out) != 2:
         raise ArgumentError(
-            f"has_aux=True expects `{name_of(f)}` to return (loss, aux), but it returned {tree_text(out)}.",
+            f"has_aux=True expects `{name_of(f)}` to return (loss, aux), but it returned "
+            f"{tree_text(out)}.",
             expected="a tuple of two", fix=["return loss, aux", "or leave out has_aux"])
     return out
 
 
 def check_same_shape(what, name, x, wanted, of):
-    """Raises ShapeError unless leaf x has the shape of the type `wanted`; `of` says what it belongs to."""
+    """Raises ShapeError unless leaf x has the shape of the type `wanted`; `of` says what it belongs
+    to.
+    """
     if not is_array(x):
-        raise ArgumentError(f"{what}: `{name}` is a {type(x).__name__}, not an array.", given=f"{name}: {x!r:.60}",
+        raise ArgumentError(f"{what}: `{name}` is a {type(x).__name__}, not an array.",
+                            given=f"{name}: {x!r:.60}",
                             expected=f"{wanted}, the type of {of}")
     if type_of(x).shape != wanted.shape:
-        raise ShapeError(f"{what}: `{name}` must have the shape of {of}.", given=f"{name}: {type_of(x)}",
+        raise ShapeError(f"{what}: `{name}` must have the shape of {of}.",
+                         given=f"{name}: {type_of(x)}",
                          expected=str(wanted))
 
 
@@ -272,7 +292,8 @@ def check_same_type(what, name, x, wanted, of):
     """check_same_shape, and DtypeError for another dtype; a Python number has every dtype."""
     check_same_shape(what, name, x, wanted, of)
     if type_of(x).dtype != wanted.dtype and x.__class__ not in SCALARS:
-        raise DtypeError(f"{what}: `{name}` must have the dtype of {of}.", given=f"{name}: {type_of(x)}",
+        raise DtypeError(f"{what}: `{name}` must have the dtype of {of}.",
+                         given=f"{name}: {type_of(x)}",
                          expected=str(wanted), fix=f"convert it with astype('{wanted.dtype}')")
 
 
@@ -307,8 +328,10 @@ def check_arity(in_axes, args, f):
     """Raises ArgumentError when in_axes is a tuple of another length than the arguments."""
     if isinstance(in_axes, (tuple, list)) and len(in_axes) != len(args):
         raise ArgumentError(
-            f"vmap of `{name_of(f)}` has in_axes for {len(in_axes)} arguments, but was called with {len(args)}.",
-            given=f"in_axes={in_axes!r}", expected=f"one entry per argument: {tree_text(tuple(args))}",
+            f"vmap of `{name_of(f)}` has in_axes for {len(in_axes)} arguments, but was called with "
+            f"{len(args)}.",
+            given=f"in_axes={in_axes!r}",
+            expected=f"one entry per argument: {tree_text(tuple(args))}",
             fix="one int for all arguments, or None for those that are not mapped")
 
 
@@ -319,7 +342,8 @@ def normal_axis(axis, x, names, k):
         raise AxisError(
             f"vmap cannot map over axis {axis} of `{names[k]}`, which has {ndim} axes.",
             given=f"{names[k]}: {type_of(x)}",
-            expected=f"an axis from {-ndim} to {ndim - 1}" if ndim else "an array of at least one axis",
+            expected=f"an axis from {-ndim} to {ndim - 1}" if ndim
+            else "an array of at least one axis",
             fix="in_axes=None for an argument that is not mapped")
     return axis % ndim
 
@@ -330,8 +354,8 @@ def mapped_size(leaves, axes, names, places, axis_size, f):
     if axis_size is not None:
         sizes.add(axis_size)
     if not sizes:
-        raise ArgumentError(f"vmap of `{name_of(f)}` has nothing to map over: no argument has an axis.",
-                            fix="give axis_size, or an array")
+        raise ArgumentError(f"vmap of `{name_of(f)}` has nothing to map over: no argument has an "
+                            "axis.", fix="give axis_size, or an array")
     if len(sizes) == 1:
         return sizes.pop()
     rows = [(names[k] + ":", str(type_of(x)), f"  axis {d} has size {x.shape[d]}")

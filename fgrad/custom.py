@@ -5,12 +5,12 @@
     @f.defjvp                                      f.defvjp(forward, backward)
     def rule(primals, tangents): ...
 
-Outside of transformations the function just runs.  Under one, function and rule are staged to Programs,
-and what they close over becomes an argument; so they may close over values of other transformations,
-and work under grad, jvp, vmap and jit in any nesting.  What a function closes over is differentiated
-through its body.  A rule mostly calls its own function, whose rule is wanted by second derivatives: so
-rules are staged when they are wanted, after a first run has shown what they close over.  Relies on
-`call`; users and `nn` rely on it.
+Outside of transformations the function just runs.  Under one, function and rule are staged to
+Programs, and what they close over becomes an argument; so they may close over values of other
+transformations, and work under grad, jvp, vmap and jit in any nesting.  What a function closes over
+is differentiated through its body.  A rule mostly calls its own function, whose rule is wanted by
+second derivatives: so rules are staged when they are wanted, after a first run has shown what they
+close over.  Relies on `call`; users and `nn` rely on it.
 """
 
 from __future__ import annotations
@@ -123,7 +123,9 @@ class Custom(Primitive):
 
 
 def along_body(program, n, xs, ts):
-    """The tangents of a program by what it closes over, its inputs from n on; a list with None for zero."""
+    """The tangents of a program by what it closes over, its inputs from n on; a list with None for
+    zero.
+    """
     if all(t is None for t in ts[n:]):
         return [None] * len(program.outputs)
     return push(lambda *more: evaluate(program, [*xs[:n], *more]), xs[n:], ts[n:])[1]
@@ -193,7 +195,8 @@ class CustomJvp(Custom):
 class CustomVjp(Custom):
     """rule: two programs.
 
-    first: arguments, closed over → results, residuals;   back: residuals, cotangents, closed over → cotangents.
+    first: arguments, closed over  →  results, residuals
+    back: residuals, cotangents, closed over  →  cotangents
     """
 
     @staticmethod
@@ -218,12 +221,15 @@ class CustomVjp(Custom):
         def joint(*args):
             xs, cts = args[:every], args[every:]
             both = evaluate(first, xs)
-            found = list(evaluate(back, [*both[m:], *cts, *xs[n:]])) if any(mask[:n]) else [None] * n
+            found = [None] * n
+            if any(mask[:n]):
+                found = evaluate(back, [*both[m:], *cts, *xs[n:]])
             active = chosen(xs[n:], mask[n:])
             more = []
             if active:
-                _, pulled = pull(lambda *ys: evaluate(program, [*xs[:n], *merged(xs[n:], ys, mask[n:])]), active)
-                more = pulled(cts)
+                def body(*ys):
+                    return evaluate(program, [*xs[:n], *merged(xs[n:], ys, mask[n:])])
+                more = pull(body, active)[1](cts)
             return *both[:m], *filled(chosen(xs, mask), [*chosen(found, mask[:n]), *more])
         whole = derived(program, "vjp", joint, [*program.in_types, *program.out_types],
                         [*names_of(program), *ct_names(program)])
@@ -265,16 +271,19 @@ custom_vjp_call = CustomVjp("custom_vjp")
 
 # ---------------------------------------------------------------------------- what users call
 
-_exploring = ContextVar("fgrad_exploring", default=frozenset())      # Functions whose rules are being staged
+# Functions whose rules are being staged
+_exploring = ContextVar("fgrad_exploring", default=frozenset())
 
 
 class Function:
-    """What custom_jvp and custom_vjp have in common: a function, and arguments without derivative."""
+    """What custom_jvp and custom_vjp have in common: a function, and arguments without derivative.
+    """
 
     def __init__(self, f, nondiff_argnums=()):
         arguments.check_function(f, type(self).__name__)
         functools.update_wrapper(self, f)
-        self.f, self.nondiff = f, tuple([nondiff_argnums] if isinstance(nondiff_argnums, int) else nondiff_argnums)
+        several = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else nondiff_argnums
+        self.f, self.nondiff = f, tuple(several)
 
     def __repr__(self):
         return f"{type(self).__name__}({arguments.name_of(self.f)})"
@@ -297,12 +306,16 @@ class Function:
             captured, how = trace.captured, functools.partial(call, program=trace.program)
         else:
             captured = self.captured(given, trace)
-            rule = Rule(f"{given.name}_rule", len(given.types), lambda: self.programs(given, trace, captured))
-            how = functools.partial(self.operation, program=with_captured(trace, captured), rule=rule)
+            rule = Rule(f"{given.name}_rule", len(given.types),
+                        lambda: self.programs(given, trace, captured))
+            how = functools.partial(self.operation, program=with_captured(trace, captured),
+                                    rule=rule)
         return tree.unflatten(trace.out, how(*given.values, *captured))
 
     def captured(self, given, trace):
-        """What function and rule close over, found by staging the rule once; it calls no rule of its own."""
+        """What function and rule close over, found by staging the rule once; it calls no rule of
+        its own.
+        """
         found = {id(x): x for x in trace.captured}
         token = _exploring.set(_exploring.get() | {self})
         try:
@@ -329,7 +342,7 @@ class Given:
         self.values = [lifted(x) for x in self.leaves if is_array(x)]
         self.types = [x.type for x in self.values]
         names = arguments.leaf_names(f, args, {})
-        at = tree.leaves(tuple([[k not in nondiff] * len(tree.leaves(a)) for k, a in enumerate(args)]))
+        at = [k not in nondiff for k, a in enumerate(args) for _ in tree.leaves(a)]
         self.names = [n for n, m, x in zip(names, at, tree.leaves(args)) if m and is_array(x)]
 
     def rebuilt(self, xs):
@@ -354,14 +367,17 @@ def with_captured(trace, captured):
     own = len(program.inputs) - len(trace.captured)
     known = dict(zip(map(id, trace.captured), program.inputs[own:]))
     last = [known.get(id(x)) or Var(x.type) for x in captured]
-    return Program(program.name, (*program.inputs[:own], *last), program.eqns, program.outputs, program.hidden)
+    return Program(program.name, (*program.inputs[:own], *last), program.eqns, program.outputs,
+                   program.hidden)
 
 
 def check_results(name, what, trace, out, types):
     """Raises an error unless a rule gave results of the function's tree and types."""
-    tree.check_same(trace.out, tree.structure(out), f"{what} of `{name}` must have the tree of its result")
+    tree.check_same(trace.out, tree.structure(out),
+                    f"{what} of `{name}` must have the tree of its result")
     for leaf, wanted, path in zip(tree.leaves(out), types, tree.paths(trace.out)):
-        arguments.check_same_type(f"a rule of `{name}`", tree.path_text(what, path), leaf, wanted, "the result")
+        arguments.check_same_type(f"a rule of `{name}`", tree.path_text(what, path), leaf, wanted,
+                                  "the result")
 
 
 class custom_jvp(Function):
@@ -383,12 +399,16 @@ class custom_jvp(Function):
     rule, operation = None, custom_jvp_call
 
     def defjvp(self, rule):
-        """rule(primals, tangents) → (f(*primals), tangent).  Gives the rule back, so it can decorate."""
+        """rule(primals, tangents) → (f(*primals), tangent).  Gives the rule back, so it can
+        decorate.
+        """
         self.rule = rule
         return rule
 
     def defjvps(self, *rules):
-        """Per argument: rule(tangent, result, *primals) → its part of the tangent, or None for zero."""
+        """Per argument: rule(tangent, result, *primals) → its part of the tangent, or None for
+        zero.
+        """
         def rule(*given):
             *fixed, primals, tangents = given
             args = list(primals)
@@ -402,8 +422,9 @@ class custom_jvp(Function):
     def check_rule(self):
         """Raises ArgumentError when there is no rule yet."""
         if self.rule is None:
-            raise ArgumentError(f"custom_jvp: `{arguments.name_of(self.f)}` has no derivative rule yet.",
-                                fix=f"decorate one with @{arguments.name_of(self.f)}.defjvp")
+            name = arguments.name_of(self.f)
+            raise ArgumentError(f"custom_jvp: `{name}` has no derivative rule yet.",
+                                fix=f"decorate one with @{name}.defjvp")
 
     def traces(self, given, trace, lent):
         """[the Trace of the rule]."""
@@ -431,8 +452,8 @@ class custom_vjp(Function):
     """The function f with a reverse derivative of your own, given by `f.defvjp(forward, backward)`.
 
     forward(*args) → (f(*args), residuals);   backward(residuals, ct) → a tuple, one cotangent per
-    argument, of its shape, None for zero.  nondiff_argnums: positions of arguments without derivative; backward gets
-    them first.  Under jvp the derivative is the transpose of `backward`.
+    argument, of its shape, None for zero.  nondiff_argnums: positions of arguments without
+    derivative; backward gets them first.  Under jvp the derivative is the transpose of `backward`.
 
     >>> from fgrad import ops, transforms
     >>> @custom_vjp
@@ -471,8 +492,10 @@ class custom_vjp(Function):
 
         def back(*args):
             kept, cts = args[:len(kept_types)], args[len(kept_types):]
-            residuals = tree.unflatten(seen["structure"], arguments.put_arrays(seen["leaves"], kept))
-            return cotangents(self.backward(*given.fixed, residuals, tree.unflatten(trace.out, cts)), given)
+            residuals = tree.unflatten(seen["structure"],
+                                       arguments.put_arrays(seen["leaves"], kept))
+            return cotangents(self.backward(*given.fixed, residuals,
+                                            tree.unflatten(trace.out, cts)), given)
         names = [*[None] * len(kept_types), *["ct"] * len(types)]
         return [first, given.staged(back, [*kept_types, *types], "_backward", names, lent)]
 
@@ -481,8 +504,9 @@ def cotangents(found, given):
     """The cotangents that a backward rule returned, one per array leaf; zeros for None."""
     if not isinstance(found, (tuple, list)) or len(found) != len(given.places):
         raise ArgumentError(
-            f"the backward rule of `{given.name}` must return a tuple of {len(given.places)}, one cotangent per "
-            f"argument, but it returned {arguments.tree_text(found)}.", fix="return (ct,) for one argument")
+            f"the backward rule of `{given.name}` must return a tuple of {len(given.places)}, one "
+            f"cotangent per argument, but it returned {arguments.tree_text(found)}.",
+            fix="return (ct,) for one argument")
     out = []
     for part, child in zip(found, given.structure.children):
         if part is None:
@@ -494,12 +518,18 @@ def cotangents(found, given):
     out = [ct for ct, x in zip(out, given.leaves) if is_array(x)]
     for ct, type_, name in zip(out, given.types, given.names):
         if ct is not None and type_.dtype.kind == "f":
-            arguments.check_same_shape(f"the backward rule of `{given.name}`", f"the cotangent of {name}", ct, type_,
-                                       f"`{name}`")
+            arguments.check_same_shape(f"the backward rule of `{given.name}`",
+                                       f"the cotangent of {name}", ct, type_, f"`{name}`")
     return filled([ArrayType(t.dtype, t.shape) for t in given.types],
-                  [converted(ct, t) if t.dtype.kind == "f" else None for ct, t in zip(out, given.types)])
+                  [converted(ct,
+                             t) if t.dtype.kind == "f" else None
+                             for ct, t in zip(out, given.types)])
 
 
 def converted(ct, wanted):
-    """The cotangent in its argument's dtype: promotion inside of the function may have changed it."""
-    return ct if ct is None or as_value(ct).dtype == wanted.dtype else convert(as_value(ct), dtype=wanted.dtype)
+    """The cotangent in its argument's dtype: promotion inside of the function may have changed it.
+    """
+    if ct is None:
+        return None
+    ct = as_value(ct)
+    return ct if ct.dtype == wanted.dtype else convert(ct, dtype=wanted.dtype)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from . import arguments, tree
-from .arguments import is_array
+from .arguments import is_float
 from .core import Array
 from .errors import GradientError
 from .transforms import jvp, vjp
@@ -21,9 +21,9 @@ TOLERANCE = 1e-5
 def check_grads(f, args, order=2, modes=("fwd", "rev"), rtol=TOLERANCE, atol=TOLERANCE):
     """Nothing, if the derivatives of f at args are right; else GradientError, naming the element.
 
-    args: a tuple of pytrees; their floats are converted to f64, in which everything is computed.  "fwd"
-    compares jvp, "rev" vjp with central differences along random directions.
-    order: up to which derivative.
+    args: a tuple of pytrees; their floats are converted to f64, in which everything is computed.
+    "fwd" compares jvp, "rev" vjp with central differences along random directions.  order: up to
+    which derivative.
 
     >>> from fgrad import ops
     >>> check_grads(lambda x: ops.sin(x), (0.5,))
@@ -31,10 +31,10 @@ def check_grads(f, args, order=2, modes=("fwd", "rev"), rtol=TOLERANCE, atol=TOL
     arguments.check_function(f, "check_grads")
     unknown = [m for m in modes if m not in ("fwd", "rev")]
     if unknown or order < 1:
-        raise GradientError("check_grads compares orders from 1 on, in the modes \"fwd\" and \"rev\".",
+        raise GradientError("check_grads compares orders from 1 on, in the modes 'fwd' and 'rev'.",
                             given=f"order={order!r}, modes={modes!r}")
     leaves, structure = tree.flatten(tuple(args))
-    places = [k for k, x in enumerate(leaves) if is_array(x) and arguments.type_of(x).dtype.kind == "f"]
+    places = [k for k, x in enumerate(leaves) if is_float(x)]
     names = [arguments.leaf_names(f, args, {})[k] for k in places]
     point = [np.asarray(getattr(leaves[k], "np", leaves[k]), F64) for k in places]
 
@@ -44,9 +44,10 @@ def check_grads(f, args, order=2, modes=("fwd", "rev"), rtol=TOLERANCE, atol=TOL
         for k, x in zip(places, xs):
             full[k] = x
         out = tree.leaves(f(*tree.unflatten(structure, full)))
-        return [x for x in out if is_array(x) and arguments.type_of(x).dtype.kind == "f"]
+        return [x for x in out if is_float(x)]
     with default_dtype("float64"):
-        check(of_floats, point, order, modes, Report(f, names, rtol, atol), np.random.default_rng(0), "")
+        check(of_floats, point, order, modes, Report(f, names, rtol, atol),
+              np.random.default_rng(0), "")
 
 
 class Report:
@@ -63,7 +64,7 @@ class Report:
         at = f"{name}[{', '.join(map(str, index))}]" if index else name
         return GradientError(f"{what} of `{arguments.name_of(self.f)}` is wrong at {at}.",
                              given=f"{ours:.8g}", expected=f"{other:.8g}, by {title}",
-                             fix="look at the derivative rules of the operations used, or at a kink")
+                             fix="look at the derivative rules it uses, or at a kink")
 
 
 def values(xs):
@@ -80,7 +81,8 @@ def check(f, point, order, modes, report, rng, prefix):
     if order == 1:
         return
     if "fwd" in modes:
-        check(lambda *xs: jvp(f, xs, tuple(ts))[1], point, order - 1, modes, report, rng, prefix + "the jvp of ")
+        check(lambda *xs: jvp(f, xs, tuple(ts))[1], point, order - 1, modes, report, rng,
+              prefix + "the jvp of ")
     if "rev" in modes:
         cts = [rng.standard_normal(x.shape) for x in values(f(*point))]
 
@@ -94,14 +96,17 @@ def check_forward(f, point, ts, report, what):
     ours = values(jvp(f, tuple(point), tuple(ts))[1])
     if all(report.near(a, b) for a, b in zip(ours, differences(f, point, ts))):
         return
-    for k, x in enumerate(point):                # along no direction in particular: which element is it?
+    # along no direction in particular: which element is it?
+    for k, x in enumerate(point):
         for index in np.ndindex(x.shape):
             one = [np.zeros_like(y) for y in point]
             one[k][index] = 1.0
-            for a, b in zip(values(jvp(f, tuple(point), tuple(one))[1]), differences(f, point, one)):
+            for a, b in zip(values(jvp(f, tuple(point), tuple(one))[1]),
+                            differences(f, point, one)):
                 if not report.near(a, b):
                     worst = np.unravel_index(np.argmax(np.abs(a - b)), a.shape)
-                    raise report.differ(what, report.names[k], index, a[worst], b[worst], "finite differences")
+                    raise report.differ(what, report.names[k], index, a[worst], b[worst],
+                                        "finite differences")
 
 
 def differences(f, point, ts):
@@ -125,7 +130,8 @@ def check_reverse(f, point, rng, report, what):
             one[index] = 1.0
             other = along(f, point, k, one, cts)
             if not report.near(found[k][index], other):
-                raise report.differ(what, report.names[k], index, found[k][index], other, "finite differences")
+                raise report.differ(what, report.names[k], index, found[k][index], other,
+                                    "finite differences")
 
 
 def along(f, point, k, t, cts):

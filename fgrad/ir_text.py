@@ -1,14 +1,15 @@
-"""The text of array programs: `show` prints, `parse` reads it back, `canonical` is the key of caches.
+"""The text of array programs: `show` prints, `parse` reads it back, `canonical` is the key of
+caches.
 
     loss(w: f32[3,2], x: f32[8,3]) -> f32[]
       h: f32[8,2] = dot_general[ij,jk->ik] x w   │ two_lines.py:5   @ w
       a: f32[]    = reduce_sum[axes=(0,1)] h     │             :6   sum
       return a
 
-Names the user wrote are kept, others are letters.  The right column has the user's line where it differs
-from the line above; ∂ marks the derivative of that line.  Closed-over arrays print as further inputs.
-Programs that are parameters of operations print below, as blocks of their own.  Relies on `ir.py`; core
-fills OPERATIONS; passes, caches and users rely on it.
+Names the user wrote are kept, others are letters.  The right column has the user's line where it
+differs from the line above; ∂ marks the derivative of that line.  Closed-over arrays print as
+further inputs. Programs that are parameters of operations print below, as blocks of their own.
+Relies on `ir.py`; core fills OPERATIONS; passes, caches and users rely on it.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ def show(program, coloured=False):
 
 
 def all_programs(program):
-    """The program, and those in parameters of its equations, once each, users before what they use."""
+    """The program, and those in parameters of its equations, once each, users before what they use.
+    """
     done = {}
 
     def visit(p):
@@ -81,7 +83,9 @@ def block(program, titles, coloured):
 
 
 def equations(lefts, rights):
-    """`left = right` per equation, with the = below each other; several results do not widen the column."""
+    """`left = right` per equation, with the = below each other; several results do not widen the
+    column.
+    """
     width = max([len(left) for left in lefts if ", " not in left] or [0])
     return [f"  {left:{width}} = {right}" for left, right in zip(lefts, rights)]
 
@@ -120,7 +124,8 @@ def every_input(program):
 
 
 def variable_names(program):
-    """Variable → its name: the argument's, the one that the user stored the value in, or a letter."""
+    """Variable → its name: the argument's, the one that the user stored the value in, or a letter.
+    """
     names, found = text.Names(RESERVED), {}
     inputs = every_input(program)
     for v in inputs:
@@ -144,7 +149,8 @@ def stored(eqn, after, first):
 
     In a loop the line comes again, and begins with the operation of its `first` equation.
     """
-    if after is not None and place_of(after) == place_of(eqn) and (eqn.mark or after.op is not first.op):
+    same_line = after is not None and place_of(after) == place_of(eqn)
+    if same_line and (eqn.mark or after.op is not first.op):
         return None
     return source.stored_name(eqn.source) if eqn.source.__class__ is tuple else None
 
@@ -203,7 +209,8 @@ def one_canonical(program, order):
 
 
 def canonical_params(params, order):
-    return "[" + " ".join([f"{k}={canonical_value(params[k], order)}" for k in sorted(params)]) + "]"
+    parts = [f"{k}={canonical_value(params[k], order)}" for k in sorted(params)]
+    return f"[{' '.join(parts)}]"
 
 
 def canonical_value(v, order):
@@ -229,8 +236,9 @@ def same(p, q):
 HEAD = re.compile(r"(\w+)\((.*)\) -> (.*)")
 EQUATION = re.compile(r"\s+(.+?)\s*= (\w+)(?:\[(.*?)\](?=\s|$))?(.*)")
 TYPED = re.compile(r"(\w+): (\w+)\[([\d,]*)\]")
-VALUE = re.compile(r"""\s*(?:(?P<open>\()|(?P<close>\))|(?P<string>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
-                   r"""|(?P<number>-?\d[\w.+-]*|-inf|-nan)|(?P<word>\w+)|(?P<comma>,)|(?P<other>\S))""")
+VALUE = re.compile(r"""\s*(?:(?P<open>\()|(?P<close>\))|(?P<comma>,)
+    |(?P<string>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")
+    |(?P<number>-?\d[\w.+-]*|-inf|-nan)|(?P<word>\w+)|(?P<other>\S))""", re.VERBOSE)
 
 
 def parse(source_text):

@@ -20,8 +20,10 @@ STYLES = {"dim": "2", "bold": "1", "red": "31", "green": "32", "yellow": "33", "
 
 def columns(rows, gap=" ", indent=""):
     """The rows as lines, each column as wide as its widest cell; nothing trails."""
-    widths = [max(map(len, column), default=0) for column in itertools.zip_longest(*rows, fillvalue="")]
-    return [(indent + gap.join(f"{cell:{n}}" for cell, n in zip(row, widths))).rstrip() for row in rows]
+    every = itertools.zip_longest(*rows, fillvalue="")
+    widths = [max(map(len, column), default=0) for column in every]
+    lines = [gap.join(f"{cell:{n}}" for cell, n in zip(row, widths)) for row in rows]
+    return [(indent + line).rstrip() for line in lines]
 
 
 def is_coloured(stream):

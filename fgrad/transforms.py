@@ -2,11 +2,11 @@
 
     grad value_and_grad vjp jvp linearize jacfwd jacrev hessian      derivatives
     vmap                                                             one more axis
-    eval_shape make_ir                                               types and programs, without computing
+    eval_shape make_ir                                               types and programs
 
-Arguments and results are pytrees.  Leaves that are no arrays (strings, functions) reach the function as
-they are.  Transformations nest in any order.  Relies on the interpreters, and on `arguments.py` for
-their messages; users and everything above rely on it.
+Arguments and results are pytrees.  Leaves that are no arrays (strings, functions) reach the
+function as they are.  Transformations nest in any order.  Relies on the interpreters, and on
+`arguments.py` for their messages; users and everything above rely on it.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def value_and_grad(f, argnums=0, argnames=None, has_aux=False, allow_int=False):
     is ((loss, aux), gradient).  allow_int: integer leaves are allowed, and have zeros of their own
     dtype for a gradient; leaves that are no arrays have None.
 
-    f returns a float scalar.  It runs on real values, so `if x > 0` works.  Raises GradientError for
-    other results and for integer arguments, ArgumentError for arguments that f does not have.
+    f returns a float scalar.  It runs on real values, so `if x > 0` works.  Raises GradientError
+    for other results and for integer arguments, ArgumentError for arguments that f does not have.
 
     >>> from fgrad import ops
     >>> value_and_grad(lambda x: ops.mul(x, x))(3.0)
@@ -54,7 +54,8 @@ def value_and_grad(f, argnums=0, argnames=None, has_aux=False, allow_int=False):
         leaves, structure = tree.flatten(places.take(args, kwargs))
         owner = Linearize(current())
         inputs = [owner.input(x) if x.__class__ is Array and x.dtype.kind == "f" else
-                  differentiated(owner, x, k, structure, places, allow_int) for k, x in enumerate(leaves)]
+                  differentiated(owner, x, k, structure, places, allow_int)
+                  for k, x in enumerate(leaves)]
         args, kwargs = places.put(tree.unflatten(structure, inputs), args, kwargs)
         try:
             out = owner.run(functools.partial(f, **kwargs) if kwargs else f, *args)
@@ -92,7 +93,9 @@ def grad(f, argnums=0, argnames=None, has_aux=False, allow_int=False):
 
 
 def differentiated(owner, x, k, structure, places, allow_int):
-    """Leaf k of the chosen arguments as an input of the owner; what has no derivative stays as it is."""
+    """Leaf k of the chosen arguments as an input of the owner; what has no derivative stays as it
+    is.
+    """
     if not is_array(x):
         return x
     if arguments.type_of(x).dtype.kind == "f":
@@ -134,9 +137,10 @@ def gradient(x, cts):
 def vjp(f, *primals, has_aux=False):
     """(f(*primals), pull): pull(ct) gives a tuple, the cotangent of each primal.
 
-    ct has the tree, shapes and dtypes of f's result (of its first part with has_aux; then the result is
-    (out, pull, aux)).  pull may be called often, and under other transformations.  Integer leaves have
-    zeros of their own dtype, leaves that are no arrays None.  Raises TreeError or ShapeError for other ct.
+    ct has the tree, shapes and dtypes of f's result (of its first part with has_aux; then the
+    result is (out, pull, aux)).  pull may be called often, and under other transformations.
+    Integer leaves have zeros of their own dtype, leaves that are no arrays None.  Raises TreeError
+    or ShapeError for other ct.
 
     >>> from fgrad import ops
     >>> out, pull = vjp(lambda x, y: ops.mul(x, y), 2.0, 3.0)
@@ -178,15 +182,16 @@ class Pull:
         """A tuple: the cotangent of each primal."""
         cts, structure = tree.flatten(ct)
         tree.check_same(self.out_structure, structure,
-                        f"the cotangent must have the tree of the result of `{arguments.name_of(self.f)}`")
+                        "the cotangent must have the tree of the result of "
+                        f"`{arguments.name_of(self.f)}`")
         paths = tree.paths(structure)
         cts = [self.checked(x, c, path) if is_array(x) else None
                for x, c, path in zip(self.results, cts, paths)]
         return tree.unflatten(self.structure, self.flat(cts))
 
     def checked(self, x, ct, path):
-        arguments.check_same_type("the cotangent function of vjp", tree.path_text("ct", path), ct, x.type,
-                                  f"the result of `{arguments.name_of(self.f)}`")
+        arguments.check_same_type("the cotangent function of vjp", tree.path_text("ct", path), ct,
+                                  x.type, f"the result of `{arguments.name_of(self.f)}`")
         return like(ct, x)
 
     def flat(self, cts):
@@ -203,8 +208,9 @@ def like(x, other):
 def jvp(f, primals, tangents, has_aux=False):
     """(f(*primals), the derivative of f there in the direction `tangents`); with has_aux also aux.
 
-    primals and tangents are tuples of pytrees of equal trees, shapes and dtypes.  The tangents of integer
-    leaves are ignored: they do not move.  Raises TreeError, ShapeError or ArgumentError otherwise.
+    primals and tangents are tuples of pytrees of equal trees, shapes and dtypes.  The tangents of
+    integer leaves are ignored: they do not move.  Raises TreeError, ShapeError or ArgumentError
+    otherwise.
 
     >>> from fgrad import ops
     >>> jvp(lambda x: ops.mul(x, x), (3.0,), (1.0,))
@@ -233,7 +239,8 @@ def direction(f, primals, tangents, what):
     for title, given in (("primals", primals), ("tangents", tangents)):
         if not isinstance(given, (tuple, list)):
             raise ArgumentError(f"{what}: {title} must be a tuple, one entry per argument of "
-                                f"`{arguments.name_of(f)}`.", given=f"{title}: {arguments.tree_text(given)}",
+                                f"`{arguments.name_of(f)}`.",
+                                given=f"{title}: {arguments.tree_text(given)}",
                                 fix=f"({title},)")
     leaves, structure = tree.flatten(tuple(primals))
     ts, other = tree.flatten(tuple(tangents))
@@ -244,13 +251,15 @@ def direction(f, primals, tangents, what):
         if arguments.is_float(x):
             wanted = arguments.type_of(x)
             if not (is_array(t) and arguments.type_of(t) is wanted):
-                arguments.check_same_type(what, f"the tangent of {names[k]}", t, wanted, f"`{names[k]}`")
+                arguments.check_same_type(what, f"the tangent of {names[k]}", t, wanted,
+                                          f"`{names[k]}`")
             out.append(like(t, wanted))
     return leaves, out, structure
 
 
 def linearize(f, *primals):
-    """(f(*primals), push): push(*tangents) is the derivative there, linear, without running f again.
+    """(f(*primals), push): push(*tangents) is the derivative there, linear, without running f
+    again.
 
     >>> from fgrad import ops
     >>> out, push = linearize(lambda x: ops.mul(x, x), 3.0)
@@ -266,7 +275,8 @@ def linearize(f, *primals):
         _, ts, _ = direction(f, primals, tangents, "linearize")
         # transposing the transposed: cotangents of the inputs are linear in those of the results
         found = transposed(lambda *cts: backward(pull.owner, results, cts), results, ts)
-        return tree.unflatten(pull.out_structure, arguments.put_arrays(pull.results, filled(results, found)))
+        return tree.unflatten(pull.out_structure,
+                              arguments.put_arrays(pull.results, filled(results, found)))
     return out, pushed
 
 
@@ -275,13 +285,14 @@ def linearize(f, *primals):
 def vmap(f, in_axes=0, out_axes=0, axis_name=None, axis_size=None):
     """A function that applies f to each element along an axis of its arguments, all at once.
 
-    in_axes: per argument the axis to map over, or None for what all elements share; an int stands for
-    all arguments, and entries may be trees of ints and None.  out_axes: where results have that axis;
-    None for a result that is the same for all.  Keyword arguments are mapped over axis 0.  axis_size is
-    needed only when no argument is mapped; collective operations know the axis by axis_name.
+    in_axes: per argument the axis to map over, or None for what all elements share; an int stands
+    for all arguments, and entries may be trees of ints and None.  out_axes: where results have that
+    axis; None for a result that is the same for all.  Keyword arguments are mapped over axis 0.
+    axis_size is needed only when no argument is mapped; collective operations know the axis by
+    axis_name.
 
-    Raises ShapeError, with a table, when sizes differ, AxisError for an axis that an argument lacks,
-    ArgumentError when in_axes does not fit the arguments.
+    Raises ShapeError, with a table, when sizes differ, AxisError for an axis that an argument
+    lacks, ArgumentError when in_axes does not fit the arguments.
 
     >>> from fgrad import ops
     >>> vmap(lambda x: ops.mul(x, x))(np.array([1.0, 2.0, 3.0]))
@@ -318,7 +329,8 @@ def mapped_arguments(f, in_axes, args, leaves, names):
     axes += [0] * (len(leaves) - len(axes))
     places = [k for k, x in enumerate(leaves) if axes[k] is not None and is_array(x)]
     arrays = [lifted(leaves[k]) for k in places]
-    return places, arrays, [arguments.normal_axis(axes[k], x, names, k) for k, x in zip(places, arrays)]
+    axes = [arguments.normal_axis(axes[k], x, names, k) for k, x in zip(places, arrays)]
+    return places, arrays, axes
 
 
 def out_axes_of(out_axes, outs, structure, f):
@@ -332,13 +344,15 @@ def placed(x, d, to, size, f):
     if to is None:
         if d is not None:
             raise ArgumentError(
-                f"vmap with out_axes=None: a result of `{arguments.name_of(f)}` is not the same for all elements.",
+                f"vmap with out_axes=None: a result of `{arguments.name_of(f)}` is not the same "
+                "for all elements.",
                 given=str(x.type), fix="out_axes=0 for that result")
         return x
     ndim = x.ndim + (d is None)
     if not -ndim <= to < ndim:
-        raise AxisError(f"vmap cannot put its axis at {to}: a result of `{arguments.name_of(f)}` has {ndim} axes "
-                        "with it.", given=f"out_axes={to}", expected=f"an axis from {-ndim} to {ndim - 1}")
+        raise AxisError(f"vmap cannot put its axis at {to}: a result of `{arguments.name_of(f)}` "
+                        f"has {ndim} axes with it.", given=f"out_axes={to}",
+                        expected=f"an axis from {-ndim} to {ndim - 1}")
     to %= ndim
     if d is None:
         return broadcast(x, shape=(*x.shape[:to], size, *x.shape[to:]), axes=(to,))
@@ -352,10 +366,11 @@ def placed(x, d, to, size, f):
 # ---------------------------------------------------------------------------- jacobians
 
 def jacrev(f, argnums=0, argnames=None, has_aux=False):
-    """The derivative of every result element by every argument element, in reverse: for few results.
+    """The derivative of every result element by every argument element, in reverse: for few
+    results.
 
-    Per result leaf a tree like the argument, of arrays [*result's shape, *argument's shape].  Raises
-    GradientError for integer arguments.  With has_aux, (jacobian, aux).
+    Per result leaf a tree like the argument, of arrays [*result's shape, *argument's shape].
+    Raises GradientError for integer arguments.  With has_aux, (jacobian, aux).
 
     >>> from fgrad import ops
     >>> jacrev(lambda x: ops.mul(x, x))(np.array([1.0, 2.0]))
@@ -370,7 +385,8 @@ def jacrev(f, argnums=0, argnames=None, has_aux=False):
         out, pull, *aux = vjp(inner, chosen, has_aux=has_aux)
         results = [x for x in pull.results if is_array(x)]
         columns = [jacobian_row(pull, results, k) for k in range(len(results))]
-        whole = arguments.put_arrays(pull.results, [tree.unflatten(pull.structure, c)[0] for c in columns])
+        whole = arguments.put_arrays(pull.results,
+                                     [tree.unflatten(pull.structure, c)[0] for c in columns])
         found = tree.unflatten(pull.out_structure, whole)
         return (found, *aux) if has_aux else found
     return arguments.named(jacobian, f"jacrev_{arguments.name_of(f)}")
@@ -382,7 +398,8 @@ def jacobian_row(pull, results, k):
 
     def each(ct):
         cts = iter([ct if j == k else None for j in range(len(results))])
-        return [c for c in pull.flat([next(cts) if is_array(r) else None for r in pull.results]) if c is not None]
+        found = pull.flat([next(cts) if is_array(r) else None for r in pull.results])
+        return [c for c in found if c is not None]
     rows = vmap(each)(basis(x)) if x.size else [zeros_rows(c) for c in pull.inputs if is_array(c)]
     rows = [reshape(r, shape=(*x.shape, *r.shape[1:])) for r in rows]
     return arguments.put_arrays(pull.inputs, rows)
@@ -399,7 +416,9 @@ def basis(x):
 
 
 def by_chosen(f, places, args, kwargs):
-    """(the chosen arguments, f as a function of them); raises GradientError for integers among them."""
+    """(the chosen arguments, f as a function of them); raises GradientError for integers among
+    them.
+    """
     chosen = places.take(args, kwargs)
     leaves, structure = tree.flatten(chosen)
     for k, x in enumerate(leaves):
@@ -448,7 +467,9 @@ def jacfwd(f, argnums=0, argnames=None, has_aux=False):
 
 
 def jacobian_columns(f, leaves, structure, k, has_aux):
-    """(the derivative of f's result by leaf k, aux): a tree like the result, each leaf [*result, *leaf]."""
+    """(the derivative of f's result by leaf k, aux): a tree like the result, each leaf [*result,
+    *leaf].
+    """
     x, seen = leaves[k], {}
 
     def of_leaf(y):
@@ -459,7 +480,10 @@ def jacobian_columns(f, leaves, structure, k, has_aux):
         seen["aux"] = aux[0] if has_aux else None
         return tangent
     columns = vmap(each, axis_size=x.size, out_axes=-1)(basis(x))
-    return tree.map(lambda c: reshape(c, shape=(*c.shape[:-1], *x.shape)) if is_array(c) else c, columns), seen["aux"]
+
+    def apart(c):
+        return reshape(c, shape=(*c.shape[:-1], *x.shape)) if is_array(c) else c
+    return tree.map(apart, columns), seen["aux"]
 
 
 def hessian(f, argnums=0, argnames=None):
@@ -475,12 +499,15 @@ def hessian(f, argnums=0, argnames=None):
 # ---------------------------------------------------------------------------- types and programs
 
 def traced(f, args, kwargs):
-    """The Trace of a call; arguments are arrays or ArrayTypes, Python numbers static where their value is needed."""
+    """The Trace of a call; arguments are arrays or ArrayTypes, Python numbers static where their
+    value is needed.
+    """
     leaves, structure = tree.flatten((args, kwargs))
     names = arguments.leaf_names(f, args, kwargs)
     static = set()
     while True:
-        places = [k for k, x in enumerate(leaves) if k not in static and (is_array(x) or isinstance(x, ArrayType))]
+        places = [k for k, x in enumerate(leaves)
+                  if k not in static and (is_array(x) or isinstance(x, ArrayType))]
         numbers = [j for j, k in enumerate(places) if leaves[k].__class__ in SCALARS]
         whole = frozenset(j for j in numbers if leaves[places[j]].__class__ is not float)
 
@@ -488,7 +515,8 @@ def traced(f, args, kwargs):
             given, named = tree.unflatten(structure, arguments.put(leaves, places, xs))
             return f(*given, **named)
         try:
-            return stage(flat, [arguments.staged_type(leaves[k]) for k in places], name=arguments.name_of(f),
+            return stage(flat, [arguments.staged_type(leaves[k]) for k in places],
+                         name=arguments.name_of(f),
                          names=[names[k] for k in places], numbers=numbers, specialisable=whole)
         except Specialise as signal:
             if signal.owner.specialisable is not whole:
@@ -512,7 +540,8 @@ def eval_shape(f, *args, **kwargs):
 
 
 def make_ir(f):
-    """A function that gives the Program of f for its arguments, arrays or ArrayTypes; `print` shows it.
+    """A function that gives the Program of f for its arguments, arrays or ArrayTypes; `print` shows
+    it.
 
     >>> from fgrad import ops
     >>> from fgrad.types import F32
@@ -534,7 +563,8 @@ make_jaxpr = make_ir
 
 
 def run_program(program, *args):
-    """The results of a Program on arrays, as a tuple: equation by equation, through every transformation.
+    """The results of a Program on arrays, as a tuple: equation by equation, through every
+    transformation.
 
     Raises ArgumentError when the number or the types of the arguments are wrong.
     """

@@ -457,4 +457,4 @@ the derivative of `f` is wrong at p['a'][0].
 
   given      2
   expected   1, by finite differences
-  fix        look at the derivative rules of the operations used, or at a kink"""
+  fix        look at the derivative rules it uses, or at a kink"""

@@ -1,1 +1,3 @@
-"""The meanings an operation can have: forward, partial and backward (derivatives), batch, stage, call."""
+"""The meanings an operation can have: forward, partial and backward (derivatives), batch, stage,
+call.
+"""

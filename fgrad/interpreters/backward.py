@@ -19,7 +19,9 @@ from .stage import staging
 
 
 def backward(owner, results, cts):
-    """The cotangents of the owner's inputs, a list, given those of `results`, which are values of its."""
+    """The cotangents of the owner's inputs, a list, given those of `results`, which are values of
+    its.
+    """
     rows, found = owner.rows, [None] * len(owner.rows)
     for x, ct in zip(results, cts):
         if ct is not None and x.__class__ is Linear and x.owner is owner:
@@ -54,7 +56,9 @@ def siblings(rows, node):
 
 
 def pullback(op, ct, out, args, active, params):
-    """Per argument of a row its cotangent, or None.  `ct` is a list where the operation has several results."""
+    """Per argument of a row its cotangent, or None.  `ct` is a list where the operation has several
+    results.
+    """
     if op.pullback is not None:
         return op.pullback(ct, out, args, active, params)
     if op.linear_in:
@@ -92,9 +96,10 @@ class Unknown(Value):
 
     def leaked(self):
         """The error for using it in a way that is not linear."""
-        return GradientError("a derivative rule is not linear in its tangents, so it has no reverse.",
-                             given=f"a tangent {self.type} is multiplied by another, or its value is used",
-                             fix="compute with tangents by +, -, and products with values that are no tangents")
+        return GradientError(
+            "a derivative rule is not linear in its tangents, so it has no reverse.",
+            given=f"a tangent {self.type} is multiplied by another, or its value is used",
+            fix="compute with tangents by +, -, and products with values that are no tangents")
 
     def __repr__(self):
         return f"{self.type}<tangent>"

@@ -1,7 +1,7 @@
 """Batching: the same function over one more axis of its arguments.
 
-`Batch` is the interpreter, `Batched` its tracer, `batch` the way in.  Relies on core; `transforms.vmap`,
-`call` and custom rules rely on it.
+`Batch` is the interpreter, `Batched` its tracer, `batch` the way in.  Relies on core;
+`transforms.vmap`, `call` and custom rules rely on it.
 """
 
 from __future__ import annotations
@@ -28,9 +28,12 @@ class Batched(Tracer):
 
     def value_for(self, what):
         raise ConcretizationError(
-            f"{asking(what)} needs one value, but inside of vmap there are {self.owner.size} of them.",
-            given=f"{self.type}, a different one for each of the {self.owner.size} elements that vmap maps over",
-            fix=["choose with fgrad.numpy.where(condition, a, b)", "or loop in Python instead of vmap"])
+            f"{asking(what)} needs one value, but inside of vmap there are {self.owner.size} of "
+            "them.",
+            given=f"{self.type}, a different one for each of the {self.owner.size} elements that "
+                  "vmap maps over",
+            fix=["choose with fgrad.numpy.where(condition, a, b)",
+                 "or loop in Python instead of vmap"])
 
 
 class Batch(Interpreter):
@@ -62,7 +65,9 @@ class Batch(Interpreter):
 
 
 def batch(function, values, dims, size, axis_name=None):
-    """(values, dims) of function(*values), a list; per value `dims` says where the batch axis is, or None."""
+    """(values, dims) of function(*values), a list; per value `dims` says where the batch axis is,
+    or None.
+    """
     owner = Batch(current(), size, axis_name)
     args = [owner.tracer(x, d) for x, d in zip(values, dims)]
     try:
@@ -70,4 +75,5 @@ def batch(function, values, dims, size, axis_name=None):
     finally:
         owner.finish()
     own = [x.__class__ is Batched and x.owner is owner for x in outs]
-    return ([x.value if o else x for x, o in zip(outs, own)], [x.dim if o else None for x, o in zip(outs, own)])
+    return ([x.value if o else x for x, o in zip(outs, own)],
+            [x.dim if o else None for x, o in zip(outs, own)])

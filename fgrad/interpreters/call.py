@@ -1,12 +1,13 @@
-"""The `call` operation: a Program as one operation, whose rules are Programs made from it, once each.
+"""The `call` operation: a Program as one operation, whose rules are Programs made from it, once
+each.
 
     jvp_program      inputs, tangents             →  outputs, tangents
-    vjp_program      inputs  →  outputs, residuals      and      residuals, cotangents  →  cotangents
-    transposed_program   constants, cotangents    →  cotangents, of a program linear in its other inputs
+    vjp_program      inputs  →  outputs, residuals   and   residuals, cotangents  →  cotangents
+    transposed_program   constants, cotangents    →  cotangents, where it is linear in the others
     batch_program    inputs with one more axis    →  outputs with one more axis, in front
 
-`inline` replaces calls by their equations, for the compiler.  Relies on every other interpreter; jit and
-custom rules rely on it.
+`inline` replaces calls by their equations, for the compiler.  Relies on every other interpreter;
+jit and custom rules rely on it.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from .forward import filled, push
 from .stage import evaluate, stage
 
 
-# ---------------------------------------------------------------------------- programs from programs
+# ---------------------------------------------------------------------- programs from programs
 
 def derived(program, prefix, function, types, names):
     """The Program of function(*tracers), named after the one it is made from."""
@@ -33,14 +34,17 @@ def jvp_program(program, mask):
     types, names = program.in_types, names_of(program)
 
     def pushed(*args):
-        outs, ts = push(lambda *xs: evaluate(program, xs), args[:n], merged([None] * n, args[n:], mask))
+        outs, ts = push(lambda *xs: evaluate(program, xs), args[:n],
+                        merged([None] * n, args[n:], mask))
         return *outs, *filled(outs, ts)
     return derived(program, "jvp", pushed, [*types, *chosen(types, mask)],
                    [*names, *prefixed("d", chosen(names, mask))])
 
 
 def vjp_program(program, mask):
-    """(forward, backward): inputs → outputs, residuals;   residuals, cotangents → cotangents of the masked."""
+    """(forward, backward): inputs → outputs, residuals;   residuals, cotangents → cotangents of the
+    masked.
+    """
     n, m = len(program.inputs), len(program.outputs)
 
     def joint(*args):
@@ -54,17 +58,20 @@ def vjp_program(program, mask):
 
 
 def transposed_program(program, mask):
-    """constants, cotangents of outputs → cotangents of the masked inputs, in which the program is linear."""
+    """constants, cotangents of outputs → cotangents of the masked inputs, in which the program is
+    linear.
+    """
     n = len(program.inputs) - sum(mask)
     likes = chosen(program.inputs, mask)
     other = [not m for m in mask]
 
     def backwards(*args):
         consts, cts = args[:n], args[n:]
-        found = transposed(lambda *xs: evaluate(program, merged(merged([None] * len(mask), consts, other), xs, mask)),
-                           likes, cts)
+        known = merged([None] * len(mask), consts, other)
+        found = transposed(lambda *xs: evaluate(program, merged(known, xs, mask)), likes, cts)
         return tuple(filled(likes, found))
-    return derived(program, "transpose", backwards, [*chosen(program.in_types, other), *program.out_types],
+    return derived(program, "transpose", backwards,
+                   [*chosen(program.in_types, other), *program.out_types],
                    [*chosen(names_of(program), other), *ct_names(program)])
 
 
@@ -104,7 +111,8 @@ def merged(values, others, mask):
 
 
 def split(program, n, m):
-    """Two programs: what needs only the first n inputs (and gives the first m outputs), and the rest.
+    """Two programs: what needs only the first n inputs (and gives the first m outputs), and the
+    rest.
 
     The first gives its residuals, what the second reads of it, as further outputs; the second takes
     them as its first inputs.
@@ -127,7 +135,8 @@ def split(program, n, m):
 def part(program, inputs, eqns, outputs):
     """A Program of some equations of another, with the closed-over arrays that these read."""
     used = {v for eqn in eqns for v in eqn.variables} | set(outputs)
-    return Program(program.name, inputs, eqns, outputs, [(v, a) for v, a in program.hidden if v in used])
+    return Program(program.name, inputs, eqns, outputs,
+                   [(v, a) for v, a in program.hidden if v in used])
 
 
 # ---------------------------------------------------------------------------- the operation
@@ -169,7 +178,8 @@ class Call(Primitive):
         first, second = program.derive(vjp_program, mask)
         every = below.process(self, args, {**params, "program": first})
         m = len(program.outputs)
-        return every[:m], (self, every[:m], every[m:], {**params, "program": second}, chosen(active, mask))
+        return every[:m], (self, every[:m], every[m:], {**params, "program": second},
+                           chosen(active, mask))
 
     def record(self, outs, args, active, params):
         """As in linearize: the row holds the constants, and the transposed program."""
@@ -205,7 +215,9 @@ def inline(program):
 
 
 def expand(program, env, eqns, hidden, mark):
-    """Appends the equations of `program`; env: its variables → those of the whole, its own for itself."""
+    """Appends the equations of `program`; env: its variables → those of the whole, its own for
+    itself.
+    """
     for eqn in program.eqns:
         args = [env.get(a, a) if a.__class__ is Var else a for a in eqn.args]
         if eqn.op.transparent:

@@ -1,7 +1,7 @@
 """Forward derivatives: a tangent beside each value.
 
-`Forward` is the interpreter, `Dual` its tracer, `push` the way in.  Relies on core; `transforms.jvp`,
-`call` and custom rules rely on it.
+`Forward` is the interpreter, `Dual` its tracer, `push` the way in.  Relies on core;
+`transforms.jvp`, `call` and custom rules rely on it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ class Forward(Interpreter):
             out, t = self.below.run(op.forward, primals, tangents, params)
         else:
             out = self.below.process(op, primals, params)
-            t = self.stage.marked(out, self.below.run, functools.partial(op.jvp, **params), out, primals, tangents)
+            t = self.stage.marked(out, self.below.run, functools.partial(op.jvp, **params), out,
+                                  primals, tangents)
         if op.multiple:
             return tuple([x if dx is None or x.dtype.kind != "f" else Dual(self, x, dx)
                           for x, dx in zip(out, t)])

@@ -1,7 +1,7 @@
 """Linearization: runs a function on real values and records the linear equations between tangents.
 
-One row (op, out, args, params, active) is recorded per equation that depends on an input; `active` says
-per argument which row its tangent comes from, or -1.  `backward.py` transposes the rows.  For
+One row (op, out, args, params, active) is recorded per equation that depends on an input; `active`
+says per argument which row its tangent comes from, or -1.  `backward.py` transposes the rows.  For
 `y = sin(x) * x` the rows are
 
     0  None                            x, an input
@@ -42,7 +42,7 @@ class Linear(Tracer):
         return self.primal.value_for(what)
 
 
-item = object()            # stands for the operation in a row that is one result of a row with several
+item = object()            # the operation of a row that is one result of a row with several
 
 
 class Linearize(Interpreter):

@@ -1,8 +1,9 @@
 """Staging: runs a function once on typed variables and writes down what it does, as a Program.
 
-`Stage` is the interpreter, `Staged` its tracer, `stage` the way in.  A traced Python number mixes like a
-Python number: it takes the dtype of the array beside it, and becomes an array of the default dtype when
-it is returned.  Relies on core and ir; jit, control flow, custom rules and `call` rely on it.
+`Stage` is the interpreter, `Staged` its tracer, `stage` the way in.  A traced Python number mixes
+like a Python number: it takes the dtype of the array beside it, and becomes an array of the default
+dtype when it is returned.  Relies on core and ir; jit, control flow, custom rules and `call` rely
+on it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ UNCHANGED = frozenset(("neg", "abs"))            # of a Python number they give 
 
 
 class Specialise(BaseException):
-    """Private signal: these arguments of this staging must be static.  No `except Exception` eats it.
+    """Private signal: these arguments of this staging must be static.  No `except Exception` eats
+    it.
 
     `owner` is the Stage, `arguments` the positions of its inputs; `owner.specialisable` is the very
     object that was given to `stage`.
@@ -37,7 +39,8 @@ class Staged(Tracer):
     __slots__ = ("type", "var", "eqn", "is_number")
 
     def __init__(self, owner, var, eqn=None, is_number=False):
-        self.owner, self.type, self.var, self.eqn, self.is_number = owner, var.type, var, eqn, is_number
+        self.owner, self.type, self.var, self.eqn = owner, var.type, var, eqn
+        self.is_number = is_number
 
     shape = property(lambda self: self.type.shape)
     dtype = property(lambda self: self.type.dtype)
@@ -46,7 +49,9 @@ class Staged(Tracer):
         return f"{self.type}<traced>"
 
     def value_for(self, what):
-        """None: raises Specialise when only whole Python numbers went into it, else ConcretizationError."""
+        """None: raises Specialise when only whole Python numbers went into it, else
+        ConcretizationError.
+        """
         inputs = self.owner.inputs_of(self.var)
         specialisable = self.owner.specialisable
         if inputs and all(k in specialisable for k in inputs):
@@ -62,8 +67,9 @@ class Staged(Tracer):
 class Stage(Interpreter):
     """Writes a Program.
 
-    `captured`: id → (value, its Staged) of what the function closes over; the value is kept, so that
-    its id stays its own.  `mark`, `source`: where the next equations come from, when it is known.
+    `captured`: id → (value, its Staged) of what the function closes over; the value is kept, so
+    that its id stays its own.  `mark`, `source`: where the next equations come from, when it is
+    known.
     """
     title = "jit"
 
@@ -82,7 +88,9 @@ class Stage(Interpreter):
         return Staged(self, self.inputs[-1], None, is_number)
 
     def own(self, a):
-        """A value that is not this Stage's as one of its variables: a hidden input, or a further one."""
+        """A value that is not this Stage's as one of its variables: a hidden input, or a further
+        one.
+        """
         if not isinstance(a, Value):
             a = as_value(a)
         found = self.captured.get(id(a))
@@ -97,7 +105,9 @@ class Stage(Interpreter):
         """Does the tracer belong to an interpreter below, or is it lent to one?"""
         interpreter = self.below
         while interpreter is not None:
-            if interpreter is a.owner or interpreter.__class__ is Stage and id(a) in interpreter.captured:
+            if interpreter is a.owner:
+                return True
+            if interpreter.__class__ is Stage and id(a) in interpreter.captured:
                 return True
             interpreter = interpreter.below
         return False
@@ -105,8 +115,8 @@ class Stage(Interpreter):
     def process(self, op, args, params):
         if self.finished:                        # still current in a copied context (asyncio)
             return self.below.process(op, args, params)
-        args = [a if a.__class__ is Staged and a.owner is self or a.__class__ in SCALARS else self.own(a)
-                for a in args]
+        args = [a if a.__class__ is Staged and a.owner is self or a.__class__ in SCALARS
+                else self.own(a) for a in args]
         is_number = False
         if self.numbers:
             args, is_number = self.with_numbers(op, args)
@@ -122,7 +132,8 @@ class Stage(Interpreter):
     # -- Python numbers -------------------------------------------------------------------------
 
     def with_numbers(self, op, args):
-        """(arguments, is the result a Python number too?), for a program that has traced numbers."""
+        """(arguments, is the result a Python number too?), for a program that has traced numbers.
+        """
         numbers = [a.__class__ is Staged and a.is_number for a in args]
         if not any(numbers) or op is convert or not op.settles:
             return args, False
@@ -134,7 +145,8 @@ class Stage(Interpreter):
         if op.numbers and len(args) > 1:         # the array beside them gives the dtype
             like = next(a.dtype for n, a in zip(numbers, args) if a.__class__ is Staged and not n)
             return [self.number_as(a, like) if n else a for n, a in zip(numbers, args)], False
-        return [self.number_as(a, default_for(a.dtype)) if n else a for n, a in zip(numbers, args)], False
+        return [self.number_as(a, default_for(a.dtype)) if n else a
+                for n, a in zip(numbers, args)], False
 
     def as_equal_numbers(self, op, args):
         """Python numbers, traced or not, in the dtype in which Python would compute."""
@@ -150,7 +162,8 @@ class Stage(Interpreter):
         if a.dtype == dtype:
             return a
         var = Var(ArrayType(dtype, a.shape))
-        eqn = Equation(convert, (a.var,), dict(dtype=dtype), (var,), self.source or source.here(), self.mark)
+        eqn = Equation(convert, (a.var,), dict(dtype=dtype), (var,), self.source or source.here(),
+                       self.mark)
         self.eqns.append(eqn)
         return Staged(self, var, eqn, True)
 
@@ -177,7 +190,9 @@ class Stage(Interpreter):
             self.mark = out.eqn.mark or out.eqn.source
 
     def inputs_of(self, var):
-        """The positions of the inputs that the variable depends on; -1 stands for what is closed over."""
+        """The positions of the inputs that the variable depends on; -1 stands for what is closed
+        over.
+        """
         made = {v: eqn for eqn in self.eqns for v in eqn.outs}
         position = {v: k for k, v in enumerate(self.inputs)}
         needed, seen, todo = set(), set(), [var]
@@ -195,8 +210,10 @@ class Stage(Interpreter):
     def no_value(self, x, what, inputs):
         """The error for asking a value that depends on arrays."""
         asked = asking(what)
-        names = [f"`{self.inputs[k].name or f'argument {k + 1}'}`" for k in sorted(inputs) if k >= 0]
-        given = [f"{x.type}, which depends on {' and '.join(names) or 'values closed over'} of `{self.name}`"]
+        names = [f"`{self.inputs[k].name or f'argument {k + 1}'}`" for k in sorted(inputs)
+                 if k >= 0]
+        sources = " and ".join(names) or "values closed over"
+        given = [f"{x.type}, which depends on {sources} of `{self.name}`"]
         if x.origin():
             given.append(x.origin())
         return ConcretizationError(
@@ -212,7 +229,8 @@ def asking(what):
         for word in ("elif", "while", "assert", "if", "and", "or", "not"):
             if f" {word} " in text:
                 return f"`{word}`"
-    return {"bool": "bool()", "float": "float()", "int": "int()", "index": "a Python index"}.get(what, what)
+    return {"bool": "bool()", "float": "float()", "int": "int()",
+            "index": "a Python index"}.get(what, what)
 
 
 FIXES = {"`if`": "choose with fgrad.numpy.where(condition, a, b)",
@@ -245,7 +263,9 @@ def staging(interpreter):
 
 @dataclass(frozen=True)
 class Trace:
-    """A staged function: its Program; the tracers it closed over, now the last inputs; its result's tree."""
+    """A staged function: its Program; the tracers it closed over, now the last inputs; its result's
+    tree.
+    """
     program: Program
     captured: tuple
     out: tree.Structure
@@ -255,9 +275,9 @@ def stage(function, types, *, name="f", names=(), numbers=(), specialisable=(), 
     """The Trace of function(*tracers), one tracer per type.
 
     names: of the arguments, as the user writes them.  numbers: positions of traced Python numbers.
-    specialisable: those whose value may be asked for, by Specialise.  lent: values that the function may
-    close over; each is one more input.  The result is any pytree of arrays and numbers; Python numbers
-    in it become arrays of the default dtypes.
+    specialisable: those whose value may be asked for, by Specialise.  lent: values that the
+    function may close over; each is one more input.  The result is any pytree of arrays and
+    numbers; Python numbers in it become arrays of the default dtypes.
 
     Raises ConcretizationError where Python needs a value, and ArgumentError for other results.
     """
@@ -270,7 +290,8 @@ def stage(function, types, *, name="f", names=(), numbers=(), specialisable=(), 
         if owner.signal is None:
             pairs, structure = tree.flatten_with_path(out)
             results = [owner.run(result, owner, path, x).var for path, x in pairs]
-    finally:                                     # a bare except, or NumPy, may have eaten the signal
+    finally:
+        # a bare except, or NumPy, may have eaten the signal
         owner.finished = True
         if owner.signal is not None:
             raise owner.signal
@@ -290,7 +311,8 @@ def result(owner, path, x):
         raise ArgumentError(
             f"`{owner.name}` returned a {type(x).__name__}, which is no array.",
             given=f"{tree.path_text('result', path)}: {x!r:.60}",
-            expected="arrays and numbers, in dicts, lists, tuples or registered classes", where=None) from None
+            expected="arrays and numbers, in dicts, lists, tuples or registered classes",
+            where=None) from None
     if x.__class__ is Staged and x.owner is owner:
         return x
     return owner.own(x)
@@ -299,8 +321,8 @@ def result(owner, path, x):
 def evaluate(program, args):
     """The results of the program on these values, as the current interpreter sees them: a tuple.
 
-    args: the inputs; closed-over arrays come from the program.  Under a Stage the equations written keep
-    the sources that the program has.
+    args: the inputs; closed-over arrays come from the program.  Under a Stage the equations written
+    keep the sources that the program has.
     """
     env = dict(zip(program.inputs, args))
     env.update(program.hidden)
@@ -312,7 +334,8 @@ def evaluate(program, args):
         for eqn in program.eqns:
             if owner is not None:
                 owner.source, owner.mark = eqn.source, eqn.mark
-            out = process(eqn.op, tuple([env[a] if a.__class__ is Var else a for a in eqn.args]), eqn.params)
+            out = process(eqn.op, tuple([env[a] if a.__class__ is Var else a for a in eqn.args]),
+                          eqn.params)
             if eqn.op.multiple:
                 env.update(zip(eqn.outs, out))
             else:
