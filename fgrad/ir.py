@@ -58,7 +58,7 @@ class Equation:
         return [a for a in self.args if a.__class__ is Var]
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Program:
     """Typed, pure, single assignment.
 
@@ -70,11 +70,14 @@ class Program:
     eqns: tuple
     outputs: tuple
     hidden: tuple = ()
-    derived: dict = field(default_factory=dict, repr=False)
+    derived: dict = field(default_factory=dict)
 
     def __post_init__(self):
         self.inputs, self.eqns = tuple(self.inputs), tuple(self.eqns)
         self.outputs, self.hidden = tuple(self.outputs), tuple(self.hidden)
+
+    def __repr__(self):                          # ir_text.py gives it __str__
+        return str(self)
 
     @property
     def in_types(self):

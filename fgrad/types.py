@@ -39,7 +39,7 @@ class ArrayType:
 
     >>> ArrayType(F32, (8, 3))
     f32[8,3]
-    >>> ArrayType(F32, (8, 3)) is ArrayType(F32, (8, 3))
+    >>> ArrayType("float32", (8, 3)) is ArrayType(F32, (8, 3))
     True
     """
     __slots__ = ("dtype", "shape")
@@ -48,9 +48,9 @@ class ArrayType:
     def __new__(cls, dtype, shape):
         found = cls.known.get((dtype, shape))
         if found is None:
-            found = object.__new__(cls)
-            found.dtype, found.shape = dtype, shape
-            cls.known[dtype, shape] = found
+            made = object.__new__(cls)
+            made.dtype, made.shape = dtype if isinstance(dtype, np.dtype) else as_dtype(dtype), shape
+            found = cls.known.setdefault((made.dtype, shape), made)
         return found
 
     def __reduce__(self):
@@ -150,8 +150,6 @@ def _dtype(x):
     name = LONG.get(x) if isinstance(x, str) else None
     if name is not None:
         return name
-    if x in (int, float):
-        return None
     return np.dtype(x)
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
-from .. import numpy as fnp
+from .. import numpy as fnp, ops
 from ..custom import stop_gradient
+from ..numpy.promotion import floating
 
 
 def relu(x):
@@ -28,7 +29,7 @@ def sigmoid(x):
     >>> sigmoid(fnp.array([0.0]))
     Array([0.5], f32[1])
     """
-    return fnp.logistic(x)
+    return floating(ops.logistic, x)
 
 
 def tanh(x):
@@ -38,7 +39,7 @@ def tanh(x):
 
 def silu(x):
     """x · sigmoid(x) (Elfwing et al. 2018), also called swish."""
-    return x * fnp.logistic(x)
+    return x * floating(ops.logistic, x)
 
 
 swish = silu
@@ -58,7 +59,7 @@ def gelu(x, approximate=True):
     """x · Φ(x) (Hendrycks and Gimpel 2016); `approximate` uses their tanh form."""
     if approximate:
         return 0.5 * x * (1.0 + fnp.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)))
-    return 0.5 * x * (1.0 + fnp.erf(x / math.sqrt(2)))
+    return 0.5 * x * (1.0 + erf(x / math.sqrt(2)))
 
 
 def logsumexp(x, axis=None, keepdims=False):
@@ -67,7 +68,7 @@ def logsumexp(x, axis=None, keepdims=False):
     The maximum is subtracted first; its gradient cancels, so it is held constant.
 
     >>> logsumexp(fnp.array([1000.0, 1000.0]))
-    Array(1000.6931, f32[])
+    Array(1000.6932, f32[])
     """
     most = stop_gradient(fnp.max(x, axis=axis, keepdims=True))
     most = fnp.where(fnp.isfinite(most), most, 0.0)
