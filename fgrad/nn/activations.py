@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 
-from .. import numpy as fnp, ops
+from .. import numpy as fnp
+from .. import ops
 from ..custom import stop_gradient
 from ..numpy.promotion import floating
+from ..numpy.special import erf
 
 
 def relu(x):

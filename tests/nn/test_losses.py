@@ -1,0 +1,77 @@
+"""Activations and losses: values, stability at large logits, gradients."""
+
+import math
+
+import numpy as np
+import pytest
+
+import fgrad
+import fgrad.numpy as fnp
+from fgrad import nn
+from fgrad.errors import ShapeError
+
+RNG = np.random.default_rng(0)
+LOGITS = RNG.normal(size=(5, 4)).astype(np.float32)
+LABELS = np.array([0, 3, 1, 1, 2], np.int32)
+
+
+def test_softmax_cross_entropy_agrees_with_its_definition():
+    p = np.exp(LOGITS) / np.exp(LOGITS).sum(1, keepdims=True)
+    want = -np.log(p[np.arange(5), LABELS])
+    np.testing.assert_allclose(nn.softmax_cross_entropy_with_integer_labels(LOGITS, LABELS), want, rtol=1e-5)
+    one_hot = nn.one_hot(LABELS, 4)
+    np.testing.assert_allclose(nn.softmax_cross_entropy(LOGITS, one_hot), want, rtol=1e-5)
+    np.testing.assert_allclose(nn.log_softmax(LOGITS), np.log(p), rtol=1e-5, atol=1e-6)
+
+
+def test_the_gradient_of_cross_entropy_is_softmax_minus_one_hot():
+    loss = lambda x: fnp.sum(nn.softmax_cross_entropy_with_integer_labels(x, LABELS))
+    want = np.asarray(nn.softmax(LOGITS)) - np.eye(4)[LABELS]
+    np.testing.assert_allclose(fgrad.grad(loss)(LOGITS), want, atol=1e-6)
+    np.testing.assert_allclose(fgrad.jit(fgrad.grad(loss))(LOGITS), want, atol=1e-6)
+
+
+@pytest.mark.parametrize("size", [1e2, 1e4])
+def test_losses_are_stable_for_large_logits(size):
+    logits, labels = fnp.array([[size, -size]]), fnp.array([1])
+    for loss in (lambda x: fnp.sum(nn.softmax_cross_entropy_with_integer_labels(x, labels)),
+                 lambda x: fnp.sum(nn.sigmoid_binary_cross_entropy(x, fnp.array([[0.0, 1.0]])))):
+        assert float(loss(logits)) == pytest.approx(2 * size)
+        assert np.isfinite(np.asarray(fgrad.grad(loss)(logits))).all()
+
+
+def test_logsumexp_of_nothing_but_minus_infinity():
+    assert float(nn.logsumexp(fnp.array([-math.inf, -math.inf]))) == -math.inf
+    assert nn.logsumexp(LOGITS, axis=1).shape == (5,)
+    assert nn.logsumexp(LOGITS, axis=0, keepdims=True).shape == (1, 4)
+
+
+def test_wrong_shapes_are_explained():
+    with pytest.raises(ShapeError, match="one label per row"):
+        nn.softmax_cross_entropy_with_integer_labels(LOGITS, LABELS[:3])
+    with pytest.raises(ShapeError, match="one probability per logit"):
+        nn.softmax_cross_entropy(LOGITS, LABELS)
+
+
+def test_accuracy_counts_the_largest_logit():
+    logits = np.eye(4, dtype=np.float32)
+    assert float(nn.accuracy(logits, np.array([0, 1, 2, 0]))) == 0.75
+
+
+@pytest.mark.parametrize("name", ["relu", "leaky_relu", "sigmoid", "tanh", "silu", "softplus", "elu", "gelu"])
+def test_activations_have_right_gradients_and_no_nan(name):
+    f = getattr(nn, name)
+    x = fnp.array([-3.0, -0.5, 0.7, 2.0], "float64")
+    fgrad.check_grads(f, (x,), order=2)
+    extreme = fnp.array([-1e4, 1e4])
+    assert np.isfinite(np.asarray(f(extreme))).all()
+    assert np.isfinite(np.asarray(fgrad.grad(lambda v: fnp.sum(f(v)))(extreme))).all()
+
+
+def test_relu_is_flat_at_zero():
+    assert float(fgrad.grad(nn.relu)(0.0)) == 0.0
+
+
+def test_gelu_without_approximation():
+    want = [0.5 * v * (1 + math.erf(v / 2 ** 0.5)) for v in (-1.0, 0.0, 2.0)]
+    np.testing.assert_allclose(nn.gelu(fnp.array([-1.0, 0.0, 2.0]), approximate=False), want, rtol=1e-5, atol=1e-6)
