@@ -244,7 +244,7 @@ FIXES = {"`if`": "choose with fgrad.numpy.where(condition, a, b)",
 def fixes(asked, inputs):
     """How to do without the value."""
     first = FIXES.get(asked, "compute with fgrad.numpy functions instead")
-    roots = dict.fromkeys(tree_root(v.name) for v in inputs if v.name)
+    roots = dict.fromkeys(tree_root(v.name) for v in inputs if v.name and not v.shape)
     static = [f"static_argnames={name!r}, if it is a Python value" for name in roots]
     return [first, *static[:1], "or remove jit: without it values are known"]
 

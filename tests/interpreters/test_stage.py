@@ -131,7 +131,6 @@ def test_message_of_if_on_a_traced_value():
   given      bool[], which depends on `x` of `f`
              made at test_stage.py:N: if y > 0:
   fix        choose with fgrad.numpy.where(condition, a, b)
-             static_argnames='x', if it is a Python value
              or remove jit: without it values are known"""
 
 
@@ -152,7 +151,6 @@ float() needs a value, but while `f` is compiled there are only types.
   given      f64[], which depends on `x` of `f`
              made at test_stage.py:N: return x * float(x[0])
   fix        compute with fgrad.numpy functions instead
-             static_argnames='x', if it is a Python value
              or remove jit: without it values are known"""
 
 
