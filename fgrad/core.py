@@ -95,7 +95,7 @@ class Value:
     def __array_ufunc__(self, ufunc, method, *args, out=None, **rest):
         found = UFUNCS.get(ufunc)
         if method != "__call__" or out is not None or rest or found is None:
-            raise refuse(ufunc.__name__, out is not None)
+            raise refuse(ufunc.__name__ + ("" if method == "__call__" else "." + method), out is not None)
         return found(*args)
 
     def __array_function__(self, function, types, args, kwargs):
@@ -108,9 +108,11 @@ class Value:
 def refuse(name, out=False):
     """The error for a NumPy call that has no counterpart here."""
     if out:
-        return NumpyError(f"np.{name} cannot write into out=: a traced value has no storage yet.",
-                          fix=f"use what np.{name} returns")
-    return NumpyError(f"np.{name} cannot be traced.", fix=f"use fgrad.numpy.{name}, or other fgrad functions")
+        return NumpyError(f"np.{name} cannot write a value of fgrad into an array of NumPy.",
+                          fix=["write A = A + x instead of A += x", f"use what np.{name} returns instead of out="])
+    return NumpyError(f"np.{name} is not one of the NumPy functions that work on values of fgrad.",
+                      fix=["write it with functions of fgrad.numpy, which has none of that name",
+                           f"np.{name}(np.asarray(x)) computes outside of fgrad, without a derivative"])
 
 
 class Array(Value):

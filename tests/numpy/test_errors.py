@@ -1,0 +1,246 @@
+"""The whole messages of errors that users of fgrad.numpy cause, and the classes they can be caught by."""
+
+import importlib.util
+import pathlib
+
+import numpy as np
+import pytest
+
+import fgrad.numpy as fnp
+from fgrad import grad, jit, random
+
+HERE = pathlib.Path(__file__).parent
+spec = importlib.util.spec_from_file_location("messages", HERE / "messages.py")
+messages = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(messages)
+
+
+def check(text, expected):
+    assert messages.message(text, grad=grad, jit=jit, random=random) == expected.strip("\n")
+
+
+def test_shapes_that_do_not_broadcast():
+    check("fnp.ones((2, 3)) + fnp.ones(2)", """
+shapes (2,3) and (2,) do not broadcast: sizes 3 and 2 meet at axis -1.
+
+    user.py:1    fnp.ones((2, 3)) + fnp.ones(2)
+
+  expected   equal sizes, or 1, at every axis counted from the end
+  fix        x[:, None] makes a column of shape (2,1) of the array of shape (2,)
+""")
+
+
+def test_products_whose_inner_sizes_differ():
+    check("fnp.ones((2, 3)) @ fnp.ones((2, 3))", """
+inner sizes differ: (2,[3]) @ ([2],3).
+
+    user.py:1    fnp.ones((2, 3)) @ fnp.ones((2, 3))
+
+  given      x: f32[2,3]
+             y: f32[2,3]
+  expected   equal sizes in brackets
+  fix        did you mean x @ y.T or x.T @ y?
+""")
+
+
+def test_axes_out_of_range():
+    check("fnp.sum(fnp.ones((3, 2)), axis=2)", """
+sum: axis 2 is out of range for an array of 2 axes.
+
+    user.py:1    fnp.sum(fnp.ones((3, 2)), axis=2)
+
+  expected   an axis from -2 to 1
+""")
+    check("fnp.array(1.0).sum(0)", """
+sum: axis 0 is out of range for a scalar, which has no axes.
+
+    user.py:1    fnp.array(1.0).sum(0)
+
+  fix        leave the axis out
+""")
+
+
+def test_ragged_lists():
+    check("fnp.array([[1, 2], [3]])", """
+the rows of the list differ in length: element [1] has shape (1,).
+
+    user.py:1    fnp.array([[1, 2], [3]])
+
+  given      [[1, 2], [3]]
+  expected   shape (2,) there, as in the first row
+  fix        pad the rows to one length
+""")
+
+
+def test_lists_of_other_things():
+    check("fnp.array([1, 'a'])", """
+element [1] of the list is no number but a str: 'a'.
+
+    user.py:1    fnp.array([1, 'a'])
+
+  expected   numbers
+""")
+
+
+def test_ints_that_do_not_fit():
+    check("fnp.array([3_000_000_000])", """
+the list holds an int that does not fit into i32.
+
+    user.py:1    fnp.array([3_000_000_000])
+
+  fix        give a wider dtype, for example dtype="int64"
+             or a float one
+""")
+    check("fnp.ones(3, 'uint8') + 256", """
+the Python number 256 does not fit into u8.
+
+    user.py:1    fnp.ones(3, 'uint8') + 256
+
+  fix        convert the array to a wider dtype first
+""")
+
+
+def test_assignment_is_translated():
+    check("x = fnp.zeros(3)\nx[0] = 1", """
+fgrad arrays are immutable; write x = x.at[0].set(1)
+
+    user.py:2    x[0] = 1
+""")
+    check("params = {'w': fnp.zeros(3)}\nparams['w'][1:] += 2", """
+fgrad arrays are immutable; write params['w'] = params['w'].at[1:].add(2)
+
+    user.py:2    params['w'][1:] += 2
+""")
+
+
+def test_indices_out_of_range():
+    expected = """
+index 5 is out of range for axis 0 of size 3.
+
+    user.py:1    {}
+
+  given      an array of shape (3,)
+  expected   an index from -3 to 2
+"""
+    for line in ("fnp.arange(3)[5]", "fnp.arange(3).at[5].set(1)", "fnp.arange(3)[[0, 5]]", "jit(lambda x: x[5])(fnp.ones(3))",
+                 "grad(lambda x: x.at[5].add(1.0).sum())(fnp.ones(3))"):
+        check(line, expected.format(line))
+
+
+def test_masks_while_compiling():
+    check("jit(lambda x: x[x > 1])(fnp.ones(3))", """
+a bool index picks a number of elements that is not known while tracing.
+
+    user.py:1    jit(lambda x: x[x > 1])(fnp.ones(3))
+
+  given      bool[3]
+  fix        where(mask, x, 0) keeps the shape
+             where(mask, new, x) writes by a mask
+""")
+
+
+def test_values_that_elements_cannot_hold():
+    check("fnp.zeros(3, int).at[0].set(1.5)", """
+an array of i32 cannot hold f32.
+
+    user.py:1    fnp.zeros(3, int).at[0].set(1.5)
+
+  fix        convert the array first: x.astype("float32")
+""")
+
+
+def test_numpy_arrays_cannot_hold_traced_values():
+    expected = """
+NumPy cannot hold a value that is being traced.
+
+    user.py:{}    {}
+
+  fix        build with fgrad.numpy.array([…]) or stack
+             set elements with a.at[i].set(x)
+             or pass fgrad.stop_gradient(x)
+"""
+    line = "grad(lambda t: np.array([t, 1.0]).sum())(2.0)"
+    check(line, expected.format(1, line))
+    check("def f(x):\n    A = np.zeros(3)\n    A[0] = x\n    return A.sum()\ngrad(f)(2.0)", expected.format(3, "A[0] = x"))
+
+
+def test_numpy_arrays_cannot_be_added_to():
+    check("A = np.zeros(3)\nA += fnp.ones(3)", """
+np.add cannot write a value of fgrad into an array of NumPy.
+
+    user.py:2    A += fnp.ones(3)
+
+  fix        write A = A + x instead of A += x
+             use what np.add returns instead of out=
+""")
+
+
+def test_numpy_functions_without_a_namesake():
+    check("np.unique(fnp.ones(3))", """
+np.unique is not one of the NumPy functions that work on values of fgrad.
+
+    user.py:1    np.unique(fnp.ones(3))
+
+  fix        write it with functions of fgrad.numpy, which has none of that name
+             np.unique(np.asarray(x)) computes outside of fgrad, without a derivative
+""")
+
+
+def test_keys_that_are_none():
+    check("random.normal(0, (3,))", """
+normal expects a key; use random.key(0).
+
+    user.py:1    random.normal(0, (3,))
+
+  given      int 0
+""")
+
+
+def test_generators_that_are_closed_over():
+    check("rng = random.Generator(0)\njit(lambda x: x + rng.normal())(1.0)", """
+a Generator was used in a compiled function that it is no argument of: every call would draw the same numbers.
+
+    user.py:2    jit(lambda x: x + rng.normal())(1.0)
+
+  fix        pass it as an argument and return it: x, rng = f(x, rng)
+""")
+
+
+@pytest.mark.parametrize("error, call", [
+    (TypeError, lambda: fnp.ones(2) + fnp.ones(3)),
+    (IndexError, lambda: fnp.ones(2)[2]),
+    (ValueError, lambda: fnp.ones(2).sum(1)),
+    (OverflowError, lambda: fnp.array(2**40)),
+    (TypeError, lambda: fnp.ones(2) & 1),
+    (TypeError, lambda: fnp.array(["a"])),
+    (TypeError, lambda: fnp.array([None])),
+    (TypeError, lambda: fnp.array(np.array([object()]))),
+    (TypeError, lambda: fnp.zeros(2, "complex64")),
+    (TypeError, lambda: fnp.zeros((2, -1))),
+    (TypeError, lambda: fnp.zeros(2.5)),
+    (TypeError, lambda: fnp.array(x for x in range(3))),
+    (TypeError, lambda: -fnp.array([True])),
+    (TypeError, lambda: fnp.ones(3) + "a"),
+    (TypeError, lambda: len(fnp.array(1.0))),
+    (TypeError, lambda: fnp.concatenate([])),
+    (TypeError, lambda: fnp.stack([fnp.ones(2), fnp.ones(3)])),
+    (TypeError, lambda: fnp.split(fnp.ones(5), 2)),
+    (TypeError, lambda: fnp.einsum("ij,jk", fnp.ones((2, 3)), fnp.ones((4, 2)))),
+    (TypeError, lambda: fnp.einsum("ij->k", fnp.ones((2, 3)))),
+    (TypeError, lambda: fnp.reshape(fnp.ones(3), (2, -1))),
+    (TypeError, lambda: fnp.squeeze(fnp.ones((2, 1)), 0)),
+    (ValueError, lambda: fnp.transpose(fnp.ones((2, 1)), (0, 0))),
+    (ValueError, lambda: fnp.arange(0, 5, 0)),
+    (TypeError, lambda: fnp.pad(fnp.ones(3), [(1, 2), (3, 4)])),
+    (TypeError, lambda: fnp.pad(fnp.ones(3), 1, "other")),
+    (TypeError, lambda: fnp.quantile(fnp.zeros(0), 0.5)),
+    (ValueError, lambda: fnp.quantile(fnp.ones(3), 1.5)),
+    (TypeError, lambda: fnp.linalg.norm(fnp.ones(3), "nuc")),
+    (TypeError, lambda: fnp.diagonal(fnp.ones(3))),
+    (TypeError, lambda: fnp.average(fnp.ones((2, 3)), weights=fnp.ones(3))),
+    (TypeError, lambda: fnp.ones((2, 3)).at[0].set(np.ones(2))),
+    (TypeError, lambda: fnp.finfo("int32")),
+    (TypeError, lambda: fnp.ones(2).__delitem__(0))])
+def test_errors_are_builtins_too(error, call):
+    with pytest.raises(error):
+        call()
