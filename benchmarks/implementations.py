@@ -1,0 +1,88 @@
+"""The libraries that are compared: how each is loaded, fed and waited for.
+
+Another one is a row in IMPLEMENTATIONS, and a maker of its style in the workloads it is to run.
+Relied on by `worker.py` and `once.py`, which run inside the implementation's own process.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import platform
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Implementation:
+    """A library: the style of workload it runs, what is imported, and what its version depends on."""
+    style: str
+    modules: tuple[str, ...]
+    packages: tuple[str, ...]
+
+    def load(self):
+        """The library itself: the first of its modules, with the others imported too."""
+        return [importlib.import_module(name) for name in self.modules][0]
+
+
+IMPLEMENTATIONS = {
+    "fgrad":    Implementation("jax", ("fgrad", "fgrad.numpy", "fgrad.random"), ("fgrad", "llvmlite", "numpy")),
+    "jax":      Implementation("jax", ("jax", "jax.numpy"), ("jax", "jaxlib")),
+    "torch":    Implementation("torch", ("torch",), ("torch",)),
+    "autograd": Implementation("autograd", ("autograd", "autograd.numpy"), ("autograd", "numpy")),
+    "numpy":    Implementation("numpy", ("numpy",), ("numpy",)),
+}
+
+
+def converter(name, lib):
+    """convert(NumPy array) → the library's own array."""
+    match name:
+        case "torch":
+            return lib.from_numpy
+        case "numpy" | "autograd":
+            return lambda a: a
+        case _:
+            return lib.numpy.asarray
+
+
+def waiting(name, function, out):
+    """The function, made to return only when its result is there; `out` is one of its results.
+
+    jax computes behind the caller's back; the others are done when they return.
+    """
+    if name != "jax":
+        return function
+    block = importlib.import_module("jax").block_until_ready
+    if hasattr(out, "block_until_ready"):
+        return lambda *args: function(*args).block_until_ready()
+    return lambda *args: block(function(*args))
+
+
+def environment(threads, cache):
+    """Variables that hold every library to so many threads, and its compiled code to a folder."""
+    count = str(threads)
+    variables = {name: count for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS",
+                                          "FGRAD_THREADS")}
+    variables |= {"FGRAD_CACHE": cache, "JAX_COMPILATION_CACHE_DIR": cache, "JAX_PLATFORMS": "cpu",
+                  "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+                  "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1"}
+    if threads == 1:
+        variables["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"
+    return os.environ | variables
+
+
+def hold_to(threads):
+    """Lets this process run on so many processors only; before any library is loaded."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
+
+
+def versions(name):
+    """package → version of an implementation, and of Python."""
+    metadata = importlib.import_module("importlib.metadata")
+    found = {"python": platform.python_version()}
+    for package in IMPLEMENTATIONS[name].packages:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:                # run from its sources
+            found[package] = getattr(importlib.import_module(package), "__version__", "unknown")
+    return found

@@ -1,0 +1,58 @@
+"""What one run has measured, and the figures that follow from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import exp, log
+from statistics import median
+
+
+@dataclass
+class Results:
+    """Times in seconds, one per round, by workload and implementation; and what went wrong."""
+    names: list[str]                                       # implementations, the subject first
+    threads: int
+    workloads: list[str]
+    times: dict = field(default_factory=dict)              # (workload, name) → [seconds of each round]
+    problems: dict = field(default_factory=dict)           # (workload, name) → text
+
+    def add(self, workload, name, seconds):
+        self.times.setdefault((workload, name), []).append(seconds)
+
+    @property
+    def subject(self):
+        """The implementation that the others are compared with."""
+        return self.names[0]
+
+    def time(self, workload, name):
+        """The median of the rounds, None where there is none.  For the limit, the least."""
+        found = self.times.get((workload, name))
+        if not found or (workload, name) in self.problems:
+            return None
+        return min(found) if name == "limit" else median(found)
+
+    def best_peer(self, workload):
+        """The fastest other implementation, None where no other ran."""
+        peers = [name for name in self.names[1:] if self.time(workload, name)]
+        return min(peers, key=lambda name: self.time(workload, name), default=None)
+
+    def speed(self, workload, peer):
+        """How many times as fast as the peer the subject is; None where one of them did not run."""
+        own, other = self.time(workload, self.subject), peer and self.time(workload, peer)
+        return other / own if own and other else None
+
+    def of_limit(self, workload):
+        """The limit's time by the subject's: 1 is as fast as the machine allows."""
+        own, least = self.time(workload, self.subject), self.time(workload, "limit")
+        return least / own if own and least else None
+
+    def mean_speed(self, peer):
+        """The geometric mean of `speed` over the workloads that both ran, and how many those are."""
+        speeds = [self.speed(w, peer) for w in self.workloads]
+        speeds = [s for s in speeds if s]
+        return (exp(sum(map(log, speeds)) / len(speeds)), len(speeds)) if speeds else (None, 0)
+
+    def slower(self):
+        """Workloads where the subject is slower than the best peer, the worst first."""
+        speeds = [(w, self.speed(w, self.best_peer(w))) for w in self.workloads]
+        return sorted(((w, s) for w, s in speeds if s and s < 1), key=lambda pair: pair[1])

@@ -1,0 +1,91 @@
+"""Workloads that are whole processes: import, first gradient, first train step.
+
+Their time is that of a new process from start to end, Python itself included; the limit is a process that
+does nothing.  `run.py` gives them their turns like the others.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+
+from .implementations import IMPLEMENTATIONS, environment
+
+
+@dataclass(frozen=True)
+class Start:
+    """What a new process does: import, or one call of `workload`.
+
+    `cold`: with an empty cache of compiled code; otherwise with the one that an earlier process filled.
+    """
+    name: str
+    workload: str | None
+    styles: tuple[str, ...]
+    cold: bool = False
+
+
+DERIVATIVES = ("jax", "torch", "autograd")
+
+ALL = [
+    Start("import", None, ("jax", "torch", "autograd", "numpy")),
+    Start("first_grad", "eager_grad_tanh_matmul", DERIVATIVES),
+    Start("compile_mlp_step_cold", "mlp_step_64", ("jax", "torch"), cold=True),
+    Start("compile_mlp_step_warm", "mlp_step_64", ("jax", "torch")),
+]
+
+
+class Starter:
+    """Starts processes for one implementation; answers like a worker of `run.py`."""
+
+    def __init__(self, name, python, threads, folder):
+        self.name, self.python, self.threads = name, python, threads
+        self.cache = tempfile.mkdtemp(dir=folder)
+
+    def prepare(self, name):
+        """Runs it once, which fills the cache of compiled code."""
+        self.run(start(name), self.cache)
+
+    def measure(self, name, seconds):
+        """Seconds of one whole process; `seconds` is not for something that happens once."""
+        wanted = start(name)
+        if not wanted.cold:
+            return self.run(wanted, self.cache)
+        empty = tempfile.mkdtemp(dir=self.cache)
+        try:
+            return self.run(wanted, empty)
+        finally:
+            shutil.rmtree(empty)
+
+    def run(self, wanted, cache):
+        begin = time.perf_counter()
+        done = subprocess.run(self.command(wanted), env=environment(self.threads, cache),
+                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        taken = time.perf_counter() - begin
+        if done.returncode:
+            raise RuntimeError((done.stderr.strip().splitlines() or ["the process failed"])[-1])
+        return taken
+
+    def command(self, wanted):
+        if self.name == "limit":
+            return [self.python, "-c", "pass"]
+        rest = [wanted.workload] if wanted.workload else []
+        return [self.python, "-m", "benchmarks.once", self.name, str(self.threads), *rest]
+
+
+def start(name):
+    """The Start of that name."""
+    return next(each for each in ALL if each.name == name)
+
+
+def runs(wanted, name):
+    """Has an implementation (or the limit) something to do there?"""
+    return name == "limit" or IMPLEMENTATIONS[name].style in wanted.styles
+
+
+def pythons(chosen, names):
+    """name → interpreter: what --python chose for it, else this one."""
+    return {name: chosen.get(name, sys.executable) for name in names}

@@ -1,0 +1,132 @@
+"""One implementation in a process of its own: prepares workloads and times them on request.
+
+    python -m benchmarks.worker NAME THREADS
+
+Requests are lines of JSON on stdin, replies lines of JSON on stdout; what the libraries print goes to
+stderr.  `run.py` starts the workers and gives them their turns.  The worker named `limit` runs nothing:
+it measures what the machine could do at best, see `limits.py`.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import sys
+import time
+from itertools import repeat
+
+from . import implementations, limits, workload, workloads
+
+BATCH = 0.001              # seconds that one reading of the clock should cover at least
+
+
+class Worker:
+    """An implementation and the workloads it has prepared so far."""
+
+    def __init__(self, name):
+        self.name = name
+        self.style = implementations.IMPLEMENTATIONS[name].style
+        self.lib = implementations.IMPLEMENTATIONS[name].load()
+        self.convert = implementations.converter(name, self.lib)
+        self.cases = {}
+
+    def versions(self):
+        return implementations.versions(self.name)
+
+    def prepare(self, name):
+        """Compiles and runs a workload once; its answer."""
+        case = workload.prepared(workloads.find(name), self.style, self.lib, self.convert)
+        out = case.first()
+        function = implementations.waiting(self.name, case.function, out)
+        self.cases[name] = workload.Case(case.workload, function, case.args)
+        return workload.answer(case.workload, out)
+
+    def measure(self, name, seconds):
+        """Seconds a call: the median of as many batches as fit into the time, three at least."""
+        run = stepper(self.cases[name]) if self.cases[name].workload.carries else caller(self.cases[name])
+        count = calls_in(run, BATCH)
+        samples, end = [], time.perf_counter() + seconds
+        gc.disable()
+        while len(samples) < 3 or time.perf_counter() < end:
+            samples.append(timed(run, count) / count)
+        gc.enable()
+        return sorted(samples)[len(samples) // 2]
+
+
+class LimitWorker:
+    """Answers like a Worker; its times are what the machine needs at least."""
+
+    def __init__(self, threads):
+        self.machine = limits.Machine(threads)
+
+    def versions(self):
+        return {}
+
+    def prepare(self, name):
+        return []
+
+    def measure(self, name, seconds):
+        found = workloads.find(name)
+        return self.machine.seconds(found.flops, found.bytes)
+
+
+def caller(case):
+    """run(n): n calls of the function."""
+    function, args = case.function, case.args
+
+    def run(n):
+        for _ in repeat(None, n):
+            function(*args)
+    return run
+
+
+def stepper(case):
+    """run(n): n train steps, each from the state that the last one left."""
+    state, *data = case.args
+
+    def run(n):
+        nonlocal state
+        for _ in repeat(None, n):
+            state, _loss = case.function(state, *data)
+    return run
+
+
+def timed(run, count):
+    start = time.perf_counter()
+    run(count)
+    return time.perf_counter() - start
+
+
+def calls_in(run, seconds):
+    """How many calls take so long."""
+    run(1)
+    count = 1
+    while (taken := timed(run, count)) < seconds:
+        count = max(2 * count, min(int(1.2 * count * seconds / taken), 100 * count))
+    return count
+
+
+def handle(worker, request):
+    """The reply to one request; a workload that fails is a reply too."""
+    try:
+        return {"value": getattr(worker, request["do"])(*request["args"])}
+    except Exception as error:                   # whatever a library raises belongs in the table
+        sys.excepthook(*sys.exc_info())
+        return {"error": f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error) else ''}"}
+
+
+def main():
+    name, threads = sys.argv[1], int(sys.argv[2])
+    replies = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    implementations.hold_to(threads)
+    worker = LimitWorker(threads) if name == "limit" else Worker(name)
+    if name == "torch":
+        worker.lib.set_num_threads(threads)
+    for line in sys.stdin:
+        print(json.dumps(handle(worker, json.loads(line))), file=replies, flush=True)
+
+
+if __name__ == "__main__":
+    main()

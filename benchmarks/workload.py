@@ -1,0 +1,123 @@
+"""What a workload is: one computation, written once in each style.
+
+The style "jax" serves fgrad and jax alike: its code gets the library as an argument and uses only what
+both have (`lib.numpy`, `lib.grad`, `lib.jit`, …).  Relies on NumPy only; `workloads/` makes these
+records, `worker.py` and `once.py` run them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+SAMPLE = 4096              # elements of each result that are compared
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One computation, and what it has to move and to multiply.
+
+    `makers` maps a style to maker(lib, *inputs) → (function, *args): a function to be called over and
+    over, and its arguments.  `inputs(rng)` gives trees of NumPy arrays; a maker receives them as arrays
+    of its library.  `bytes` are read and written at least, `flops` are multiplications and additions.
+    A workload that `carries` is a train step, function(state, *data) → (state, loss).  One that
+    `draws` gives random numbers: its mean and deviation are compared.  `full`: only with --full.
+    """
+    name: str
+    makers: dict[str, Callable]
+    inputs: Callable = lambda rng: ()
+    bytes: float = 0
+    flops: float = 0
+    tolerance: float = 1e-4
+    carries: bool = False
+    draws: bool = False
+    full: bool = False
+
+
+@dataclass(frozen=True)
+class Case:
+    """A workload as one implementation runs it."""
+    workload: Workload
+    function: Callable
+    args: tuple
+
+    def first(self):
+        """What is compared between implementations: the result, or the losses of three steps."""
+        if not self.workload.carries:
+            return self.function(*self.args)
+        state, *data = self.args
+        losses = []
+        for _ in range(3):
+            state, loss = self.function(state, *data)
+            losses.append(loss)
+        return losses
+
+
+def prepared(workload, style, lib, convert):
+    """The Case of a workload in a style; `convert` makes the library's array of a NumPy array."""
+    inputs = map_arrays(convert, workload.inputs(np.random.default_rng(0)))
+    function, *args = workload.makers[style](lib, *inputs)
+    return Case(workload, function, tuple(args))
+
+
+def map_arrays(function, tree):
+    """The tree of tuples, lists and dicts with `function` applied to its leaves."""
+    match tree:
+        case dict():
+            return {key: map_arrays(function, value) for key, value in tree.items()}
+        case tuple() | list():
+            return type(tree)(map_arrays(function, value) for value in tree)
+        case _:
+            return function(tree)
+
+
+def leaves(tree):
+    """The leaves of a tree of tuples, lists and dicts, in order."""
+    match tree:
+        case dict():
+            return [leaf for key in sorted(tree) for leaf in leaves(tree[key])]
+        case tuple() | list():
+            return [leaf for value in tree for leaf in leaves(value)]
+        case _:
+            return [tree]
+
+
+def answer(workload, out):
+    """What is sent to be compared: per NumPy array in `out`, its shape and a sample of its elements."""
+    arrays = [np.asarray(leaf, "float64") for leaf in leaves(out)]
+    if workload.draws:
+        arrays = [np.array([a.mean(), a.std()]) for a in arrays]
+    return [(list(a.shape), sample(a.ravel())) for a in arrays]
+
+
+def sample(flat):
+    """At most SAMPLE elements, evenly spaced, the first and the last among them."""
+    places = np.linspace(0, max(flat.size - 1, 0), min(flat.size, SAMPLE)).astype(int)
+    return flat[places].tolist()
+
+
+def reference(workload):
+    """The answer of the NumPy version on float64 inputs; None where there is no NumPy version."""
+    if "numpy" not in workload.makers:
+        return None
+
+    def wide(a):
+        return a.astype("float64") if a.dtype == "float32" else a
+    return answer(workload, prepared(workload, "numpy", np, wide).first())
+
+
+def disagreement(workload, got, want):
+    """In words, how an answer differs from another; "" where it agrees.
+
+    Shapes must be equal.  The largest difference is taken relative to the largest element.
+    """
+    if [shape for shape, _ in got] != [shape for shape, _ in want]:
+        return f"shapes {[shape for shape, _ in got]} instead of {[shape for shape, _ in want]}"
+    for (_, a), (_, b) in zip(got, want):
+        a, b = np.array(a), np.array(b)
+        error = np.max(np.abs(a - b), initial=0) / max(np.max(np.abs(b), initial=0), 1e-30)
+        if not error <= workload.tolerance:
+            return f"off by {error:.1e} of the largest element"
+    return ""
