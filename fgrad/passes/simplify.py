@@ -16,6 +16,7 @@ import numpy as np
 
 from ..core import PRIMITIVES
 from ..ir import Equation, Program, Var
+from ..ops.elementwise import Elementwise
 from ..types import SCALARS
 
 AGAIN = 8                  # times that one equation is rewritten
@@ -85,7 +86,7 @@ class Walk:
 
     def folded(self, eqn):
         """The equation as `full`, if it is a row of elementwise.py and all its arguments are constants."""
-        if not eqn.op.numbers or eqn.op.multiple or not eqn.args:
+        if not isinstance(eqn.op, Elementwise) or not eqn.args:
             return None
         numbers = [self.number(a) for a in eqn.args]
         dtypes = {a.dtype for a in eqn.variables}

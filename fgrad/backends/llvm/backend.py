@@ -171,7 +171,7 @@ class Executable:
         number.update((b, number[origin]) for b, origin in {**taken(plan), **plan.donated}.items() if b not in number)
         places = [offset for _, offset in offsets] + [plan.arena]
         self.calls = {}                          # Call step → its native callback, kept alive
-        steps = [(self.address(step, addresses), parts, [number[b] for b in buffers])
+        steps = [(self.address(step, addresses), parts, [place_of(b, number) for b in buffers])
                  for step, parts, buffers in written.steps]
         self.table = runner.PlanTable(steps, places, plan.arena + written.workspace, len(external), arena_free())
         self.release_gil = work(plan) > LONG
@@ -222,6 +222,12 @@ class Executable:
         return native_call.entry(run_address(), types, [b.type for b in self.made], fallback, Array, name,
                                  forms=forms, assemble=assemble, constants=[self.table.words, *held],
                                  release_gil=self.release_gil, keep=self)
+
+
+def place_of(buffer, number):
+    """The number of a step's buffer; one without elements is made by nobody and read by nobody: any will do."""
+    assert buffer in number or buffer.type.size == 0, f"{buffer.name} has no memory"
+    return number.get(buffer, 0)
 
 
 def taken(plan):

@@ -1,0 +1,32 @@
+"""What the whole test run shares: a compile cache of its own, hypothesis profiles, --update-golden.
+
+FGRAD_FUZZ=n runs n times as many random programs, new ones each time; without it they are the same in
+every run.
+"""
+
+import os
+import tempfile
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+FUZZ = int(os.environ.get("FGRAD_FUZZ", "0"))
+
+_cache = tempfile.TemporaryDirectory(prefix="fgrad-test-cache-")
+os.environ["FGRAD_CACHE"] = _cache.name
+
+settings.register_profile(
+    "fgrad", deadline=None, derandomize=FUZZ == 0, database=None, print_blob=False,
+    report_multiple_bugs=False,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much])
+settings.load_profile("fgrad")
+
+
+def pytest_addoption(parser):
+    parser.addoption("--update-golden", action="store_true", help="write tests/golden/* anew")
+
+
+@pytest.fixture
+def update_golden(request):
+    """Are golden files written instead of compared?"""
+    return request.config.getoption("--update-golden")

@@ -1,0 +1,56 @@
+"""Random programs give compiled what they give at once, and what both oracles say."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fgrad import passes
+from fgrad.backends.reference import run_plan, run_program
+from fgrad.core import Array
+from fgrad.interpreters.call import inline
+from fgrad.interpreters.stage import stage
+from fgrad.jit import jit
+
+from tests.strategies import examples, programs
+
+
+def together(batch):
+    """Several programs as one function, so that they are compiled at once: (function, arrays, errors)."""
+    arrays = [a for p in batch for a in p.arrays]
+
+    def function(*values):
+        values = iter(values)
+        return tuple(x for p in batch for x in p(*[next(values) for _ in p.arrays]))
+    return function, arrays, [e for p in batch for e in p.errors]
+
+
+def assert_within(got, want, errors, what):
+    """Equal shapes and dtypes; floats apart by a few times their bound."""
+    assert len(got) == len(want)
+    for k, (x, y, error) in enumerate(zip(got, want, errors)):
+        x, y = np.asarray(x), np.asarray(y)
+        assert (x.shape, x.dtype) == (y.shape, y.dtype), f"{what}: result {k}"
+        if y.dtype.kind == "f":
+            np.testing.assert_allclose(x.astype(float), y.astype(float), rtol=0, atol=16 * error,
+                                       err_msg=f"{what}: result {k}")
+        else:
+            np.testing.assert_array_equal(x, y, err_msg=f"{what}: result {k}")
+
+
+@examples(40)
+@given(st.lists(programs(), min_size=1, max_size=4))
+def test_jit_gives_what_the_function_gives(batch):
+    function, arrays, errors = together(batch)
+    want = function(*[Array(a) for a in arrays])
+    f = jit(function)
+    assert_within(f(*arrays), want, errors, "jit")
+    assert_within(f(*map(Array, arrays)), want, errors, "the second call of jit")
+
+
+@examples(40)
+@given(programs(steps=8))
+def test_both_oracles_give_what_the_function_gives(p):
+    want = p(*[Array(a) for a in p.arrays])
+    program = inline(stage(p, [Array(a).type for a in p.arrays]).program.check())
+    assert_within(run_program(program, p.arrays), want, p.errors, "the Program")
+    assert_within(run_plan(passes.plan(program), p.arrays), want, p.errors, "the Plan")
