@@ -1,16 +1,14 @@
 """A `loop.Contract` as a product of the contraction engine: flat indices, operands, epilogue.
 
-The engine counts rows, columns, depth and batch flat; here they become the loop variables that the
-operands' expressions use.  An operand that is a plain load of unit stride is read where it lies; any
-other is computed, vector by vector, where it is packed.  Relies on `contract` and `emit`.
+An operand that is a plain load of unit stride is read where it lies; any other is computed, vector by
+vector, where it is packed.  Relies on `contract`, `emit` and `flat_product`.
 """
 
 from __future__ import annotations
 
-from math import prod
-
 from ... import index, scalar
 from ...loop import Store
+from ..flat_product import FlatProduct
 from . import contract, contract_emit
 from .emit import Emitter
 from .instructions import element, number, stored, type_text
@@ -47,32 +45,15 @@ class Pointers(dict):
         return self[buffer]
 
 
-class LoopProduct(contract.Product):
+class LoopProduct(FlatProduct, contract.Product):
     """The callbacks of one Contract statement; its four indices are flat variables."""
 
     def __init__(self, kernel, statement):
-        self.statement, self.used = statement, set()
+        super().__init__(statement)
+        self.used = set()
         buffers = [*kernel.params, *kernel.outputs]
         self.places = {b: k for k, b in enumerate(buffers)}
         self.work = len(buffers)
-        self.to = {}
-        self.batch = self.flat(statement.batch, "batch")
-        self.rows = self.flat(statement.rows, "row")
-        self.columns = self.flat(statement.columns, "column")
-        self.depth = self.flat(statement.k, "depth")
-        self.a, self.b = self.moved(statement.a), self.moved(statement.b)
-
-    def flat(self, variables, name):
-        """One variable for several: theirs become quotients and remainders of it."""
-        if len(variables) == 1:
-            return variables[0]
-        extents = tuple(v.extent for v in variables)
-        one = index.space().variable(prod(extents), name)
-        self.to.update(zip(variables, index.unflat(index.of(one), extents)))
-        return one
-
-    def moved(self, n):
-        return scalar.rewrite(n, self.to, {}, {}) if self.to else n
 
     # -- forms ----------------------------------------------------------------------------------
 
@@ -97,16 +78,6 @@ class LoopProduct(contract.Product):
         if s == 1 or first.extent == 1:
             return 1, t
         return None
-
-    def unit(self, n, first, second):
-        """Does the largest load of n lie along `first`?"""
-        best = (0, False)
-        for m in scalar.walk(n):
-            if m.op == "load":
-                size = prod(v.extent for v, _ in m.data[1].terms if isinstance(v, index.Var))
-                along = index.stride(m.data[1], first) == 1 and index.stride(m.data[1], second) != 1
-                best = max(best, (size, along))
-        return best[1]
 
     def out_form(self):
         """The result's strides, when all that happens to a sum is that it is stored."""
@@ -179,20 +150,3 @@ class LoopProduct(contract.Product):
             emitter.names[self.statement.name] = value, True
             emitter.body(self.epilogue_body())
             self.used |= emitter.instructions.used
-
-    def epilogue_body(self):
-        """The body over the flat variables."""
-        if not self.to:
-            return self.statement.body
-        return [moved_statement(s, self.to) for s in self.statement.body]
-
-
-def moved_statement(s, to):
-    """A Let or Store with its variables substituted."""
-    new = object.__new__(type(s))
-    new.__dict__.update(s.__dict__)
-    new.expr = scalar.rewrite(s.expr, to, {}, {})
-    if isinstance(s, Store):
-        new.index = index.substitute(s.index, to, lambda n: scalar.rewrite(n, to, {}, {}))
-        new.when = tuple((index.substitute(x, to, None), lo, hi) for x, lo, hi in s.when)
-    return new

@@ -180,7 +180,10 @@ class Executable:
             for b in dead:
                 del held[b]
         given = dict(zip(self.external, values))
-        return [self.result(b, held, given) for b in self.plan.outputs]
+        made = {b: self.result(b, held, given) for b in dict.fromkeys(self.plan.outputs)}
+        for k in self.donated:
+            consume(values[k])
+        return [made[b] for b in self.plan.outputs]
 
     def buffer(self, k, b, value):
         """The Buffer of an argument: its own if it is here, else a copy; constants keep theirs."""
@@ -195,9 +198,9 @@ class Executable:
         return made
 
     def place(self, b, held):
-        """A Buffer for what a step makes: a donated argument's where there is one that may be written."""
+        """A Buffer for what a step makes: a donated argument's, where no other argument has it too."""
         given = held.get(self.plan.donated.get(b))
-        if given is not None and given.host is None:
+        if given is not None and given.host is None and sum(x is given for x in held.values()) == 1:
             return given
         return self.device.allocate(b.type.nbytes)
 
@@ -217,14 +220,15 @@ class Executable:
         for b, x in zip(step.outputs, out if step.op.multiple else (out,)):
             held[b] = self.device.write(np.array(x, b.type.dtype))
 
-    def consume(self, value, function):
-        """Marks a donated Array: it must not be used again."""
-        if value.__class__ is DeviceArray:
-            value.__class__ = DonatedDeviceArray
-
     def native(self, types, constants, structure, fallback, name):
         """No native entry: a launch is Python's."""
         return None
+
+
+def consume(value):
+    """Marks an Array whose memory a result has taken over: it must not be used again."""
+    if value.__class__ is DeviceArray:
+        value.__class__ = DonatedDeviceArray
 
 
 def is_buffer(x):
