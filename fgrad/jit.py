@@ -126,10 +126,10 @@ class Jitted:
     def lookup(self, apart):
         """The Trace of a signature, made when there is none; None when a number had to become static."""
         key = apart.structure, apart.keys, signature.context()
-        trace = self.traces.get(key)
+        trace = self.traces.pop(key, None)
         if trace is not None:
             self.hits += 1
-            self.traces.move_to_end(key)
+            self.traces[key] = trace             # it is the latest used
             return trace
         trace = self.trace(apart, key)
         if trace is not None and not trace.captured:                     # another call may close over other tracers
@@ -323,6 +323,8 @@ class Lowered:
 
     def __str__(self):
         return str(self.trace.program)
+
+    __repr__ = __str__
 
     def text(self, stage="ir"):
         """The text of a stage."""

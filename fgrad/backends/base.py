@@ -44,7 +44,13 @@ class Backend:
 
 def lazily(module, name):
     """A function that imports a Backend class and makes one: llvmlite and pyopencl load at first use."""
-    return lambda: getattr(importlib.import_module(f"fgrad.backends.{module}"), name)()
+    def make():
+        try:
+            return getattr(importlib.import_module(f"fgrad.backends.{module}"), name)()
+        except ImportError as error:
+            raise DeviceError(f"this kind of device cannot be used: {error}.",
+                              fix="python -m fgrad doctor shows what is installed") from error
+    return make
 
 
 BACKENDS = {               # the word before ":" in a device's name → () → Backend
