@@ -7,7 +7,6 @@ every run.
 import os
 import tempfile
 
-import pytest
 from hypothesis import HealthCheck, settings
 
 FUZZ = int(os.environ.get("FGRAD_FUZZ", "0"))
@@ -23,10 +22,9 @@ settings.load_profile("fgrad")
 
 
 def pytest_addoption(parser):
-    parser.addoption("--update-golden", action="store_true", help="write tests/golden/* anew")
+    parser.addoption("--update-golden", action="store_true", help="write tests/golden/* anew; read them then")
 
 
-@pytest.fixture
-def update_golden(request):
-    """Are golden files written instead of compared?"""
-    return request.config.getoption("--update-golden")
+def pytest_configure(config):
+    if config.getoption("--update-golden"):
+        os.environ["FGRAD_UPDATE_GOLDEN"] = "1"

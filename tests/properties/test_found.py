@@ -26,3 +26,10 @@ def test_padding_a_constant_is_no_constant():
 
 def test_a_computed_array_without_elements_can_be_sorted():
     agree(lambda x: fnp.sort(fnp.sin(x), axis=0), np.zeros((0, 0), "f4"))
+
+
+def test_a_place_known_at_run_time_may_be_part_of_an_index_known_outside_of_the_loop():
+    def f(x, i):
+        y = fnp.sin(x).reshape(12, 2)
+        return ops.dynamic_update_slice(y, -y[:8, :1], i, i)
+    agree(f, np.linspace(0, 1, 24, dtype="f4").reshape(3, 2, 2, 2), np.int32(1))

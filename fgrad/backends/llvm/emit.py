@@ -68,7 +68,7 @@ class Emitter:
         outer = {a: c for a, c in x.terms if not a.free & ~outside} if depth else {}
         inner = [(a, c) for a, c in x.terms if a not in outer]
         last = depth == len(self.scopes) - 1
-        plain = not any(at_run_time(a) for a, _ in inner)
+        plain = not any(at_run_time(a) for a, _ in x.terms)
         out = self.fn.lines if last or not plain else self.scopes[depth + 1].before
         return depth if plain else len(self.scopes) - 1, index.ix(outer), inner, out
 
@@ -78,7 +78,8 @@ class Emitter:
             return str(x.const)
         depth, outer, inner, out = self.split(x)
         memo = self.scopes[depth].memo
-        if x not in memo:
+        key = x, self.mask if any(at_run_time(a) for a, _ in x.terms) else None
+        if key not in memo:
             const, total = x.const, self.index(outer)
             for a, c in inner:
                 name, k = self.atom(a, out)
@@ -86,8 +87,8 @@ class Emitter:
                 if name is not None:
                     scaled = name if c == 1 else self.op(f"mul nsw i64 {name}, {c}", out)
                     total = self.plus(total, scaled, out)
-            memo[x] = self.plus(total, str(const), out)
-        return memo[x]
+            memo[key] = self.plus(total, str(const), out)
+        return memo[key]
 
     def plus(self, a, b, out):
         return b if a == "0" else a if b == "0" else self.op(f"add nsw i64 {a}, {b}", out)
