@@ -7,33 +7,34 @@ says otherwise, and everything can be differentiated, batched and compiled.
 import numpy as _np
 
 from . import linalg, methods, protocols
+from .axes import broadcast_shapes
 from .compare import allclose, array_equal, interp, isclose, searchsorted, select
 from .contract import cross, dot, inner, kron, matmul, outer, tensordot, vdot, vecdot
 from .creation import (
-    arange, array, asarray, ascontiguousarray, copy, empty, empty_like, full, full_like, indices, linspace, logspace,
-    meshgrid, ones, ones_like, zeros, zeros_like)
+    array, asarray, ascontiguousarray, copy, empty, empty_like, full, full_like, ones, ones_like, zeros, zeros_like)
 from .dtypes import (
     bool_, can_cast, dtype, e, euler_gamma, finfo, float16, float32, float64, iinfo, inf, int8, int16, int32, int64,
     isdtype, issubdtype, nan, newaxis, pi, uint8, uint16, uint32, uint64)
 from .einsum import einsum
 from .elementwise import (
-    absolute, arccosh, arcsinh, arctanh, cbrt, ceil, clip, copysign, deg2rad, divmod, exp2, fabs, float_power, floor,
-    floor_divide, fmax, fmin, heaviside, hypot, isfinite, isinf, isnan, isneginf, isposinf, log2, log10, logaddexp,
-    logaddexp2, logical_not, nan_to_num, positive, power, rad2deg, reciprocal, remainder, round, signbit, sinc, trunc,
-    where)
+    absolute, cbrt, ceil, clip, copysign, deg2rad, divmod, fabs, float_power, floor, floor_divide, fmax, fmin, heaviside,
+    hypot, isfinite, isinf, isnan, isneginf, isposinf, logical_not, nan_to_num, positive, power, rad2deg, reciprocal,
+    remainder, round, signbit, sinc, trunc, where)
+from .exponentials import arccosh, arcsinh, arctanh, exp2, log2, log10, logaddexp, logaddexp2
 from .indexing import argwhere, compress, flatnonzero, nonzero, take, take_along_axis
+from .joining import (
+    append, array_split, column_stack, concat, concatenate, dstack, hsplit, hstack, split, stack, unstack, vsplit, vstack)
 from .matrices import diag, diagflat, diagonal, eye, identity, trace, tri, tril, triu
 from .padding import pad
 from .promotion import result_type
+from .ranges import arange, indices, linspace, logspace, meshgrid
 from .reductions import (
     all, amax, amin, any, argmax, argmin, average, count_nonzero, cumprod, cumsum, diff, max, mean, min, nanmax,
     nanmean, nanmin, nansum, prod, ptp, std, sum, var)
 from .shape import (
-    append, array_split, atleast_1d, atleast_2d, atleast_3d, broadcast_arrays, broadcast_to, column_stack, concat,
-    concatenate, dstack, expand_dims, flip, fliplr, flipud, hsplit, hstack, matrix_transpose, moveaxis, ndim,
-    permute_dims, ravel, repeat, reshape, roll, rollaxis, rot90, shape, size, split, squeeze, stack, swapaxes, tile,
-    transpose, unstack, vsplit, vstack)
-from .axes import broadcast_shapes
+    atleast_1d, atleast_2d, atleast_3d, broadcast_arrays, broadcast_to, expand_dims, flip, fliplr, flipud,
+    matrix_transpose, moveaxis, ndim, permute_dims, ravel, repeat, reshape, roll, rollaxis, rot90, shape, size, squeeze,
+    swapaxes, tile, transpose)
 from .sorting import argsort, median, percentile, quantile, sort
 from .ufuncs import (
     add, arccos, arcsin, arctan, arctan2, bitwise_and, bitwise_or, bitwise_xor, cos, cosh, divide, equal, exp, expm1,

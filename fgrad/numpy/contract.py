@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 
 from .. import ops
-from ..core import Value, _current, as_value
+from ..core import Value, _current
 from ..errors import ShapeError
 from .axes import axes_in_order, axis_of, broadcast_shapes, typed
 from .promotion import as_number, binary, broadcast_to, cast, join, kind, same

@@ -9,8 +9,7 @@ from ..core import Array, as_value
 from ..errors import ArgumentError, ShapeError
 from ..types import SCALARS
 from .axes import typed
-from .creation import in_kind
-from .promotion import cast
+from .promotion import cast, in_kind
 
 MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
 

@@ -8,12 +8,13 @@ traced by jit or not, takes the dtype of the array beside it.  Relies on `core` 
 from __future__ import annotations
 
 import functools
+import math
 
 from .. import ops
 from ..core import NOTHING, Value, _current, as_value
-from ..errors import ShapeError
+from ..errors import RangeError, ShapeError
 from ..types import (
-    BOOL, SCALARS, as_dtype, default_float, default_int, dtype_of_scalar, promote, promote_number)
+    BOOL, SCALARS, SHORT, as_dtype, default_float, default_int, dtype_of_scalar, promote, promote_number)
 from .axes import broadcast_shapes, text_of
 
 KIND_OF_NUMBER = {"b": bool, "i": int, "f": float}
@@ -118,9 +119,19 @@ def together(*xs, dtype=None):
 
 def full_scalar(x, dtype):
     """A Python number as a value without axes.  Raises RangeError when it does not fit."""
-    if dtype.kind in "iu":
-        ops.elementwise.literal(x, dtype)
-    return ops.full(shape=(), value=x, dtype=dtype)
+    return ops.full(shape=(), value=in_kind(x, dtype), dtype=dtype)
+
+
+def in_kind(value, dtype):
+    """A Python number as the Python number that an element of dtype is."""
+    if dtype.kind == "f":
+        return float(value)
+    if dtype.kind == "b":
+        return bool(value)
+    if value.__class__ is float and not math.isfinite(value):
+        raise RangeError(f"{value} does not fit into {SHORT[dtype]}.", fix="use a dtype of floats")
+    ops.elementwise.literal(int(value), dtype)
+    return int(value)
 
 
 def same_shape(*xs):

@@ -8,12 +8,11 @@ from __future__ import annotations
 import operator
 
 from .. import ops
-from ..core import Value, as_value
-from ..errors import ArgumentError, AxisError, RangeError, ShapeError
-from ..types import SCALARS, as_dtype
+from ..core import as_value
+from ..errors import AxisError, ShapeError
 from .axes import axes_in_order, axes_of, axis_of, shape_of, text_of, typed
 from .promotion import broadcast_to as spread
-from .promotion import cast, full_scalar, join, kind, same_shape
+from .promotion import same_shape
 
 
 # ---------------------------------------------------------------------------- one array, another shape
@@ -180,155 +179,6 @@ def each(function, arys):
     return out[0] if len(out) == 1 else out
 
 
-# ---------------------------------------------------------------------------- joining
-
-def parts_of(arrays, name):
-    """The arrays of a list, or the rows of one array; Python numbers stay."""
-    if hasattr(arrays, "shape"):
-        x = as_value(arrays)
-        return [x[k] for k in range(len(x))]
-    parts = [x if x.__class__ in SCALARS or isinstance(x, Value) else as_value(x) for x in arrays]
-    if not parts:
-        raise ArgumentError(f"{name} needs at least one array.")
-    return parts
-
-
-def concatenate(arrays, axis=0, dtype=None):
-    """The arrays one after the other along an axis; None: all of them flat.   n[a,*s] n[b,*s] … → n[a+b+…,*s]
-
-    Raises ShapeError when they differ along another axis.
-
-    >>> concatenate([[1, 2], [3]]).tolist()
-    [1, 2, 3]
-    """
-    parts = alike(parts_of(arrays, "concatenate"), dtype)
-    if axis is None:
-        parts, axis = [ravel(x) for x in parts], 0
-    if parts[0].ndim == 0:
-        raise ShapeError("concatenate needs arrays of at least one axis.", given=typed(parts[0]),
-                         fix="stack joins scalars along a new axis")
-    k = axis_of(axis, parts[0].ndim, "concatenate")
-    check_joined(parts, k)
-    return parts[0] if len(parts) == 1 else ops.concatenate(*parts, axis=k)
-
-
-concat = concatenate
-
-
-def check_joined(parts, axis):
-    """Raises ShapeError unless the arrays differ along `axis` only."""
-    first = parts[0].shape
-    for k, x in enumerate(parts):
-        same = len(x.shape) == len(first) and all(n == m for a, (n, m) in enumerate(zip(x.shape, first)) if a != axis)
-        if not same:
-            raise ShapeError(f"concatenate needs arrays that differ along axis {axis} only.",
-                             given=[f"array 0: {typed(parts[0])}", f"array {k}: {typed(x)}"])
-
-
-def alike(parts, dtype):
-    """The values in one dtype."""
-    dtype = join([kind(x) for x in parts]) if dtype is None else as_dtype(dtype)
-    return [full_scalar(x, dtype) if x.__class__ in SCALARS else cast(x, dtype) for x in parts]
-
-
-def stack(arrays, axis=0, dtype=None):
-    """The arrays along a new axis.   n[*s] n[*s] … → n[count,*s], the new axis at `axis`
-
-    Raises ShapeError when their shapes differ.
-
-    >>> stack([1.0, 2.0]).tolist()
-    [1.0, 2.0]
-    """
-    parts = alike(parts_of(arrays, "stack"), dtype)
-    shapes = [x.shape for x in parts]
-    for k, s in enumerate(shapes):
-        if s != shapes[0]:
-            raise ShapeError("stack needs arrays of one shape.",
-                             given=[f"array 0: {typed(parts[0])}", f"array {k}: {typed(parts[k])}"],
-                             fix="concatenate joins arrays along an axis that they have")
-    k = axis_of(axis, len(shapes[0]) + 1, "stack")
-    wide = (*shapes[0][:k], 1, *shapes[0][k:])
-    return ops.concatenate(*[ops.reshape(x, shape=wide) for x in parts], axis=k)
-
-
-def vstack(tup, dtype=None):
-    """The arrays below each other: along axis 0, vectors as rows."""
-    return concatenate([atleast_2d(x) for x in parts_of(tup, "vstack")], 0, dtype)
-
-
-def hstack(tup, dtype=None):
-    """The arrays beside each other: along axis 1, vectors along axis 0."""
-    parts = [atleast_1d(x) for x in parts_of(tup, "hstack")]
-    return concatenate(parts, 0 if parts[0].ndim == 1 else 1, dtype)
-
-
-def dstack(tup, dtype=None):
-    """The arrays behind each other, along axis 2."""
-    return concatenate([atleast_3d(x) for x in parts_of(tup, "dstack")], 2, dtype)
-
-
-def column_stack(tup):
-    """Vectors as the columns of a matrix; matrices are put beside each other."""
-    parts = [as_value(x) for x in parts_of(tup, "column_stack")]
-    return concatenate([transpose(atleast_2d(x)) if x.ndim < 2 else x for x in parts], 1)
-
-
-def append(arr, values, axis=None):
-    """values after arr along an axis; None: both flat."""
-    return concatenate([as_value(arr), as_value(values)], axis)
-
-
-# ---------------------------------------------------------------------------- splitting
-
-def part(x, axis, start, stop):
-    """x[start:stop] along an axis."""
-    return ops.reduce.rows(x, start, stop, axis)
-
-
-def split(ary, indices_or_sections, axis=0):
-    """The array in equal parts, or cut before the indices given: a list.
-
-    Raises ShapeError when it does not divide into that many equal parts.
-    """
-    x = as_value(ary)
-    n = x.shape[axis_of(axis, x.ndim, "split")]
-    if not hasattr(indices_or_sections, "__iter__") and n % operator.index(indices_or_sections):
-        raise ShapeError(f"split cannot divide {n} elements into {indices_or_sections} equal parts.",
-                         given=typed(x), fix="array_split makes parts of nearly equal size")
-    return array_split(x, indices_or_sections, axis)
-
-
-def array_split(ary, indices_or_sections, axis=0):
-    """The array in parts of nearly equal size, the first ones larger, or cut before the indices given."""
-    x = as_value(ary)
-    k = axis_of(axis, x.ndim, "array_split")
-    n = x.shape[k]
-    if hasattr(indices_or_sections, "__iter__"):
-        cuts = [0, *[min(max(operator.index(c) + (n if c < 0 else 0), 0), n) for c in indices_or_sections], n]
-    else:
-        count = operator.index(indices_or_sections)
-        if count < 1:
-            raise RangeError(f"an array cannot be split into {count} parts.")
-        cuts = [j * (n // count) + min(j, n % count) for j in range(count + 1)]
-    return [part(x, k, a, max(a, b)) for a, b in zip(cuts, cuts[1:])]
-
-
-def vsplit(ary, indices_or_sections):
-    """split along axis 0."""
-    return split(ary, indices_or_sections, 0)
-
-
-def hsplit(ary, indices_or_sections):
-    """split along axis 1; along axis 0 of a vector."""
-    return split(ary, indices_or_sections, 1 if as_value(ary).ndim > 1 else 0)
-
-
-def unstack(x, /, axis=0):
-    """The parts of an array along an axis, which they lose: a tuple."""
-    x = moveaxis(x, axis, 0)
-    return tuple(x[k] for k in range(x.shape[0]))
-
-
 # ---------------------------------------------------------------------------- repeating, turning
 
 def tile(A, reps):
@@ -406,5 +256,5 @@ def roll(a, shift, axis=None):
         n = x.shape[k]
         cut = (n - operator.index(by) % n) if n else 0
         if 0 < cut < n:
-            x = ops.concatenate(part(x, k, cut, n), part(x, k, 0, cut), axis=k)
+            x = ops.concatenate(ops.reduce.rows(x, cut, n, k), ops.reduce.rows(x, 0, cut, k), axis=k)
     return x

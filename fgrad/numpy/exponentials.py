@@ -1,0 +1,80 @@
+"""Exponentials, logarithms, and the inverses of hyperbolic functions, in forms that do not overflow.
+
+Where a branch is chosen elementwise, the other one is computed at a harmless place, so that derivatives
+stay finite too.
+"""
+
+from __future__ import annotations
+
+import math
+
+from .. import ops
+from ..types import F16
+from .promotion import as_float, floating, same, together
+
+
+def exp2(x, /):
+    """2ˣ.   f[*s] → f[*s]"""
+    return same(ops.pow, 2.0, as_float(x))
+
+
+def log2(x, /):
+    """The logarithm to base 2.   f[*s] → f[*s]"""
+    return same(ops.div, floating(ops.log, x), math.log(2))
+
+
+def log10(x, /):
+    """The logarithm to base 10.   f[*s] → f[*s]"""
+    return same(ops.div, floating(ops.log, x), math.log(10))
+
+
+def logaddexp(x1, x2, /):
+    """log(exp(x1) + exp(x2)) without overflow.   f[*a] f[*b] → f[*broadcast]
+
+    max + log(1 + exp(-|x1 - x2|)); equal arguments, infinite ones too, have the difference 0.
+    """
+    x, y = together(as_float(x1), as_float(x2))
+    apart = ops.select(same(ops.eq, x, y), 0.0, ops.neg(ops.abs(same(ops.sub, x, y))))
+    return same(ops.add, same(ops.max, x, y), ops.log1p(ops.exp(apart)))
+
+
+def logaddexp2(x1, x2, /):
+    """log₂(2^x1 + 2^x2) without overflow.   f[*a] f[*b] → f[*broadcast]"""
+    x, y = [same(ops.mul, as_float(x), math.log(2)) for x in together(as_float(x1), as_float(x2))]
+    return same(ops.div, logaddexp(x, y), math.log(2))
+
+
+# ---------------------------------------------------------------------------- hyperbolic inverses
+
+def arcsinh(x, /):
+    """The inverse of sinh.   f[*s] → f[*s]
+
+    log1p(a + a² / (1 + √(1 + a²))) of a = |x|, which loses no digits near 0; log 2a where a² overflows.
+    """
+    x = as_float(x)
+    negative = same(ops.lt, x, 0.0)
+    a = ops.select(negative, ops.neg(x), x)
+    large = same(ops.gt, a, 1e2 if x.dtype == F16 else 1e8)
+    b = ops.select(large, 1.0, a)
+    root = ops.sqrt(same(ops.add, ops.square(b), 1.0))
+    small = ops.log1p(same(ops.add, b, same(ops.div, ops.square(b), same(ops.add, root, 1.0))))
+    out = ops.select(large, same(ops.add, ops.log(ops.select(large, a, 1.0)), math.log(2)), small)
+    return ops.select(negative, ops.neg(out), out)
+
+
+def arccosh(x, /):
+    """The inverse of cosh; NaN below 1.   f[*s] → f[*s]
+
+    log1p(t + √(2t + t²)) of t = x - 1; log 2x where t² overflows.
+    """
+    x = as_float(x)
+    large = same(ops.gt, x, 1e2 if x.dtype == F16 else 1e8)
+    t = same(ops.sub, ops.select(large, 2.0, x), 1.0)
+    small = ops.log1p(same(ops.add, t, ops.sqrt(same(ops.mul, t, same(ops.add, t, 2.0)))))
+    return ops.select(large, same(ops.add, ops.log(ops.select(large, x, 1.0)), math.log(2)), small)
+
+
+def arctanh(x, /):
+    """The inverse of tanh; NaN outside of [-1, 1].   f[*s] → f[*s]"""
+    x = as_float(x)
+    return same(ops.mul, same(ops.sub, ops.log1p(x), ops.log1p(ops.neg(x))), 0.5)

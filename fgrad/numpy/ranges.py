@@ -1,0 +1,113 @@
+"""Ranges of numbers and grids of them.
+
+Whole ranges are counted by an operation, so that compiled code needs no memory for them.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .. import ops
+from ..core import Tracer, Value, as_value, frozen_array
+from ..errors import ArgumentError, RangeError
+from ..types import BOOL, SCALARS, as_dtype, default_int
+from .axes import axis_of, shape_of
+from .promotion import as_float, cast, in_kind, join, kind, same, together
+
+
+def arange(start, stop=None, step=None, dtype=None):
+    """start, start + step, … below stop, as in NumPy; whole numbers give i32.   → n[count]
+
+    Raises RangeError for a step of 0.  The bounds decide the shape, so they cannot be traced arrays.
+
+    >>> arange(3).tolist(), arange(1.0, 2.0, 0.5).tolist()
+    ([0, 1, 2], [1.0, 1.5])
+    """
+    if stop is None:
+        start, stop = 0, start
+    numbers = [known(x, "arange") for x in (start, stop, 1 if step is None else step)]
+    if numbers[2] == 0:
+        raise RangeError("arange needs a step that is not 0.")
+    kinds = [kind(x) if x.__class__ in SCALARS or isinstance(x, Value) else x.dtype
+             for x in (start, stop, step) if x is not None and x.__class__ is not bool]
+    dtype = as_dtype(dtype) if dtype is not None else join(kinds or [int])
+    if all(x.__class__ is int for x in numbers) and dtype != BOOL:
+        return whole_range(*numbers, dtype)
+    return frozen_array(np.arange(*numbers).astype(dtype))
+
+
+def whole_range(start, stop, step, dtype):
+    """The range of ints, counted by an operation: compiled code needs no memory for it."""
+    count = max(0, -(-(stop - start) // step))
+    if count:
+        in_kind(start, dtype), in_kind(start + (count - 1) * step, dtype)
+    out = ops.iota(shape=(count,), axis=0, dtype=dtype)
+    out = out if step == 1 else same(ops.mul, out, step)
+    return out if start == 0 else same(ops.add, out, start)
+
+
+def known(x, name):
+    """x as a Python number; asks a traced Python number for its value."""
+    if isinstance(x, Tracer):
+        x = x.value_for(name)
+    return x.item() if hasattr(x, "item") else x
+
+
+def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0):
+    """`num` evenly spaced numbers from start to stop, which is left out unless `endpoint`.
+
+    f[*s] f[*s] → f[num,*s], the new axis at `axis`.  retstep: also the step.
+
+    >>> linspace(0.0, 1.0, 3).tolist()
+    [0.0, 0.5, 1.0]
+    """
+    num = num.__index__()
+    if num < 0:
+        raise RangeError(f"linspace needs a number of samples that is not negative, not {num}.")
+    parts = num - 1 if endpoint else num
+    x, y = together(as_float(start), as_float(stop))
+    width = same(ops.sub, y, x)
+    shape, rest = (num, *x.shape), tuple(range(1, x.ndim + 1))
+    share = same(ops.div, ops.iota(shape=shape, axis=0, dtype=x.dtype), float(max(parts, 1)))
+    x, y, wide = [ops.broadcast(v, shape=shape, axes=(0,)) for v in (x, y, width)]
+    out = same(ops.add, x, same(ops.mul, wide, share))
+    if endpoint and num > 1:                                 # the last one exactly
+        out = ops.select(same(ops.eq, share, 1.0), y, out)
+    perm = list(rest)
+    perm.insert(axis_of(axis, len(shape), "linspace"), 0)
+    out = out if axis == 0 else ops.transpose(out, perm=tuple(perm))
+    out = out if dtype is None else cast(out, as_dtype(dtype))
+    step = same(ops.div, width, float(parts)) if parts else same(ops.mul, width, math.nan)
+    return (out, step) if retstep else out
+
+
+def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None):
+    """base to the power of evenly spaced numbers.   → f[num]"""
+    out = same(ops.pow, float(base), linspace(start, stop, num, endpoint))
+    return out if dtype is None else cast(out, as_dtype(dtype))
+
+
+def meshgrid(*xi, indexing="xy"):
+    """Coordinate arrays of a grid: one array per argument, each of the shape of the whole grid.
+
+    n[a] n[b] → n[b,a] each; for indexing="ij", n[a,b] each.
+    """
+    if indexing not in ("xy", "ij"):
+        raise ArgumentError(f"meshgrid needs indexing 'xy' or 'ij', not {indexing!r}.")
+    values = [ops.reshape(v, shape=(v.size,)) for v in map(as_value, xi)]
+    order = list(range(len(values)))
+    if indexing == "xy" and len(values) > 1:
+        order[0], order[1] = 1, 0
+    shape = tuple(values[k].size for k in order)
+    return [ops.broadcast(v, shape=shape, axes=tuple(a for a in range(len(shape)) if order[a] != k))
+            for k, v in enumerate(values)]
+
+
+def indices(dimensions, dtype=None):
+    """The index of every place of a grid along each axis.   → i32[ndim,*dimensions]"""
+    shape = shape_of(dimensions, "indices")
+    dtype = default_int() if dtype is None else as_dtype(dtype)
+    parts = [ops.iota(shape=(1, *shape), axis=a + 1, dtype=dtype) for a in range(len(shape))]
+    return ops.concatenate(*parts, axis=0) if parts else ops.full(shape=(0,), value=0, dtype=dtype)
