@@ -322,7 +322,9 @@ class Attempt:
             self.add(nest, root)
 
     def candidates(self, v):
-        """Kernels that v may join, the likeliest first."""
+        """Kernels that v may join, the likeliest first.  A product has a kernel of its own."""
+        if v in self.products:
+            return []
         makers = [self.steps[self.home[a]] for a in reversed(self.origins[v])]
         eqn = self.graph.makers[v][0]
         shapes = {v.shape[:1], *(a.shape[:1] for a in eqn.variables if self.graph.probe(v).reduces)}
@@ -412,9 +414,14 @@ class Attempt:
                 return None
             expr = scalar.rewrite(expr, {}, self.own_values(g), {})
         nodes = scalar.walk(expr)
-        reads = self.graph.loaded(nodes)
-        if any(self.home.get(b, -1) >= g.number for b in reads) or hidden(nodes):
+        latest = self.latest_read(nodes)
+        if latest == g.number and not how and g.product is None and g.nest:
+            expr = self.over_own_rows(g, expr, nodes)
+            nodes = scalar.walk(expr)
+            latest = self.latest_read(nodes)
+        if latest >= g.number or hidden(nodes):
             return None
+        reads = self.graph.loaded(nodes)
         if g.product is not None and any(n.op == "reduce" for n in nodes):
             return None
         made = {r.value for r in g.roots}
@@ -434,6 +441,25 @@ class Attempt:
         body = scalar.rewrite(n.args[0], to, {}, {})
         rest = tuple(left[len(reduced):])
         return (scalar.node("reduce", (body,), (how, rest), n.dtype) if rest else body), how
+
+    def latest_read(self, nodes):
+        """The number of the last kernel that makes something the nodes load, or -1."""
+        return max([self.home.get(b, -1) for b in self.graph.loaded(nodes)], default=-1)
+
+    def over_own_rows(self, g, expr, nodes):
+        """The expression with reductions over rows that g stores, over g's innermost loop instead.
+
+        What they read is then at its own index, so it need not be loaded.
+        """
+        last, own, new = g.nest[-1], self.own_values(g), {}
+        for n in nodes:
+            if n.op != "reduce" or extents(n.data[1]) != (last.extent,) or n.args[0].free & last.bit:
+                continue
+            body = scalar.rewrite(n.args[0], {n.data[1][0]: index.of(last)}, {}, {})
+            body = scalar.rewrite(body, {}, own, {})
+            new[n] = scalar.node("reduce", (body,), (n.data[0], (last,)), n.dtype)
+            new[n].origin = n.origin
+        return scalar.rewrite(expr, {}, new, {})
 
     def own_values(self, g):
         """The loads of what kernel g stores, at its own index → the expressions stored."""

@@ -228,12 +228,36 @@ def lower_push(eqn, name, fused, names, target):
         how = None if eqn.op.how == "set" else eqn.op.how
         store = Store(graph.buffer(out), offset, scalar.cast(value, out.dtype), how, when, graph.source(out))
         loops = [v for v in loops if v.extent != 1]
-        own = private(loops, offset, at, out.shape) if target.kind == "gpu" else []
-        body = nested([store], [v for v in loops if v not in own])
+        own = private(loops, offset, at) if target.kind == "gpu" else []
+        order = own + [v for v in loops if v not in own]
+        body = indexed(store, order, len(own))
         return kernels + [outer_loops(name, body, own, Maker(fused, names, space), target)]
 
 
-def private(loops, offset, at, shape):
+def indexed(store, loops, outside):
+    """The store in the loops behind the first `outside`, each run-time index a Let in its own loop."""
+    masks = [sum(v.bit for v in loops[:k]) for k in range(len(loops) + 1)]
+    lets, known = {}, {}
+    for x in (store.index, *(x for x, _, _ in store.when)):
+        for n in scalar.dynamic_nodes(x):
+            if n not in known:
+                depth = max(outside, next(k for k, mask in enumerate(masks) if not n.free & ~mask))
+                word = f"at{len(known) + 1}"
+                known[n] = scalar.name(word, n.dtype, masks[depth])
+                lets.setdefault(depth, []).append(Let(word, n))
+
+    def moved(x):
+        return scalar.replaced(x, {}, known.__getitem__)
+    when = tuple((moved(x), lo, hi) for x, lo, hi in store.when)
+    expr = scalar.rewrite(store.expr, {}, known, {})
+    body = [*lets.get(len(loops), ()),
+            Store(store.buffer, moved(store.index), expr, store.how, when, store.source)]
+    for depth in range(len(loops) - 1, outside - 1, -1):
+        body = [*lets.get(depth, ()), For(loops[depth], body, "serial")]
+    return body
+
+
+def private(loops, offset, at):
     """The loops whose variable is, alone, an index of its own into the result."""
     return [v for v in loops if index.is_affine(offset, v)
             and sum(bool(x.free & v.bit) for x in at) == 1

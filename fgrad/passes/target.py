@@ -15,7 +15,7 @@ class Target:
 
     vector_bytes: of a vector register.  registers: vector registers.  threads: that run a parallel
     loop.  region_cost: what starting a parallel region costs, in additions; smaller kernels are serial.
-    parts: partial results of a large reduction.
+    parts: partial results of a large reduction; 0: one a thread, or on a GPU 1024.
     """
     kind: str = "cpu"
     vector_bytes: int = 32
@@ -27,7 +27,7 @@ class Target:
     @property
     def cut(self):
         """The number of partial results to aim at."""
-        return self.parts or self.threads
+        return self.parts or (self.threads if self.kind == "cpu" else 1024)
 
 
 CPU = Target()
