@@ -28,7 +28,6 @@ from .text import columns
 from .types import LONG, ArrayType
 
 TYPE = re.compile(rf"\b({'|'.join(LONG)})\[([\d,\s]*)\]")
-PLACEHOLDER = "__type__"   # how a type is called while an argument is read as a Python expression
 
 
 # ---------------------------------------------------------------------------- doctor
@@ -158,7 +157,7 @@ def argument(text):
     >>> argument("{'w': f32[3,2], 'b': f32[]}"), argument("0.1")
     ({'w': f32[3,2], 'b': f32[]}, 0.1)
     """
-    written = TYPE.sub(lambda m: f"{PLACEHOLDER}({m[0]!r})", text)
+    written = TYPE.sub(lambda m: f"__type__({m[0]!r})", text)    # an expression of Python
     try:
         return value(ast.parse(written.strip(), mode="eval").body)
     except (SyntaxError, ValueError):
@@ -170,7 +169,7 @@ def argument(text):
 def value(node):
     """The value of an expression of types, literals and containers; nothing is evaluated."""
     match node:
-        case ast.Call(func=ast.Name(id=name), args=[ast.Constant(value=text)]) if name == PLACEHOLDER:
+        case ast.Call(func=ast.Name(id="__type__"), args=[ast.Constant(value=text)]):
             return array_type(text)
         case ast.Dict(keys=keys, values=values):
             return {value(k): value(v) for k, v in zip(keys, values)}
@@ -208,7 +207,7 @@ def parser():
                           "FGRAD_CACHE_MB limits it.")
     kept.add_argument("action", nargs="?", default="ls", choices=("ls", "clear", "path"),
                       help="list the entries (default), remove them, or print the folder's path")
-    shown = command("show", show_command, "the program of a function, at a stage of its compilation",
+    shown = command("show", show_command, "the program of a function, at a stage of compilation",
                     epilog='example:\n  python -m fgrad show model.py:loss '
                            '--args "f32[8,3]" "{\'w\': f32[3,2]}" --stage loops')
     shown.add_argument("function", metavar="FILE:FUNCTION",
