@@ -83,7 +83,7 @@ class Program:
     def add(self, kernel, buffers):
         """A kernel's function, if there is no equal one yet, and its launch."""
         made = self.written(identifier(kernel.name) + "_k", kernel)
-        key = canonical(made.text)
+        key = canonical(made.text, made.name)
         if key not in self.known:
             self.known[key] = made.name
             self.made.append(f"// {heading(kernel)}\n{made.text}")
@@ -114,10 +114,10 @@ def heading(kernel):
     return f"{kernel.name}({typed[0]}) -> {typed[1]}"
 
 
-def canonical(text):
-    """The text without comments, its names numbered: equal for kernels that differ in names only."""
+def canonical(text, name):
+    """The text of kernel `name` without comments, names numbered: equal for kernels that differ in names only."""
     numbers = {}
-    bare = re.sub(r" *//.*", "", text)
+    bare = re.sub(rf"\b{name}", "kernel", re.sub(r" *//.*", "", text))
     return re.sub(r"(?<![\w.])[A-Za-z_]\w*", lambda m: f"v{numbers.setdefault(m[0], len(numbers))}"
                   if m[0] not in KEPT and not CALL.match(bare, m.end()) else m[0], bare)
 

@@ -298,7 +298,8 @@ class Instructions:
         if old == BOOL:
             text = f"convert_{t}(-{x})" if lanes > 1 else f"({t}){x}"
         elif old.kind == "f" and new.kind != "f":
-            text = f"convert_{t}_sat({x})"
+            nan = f"convert_{t}_sat((x == x) ? x : {number(0, computed(old), lanes)})"   # PoCL's own is not 0
+            text = self.call(f"to_{SHORT[new]}", (x,), computed(old), lanes, nan, t)
         else:
             text = f"convert_{t}({x})"
         return self.rounded(text, lanes) if new == F16 and old != BOOL else text
