@@ -237,8 +237,12 @@ def is_buffer(x):
 
 
 def settled(x):
-    """The ndarray, copied if somebody might still write to it: copies to the device come later."""
+    """The ndarray, copied if somebody might still write to it: the device reads it later, where it lies."""
     x = np.asarray(x)
-    return np.array(x, order="C") if x.flags.writeable else x
-
-
+    if not x.flags.writeable:
+        return x
+    memory = np.empty(x.nbytes + device.ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % device.ALIGNMENT
+    out = memory[start:start + x.nbytes].view(x.dtype).reshape(x.shape)
+    out[...] = x
+    return out
