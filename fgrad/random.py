@@ -1,13 +1,13 @@
-"""Random numbers by explicit keys: a key and a shape decide the numbers, on every device and in every batch.
+"""Random numbers by explicit keys: a key and a shape decide them, on every device, in every batch.
 
     key = random.key(0)
     k1, k2 = random.split(key)
     x = random.normal(k1, (3,))
 
-Streams are bit for bit those of `jax.random` (Threefry-2x32, partitionable); normal and what follows from
-it agree to rounding.  Using one key object twice gives equal numbers, so it is noticed.  `Generator`
-does the splitting for those who prefer NumPy's way.  Relies on `fgrad.numpy` and the operations of
-`ops/random.py`.
+Streams are bit for bit those of `jax.random` (Threefry-2x32, partitionable); normal and what
+follows from it agree to rounding.  Using one key object twice gives equal numbers, so it is
+noticed.  `Generator` does the splitting for those who prefer NumPy's way.  Relies on `fgrad.numpy`
+and the operations of `ops/random.py`.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ class Key:
 
     def __len__(self):
         if not self.shape:
-            raise RandomKeyError("one key has no len().", fix="k1, k2 = random.split(key) makes two of it")
+            raise RandomKeyError("one key has no len().",
+                                 fix="k1, k2 = random.split(key) makes two of it")
         return self.shape[0]
 
     def __iter__(self):
@@ -65,7 +66,8 @@ class Key:
 
     def __getitem__(self, index):
         if not self.shape:
-            raise RandomKeyError("one key cannot be indexed.", fix="keys = random.split(key, n) makes n of it")
+            raise RandomKeyError("one key cannot be indexed.",
+                                 fix="keys = random.split(key, n) makes n of it")
         index = index if isinstance(index, tuple) else (index,)
         return Key(self.data[(*index, ..., slice(None))])
 
@@ -85,7 +87,9 @@ def revived(data):
 
 
 def key(seed):
-    """A key made of an int.  Seeds of up to 32 bits give JAX's keys; longer ones use all of 64 bits.
+    """A key made of an int.
+
+    Seeds of up to 32 bits give JAX's keys; longer ones use all of 64 bits.
 
     >>> key(42)
     Key([ 0 42])
@@ -118,7 +122,7 @@ def wrap_key_data(data):
 
 
 def clone(key):
-    """The same key, whose use does not count as using it again: for drawing the same numbers on purpose."""
+    """The same key, for drawing the same numbers on purpose: that is not noticed as reuse."""
     return Key(checked(key, "clone").data)
 
 
@@ -134,10 +138,11 @@ def checked(key, name):
 
 
 def consumed(key, name):
-    """The words of one key, which counts as used from now on; a second use is noticed once per pair of lines."""
+    """The words of one key, which is used from now on; a second use is noticed."""
     key = checked(key, name)
     if key.shape:
-        raise RandomKeyError(f"{name} needs one key, and this is an array of keys of shape {text_of(key.shape)}.",
+        raise RandomKeyError(f"{name} needs one key, and this is an array of keys of shape "
+                             f"{text_of(key.shape)}.",
                              fix="keys[0], or vmap over the keys")
     if key.used is not None:
         notice_reuse(key)
@@ -149,8 +154,10 @@ def notice_reuse(key):
     """Says where the key came from, and where it was used before."""
     now, before, made = map(source.place, (source.here(), key.used, key.made))
     origin = f"key from {made.short}" if made is not None else "a key"
-    notice(("key reuse", before, now), f"{origin} was already used at {before.short}, so both results depend on "
-           "the same bits; use k1, k2 = random.split(key), or random.clone(key) where that is wanted",
+    notice(("key reuse", before, now), f"{origin} was already used at {before.short}, so both "
+                                       "results depend on "
+           "the same bits; use k1, k2 = random.split(key), or random.clone(key) where that is "
+           "wanted",
            KeyReuseWarning)
 
 
@@ -171,11 +178,12 @@ def fold_in(key, data):
     return Key(ops.random_fold_in(words, number))
 
 
-# ---------------------------------------------------------------------------- bits and uniform numbers
+# ------------------------------------------------------------ bits and uniform numbers
 
 def bits(key, shape=(), dtype="uint32"):
     """Uniform random bits, as unsigned integers.   → u32[*shape]"""
-    return ops.random_bits(consumed(key, "bits"), shape=shape_of(shape, "bits"), dtype=as_dtype(dtype))
+    return ops.random_bits(consumed(key, "bits"), shape=shape_of(shape, "bits"),
+                           dtype=as_dtype(dtype))
 
 
 def float_dtype(dtype, name):
@@ -247,7 +255,7 @@ def integers(words, shape, minval, maxval, dtype):
 
 
 def low_and_span(minval, maxval, shape, dtype, unsigned):
-    """The smallest value, and how many there are, as unsigned; at least 1; None for every one there is."""
+    """The smallest value, and how many there are, as unsigned, at least 1; None for all."""
     limits = np.iinfo(dtype)
     if isinstance(minval, (int, np.integer)) and isinstance(maxval, (int, np.integer)):
         low, high = max(int(minval), int(limits.min)), min(int(maxval), int(limits.max) + 1)
@@ -283,7 +291,9 @@ def truncated_normal(key, lower, upper, shape=None, dtype=None):
     """Normal numbers, given that they lie between lower and upper.   → f[*shape]"""
     dtype = float_dtype(dtype, "truncated_normal")
     low, high = [cast(as_value(v), dtype) for v in (lower, upper)]
-    shape = broadcast_shapes(low.shape, high.shape) if shape is None else shape_of(shape, "truncated_normal")
+    if shape is None:
+        shape = broadcast_shapes(low.shape, high.shape)
+    shape = shape_of(shape, "truncated_normal")
     low, high = broadcast_to(low, shape), broadcast_to(high, shape)
     ends = [erf(same(ops.div, v, math.sqrt(2))) for v in (low, high)]
     u = between(consumed(key, "truncated_normal"), shape, dtype, *ends)
@@ -313,7 +323,8 @@ def exponential(key, shape=(), dtype=None):
 def gumbel(key, shape=(), dtype=None):
     """Numbers of the Gumbel distribution: -log(-log(u)).   → f[*shape]"""
     dtype = float_dtype(dtype, "gumbel")
-    u = between(consumed(key, "gumbel"), shape_of(shape, "gumbel"), dtype, np.finfo(dtype).tiny, dtype.type(1))
+    u = between(consumed(key, "gumbel"), shape_of(shape, "gumbel"), dtype, np.finfo(dtype).tiny,
+                dtype.type(1))
     return ops.neg(ops.log(ops.neg(ops.log(u))))
 
 
@@ -336,7 +347,8 @@ def categorical(key, logits, axis=-1, shape=None):
     shape = batch if shape is None else shape_of(shape, "categorical")
     lead = len(shape) - len(batch)
     if lead < 0 or shape[lead:] != batch:
-        raise ShapeError(f"categorical cannot draw {text_of(shape)} from logits of shape {text_of(x.shape)}.",
+        raise ShapeError(f"categorical cannot draw {text_of(shape)} from logits of shape "
+                         f"{text_of(x.shape)}.",
                          expected=f"a shape that ends with {text_of(batch)}")
     k += lead
     wide = (*shape[:k], x.shape[k - lead], *shape[k:])
@@ -382,14 +394,15 @@ def count_or_array(x):
 def choice(key, a, shape=(), replace=True, p=None, axis=0):
     """Random elements of an array along an axis, or of arange(a).   → n[*shape]
 
-    replace: may an element come more than once?  p: the probability of each.  Raises RangeError when more
-    different elements are asked for than there are.
+    replace: may an element come more than once?  p: the probability of each.  Raises RangeError
+    when more different elements are asked for than there are.
     """
     shape, x = shape_of(shape, "choice"), count_or_array(a)
     k = axis_of(axis, x.ndim, "choice")
     n, draws = x.shape[k], math.prod(shape)
     if draws and not n or draws > n and not replace:
-        raise RangeError(f"choice cannot draw {draws} {'different ' if not replace else ''}elements of {n}.")
+        raise RangeError(f"choice cannot draw {draws} "
+                         f"{'different ' if not replace else ''}elements of {n}.")
     if p is not None:
         places = by_probability(key, p, n, shape, draws, replace)
     elif replace:
@@ -401,10 +414,11 @@ def choice(key, a, shape=(), replace=True, p=None, axis=0):
 
 
 def by_probability(key, p, n, shape, draws, replace):
-    """Places with given probabilities: by the inverse distribution, or the largest of Gumbel numbers."""
+    """Places by probability: the inverse distribution, or the largest Gumbel numbers."""
     p = as_float(p)
     if p.shape != (n,):
-        raise ShapeError("choice needs one probability for each element.", given=f"p of shape {text_of(p.shape)}",
+        raise ShapeError("choice needs one probability for each element.",
+                         given=f"p of shape {text_of(p.shape)}",
                          expected=f"shape {text_of((n,))}")
     if replace:
         total = fnp.cumsum(p)
@@ -419,8 +433,8 @@ def by_probability(key, p, n, shape, draws, replace):
 class Generator:
     """A stream of random numbers that counts by itself: NumPy's way, for code that runs now.
 
-    A pytree: in a jitted function take it as an argument and return it, so that the next call goes on.
-    Raises LeakError when a jitted function merely closes over it: its numbers would be frozen.
+    A pytree: in a jitted function take it as an argument and return it, so that the next call goes
+    on. Raises LeakError when a jitted function merely closes over it: its numbers would be frozen.
 
     >>> rng = Generator(0)
     >>> rng.normal((3,)).shape, rng.integers(0, 10, (2,)).shape
@@ -448,8 +462,9 @@ class Generator:
         while interpreter is not None and not interpreter.__class__ is Stage:
             interpreter = interpreter.below
         if interpreter is not None and not self.home.holds(interpreter):
-            raise LeakError("a Generator was used in a compiled function that it is no argument of: every call "
-                            "would draw the same numbers.", fix="pass it as an argument and return it: x, rng = f(x, rng)")
+            raise LeakError("a Generator was used in a compiled function that does not take it: "
+                            "every call would draw the same numbers.",
+                            fix="pass it as an argument and return it: x, rng = f(x, rng)")
 
     def split(self, num=2):
         """An array of keys."""

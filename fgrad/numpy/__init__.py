@@ -1,7 +1,7 @@
 """NumPy's functions for fgrad: `import fgrad.numpy as fnp`.
 
-Names and signatures are NumPy's; arrays are immutable, Python floats are f32 and ints i32 unless a dtype
-says otherwise, and everything can be differentiated, batched and compiled.
+Names and signatures are NumPy's; arrays are immutable, Python floats are f32 and ints i32 unless a
+dtype says otherwise, and everything can be differentiated, batched and compiled.
 """
 
 import numpy as _np
@@ -11,39 +11,51 @@ from .axes import broadcast_shapes
 from .compare import allclose, array_equal, interp, isclose, searchsorted, select
 from .contract import cross, dot, inner, kron, matmul, outer, tensordot, vdot, vecdot
 from .creation import (
-    array, asarray, ascontiguousarray, copy, empty, empty_like, full, full_like, ones, ones_like, zeros, zeros_like)
+    array, asarray, ascontiguousarray, copy, empty, empty_like, full, full_like, ones, ones_like,
+    zeros, zeros_like)
 from .dtypes import (
-    bool_, can_cast, dtype, e, euler_gamma, finfo, float16, float32, float64, iinfo, inf, int8, int16, int32, int64,
+    bool_, can_cast, dtype, e, euler_gamma, finfo, float16, float32, float64, iinfo, inf, int8,
+    int16, int32, int64,
     isdtype, issubdtype, nan, newaxis, pi, uint8, uint16, uint32, uint64)
 from .einsum import einsum
 from .elementwise import (
-    absolute, cbrt, ceil, clip, copysign, deg2rad, divmod, fabs, float_power, floor, floor_divide, fmax, fmin, heaviside,
-    hypot, isfinite, isinf, isnan, isneginf, isposinf, logical_not, nan_to_num, positive, power, rad2deg, reciprocal,
+    absolute, cbrt, ceil, clip, copysign, deg2rad, divmod, fabs, float_power, floor, floor_divide,
+    fmax, fmin, heaviside,
+    hypot, isfinite, isinf, isnan, isneginf, isposinf, logical_not, nan_to_num, positive, power,
+    rad2deg, reciprocal,
     remainder, round, signbit, sinc, trunc, where)
 from .exponentials import arccosh, arcsinh, arctanh, exp2, log2, log10, logaddexp, logaddexp2
 from .indexing import argwhere, compress, flatnonzero, nonzero, take, take_along_axis
 from .joining import (
-    append, array_split, column_stack, concat, concatenate, dstack, hsplit, hstack, split, stack, unstack, vsplit, vstack)
+    append, array_split, column_stack, concat, concatenate, dstack, hsplit, hstack, split, stack,
+    unstack, vsplit, vstack)
 from .matrices import diag, diagflat, diagonal, eye, identity, trace, tri, tril, triu
 from .padding import pad
 from .promotion import result_type
 from .ranges import arange, indices, linspace, logspace, meshgrid
 from .reductions import (
-    all, amax, amin, any, argmax, argmin, average, count_nonzero, cumprod, cumsum, diff, max, mean, min, nanmax,
+    all, amax, amin, any, argmax, argmin, average, count_nonzero, cumprod, cumsum, diff, max, mean,
+    min, nanmax,
     nanmean, nanmin, nansum, prod, ptp, std, sum, var)
 from .shape import (
-    atleast_1d, atleast_2d, atleast_3d, broadcast_arrays, broadcast_to, expand_dims, flip, fliplr, flipud,
-    matrix_transpose, moveaxis, ndim, permute_dims, ravel, repeat, reshape, roll, rollaxis, rot90, shape, size, squeeze,
+    atleast_1d, atleast_2d, atleast_3d, broadcast_arrays, broadcast_to, expand_dims, flip, fliplr,
+    flipud,
+    matrix_transpose, moveaxis, ndim, permute_dims, ravel, repeat, reshape, roll, rollaxis, rot90,
+    shape, size, squeeze,
     swapaxes, tile, transpose)
 from .sorting import argsort, median, percentile, quantile, sort
 from .ufuncs import (
-    add, arccos, arcsin, arctan, arctan2, bitwise_and, bitwise_or, bitwise_xor, cos, cosh, divide, equal, exp, expm1,
-    fmod, greater, greater_equal, invert, left_shift, less, less_equal, log, log1p, logical_and, logical_or,
-    logical_xor, maximum, minimum, multiply, negative, not_equal, right_shift, rint, sign, sin, sinh, sqrt, square,
+    add, arccos, arcsin, arctan, arctan2, bitwise_and, bitwise_or, bitwise_xor, cos, cosh, divide,
+    equal, exp, expm1,
+    fmod, greater, greater_equal, invert, left_shift, less, less_equal, log, log1p, logical_and,
+    logical_or,
+    logical_xor, maximum, minimum, multiply, negative, not_equal, right_shift, rint, sign, sin,
+    sinh, sqrt, square,
     subtract, tan, tanh)
 
 abs, fix, mod, pow, true_divide, bitwise_not = absolute, trunc, remainder, power, divide, invert
-acos, asin, atan, atan2, acosh, asinh, atanh = arccos, arcsin, arctan, arctan2, arccosh, arcsinh, arctanh
+acos, asin, atan, atan2 = arccos, arcsin, arctan, arctan2
+acosh, asinh, atanh = arccosh, arcsinh, arctanh
 degrees, radians, around = rad2deg, deg2rad, round
 
 protocols.fill(globals(), [name for name in dir(_np) if not name.startswith("_")], _np)

@@ -30,12 +30,16 @@ def out_of_range(axis, ndim, name):
     if ndim == 0:
         return AxisError(f"{name}: axis {axis} is out of range for a scalar, which has no axes.",
                          fix="leave the axis out")
-    return AxisError(f"{name}: axis {axis} is out of range for an array of {ndim} ax{'i' if ndim == 1 else 'e'}s.",
+    return AxisError(f"{name}: axis {axis} is out of range for an array of {ndim} "
+                     f"ax{'i' if ndim == 1 else 'e'}s.",
                      expected=f"an axis from {-ndim} to {ndim - 1}")
 
 
 def axes_of(axis, ndim, name):
-    """Sorted axes; None means all of them.  Raises AxisError for one out of range or given twice."""
+    """Sorted axes; None means all of them.
+
+    Raises AxisError for one out of range or given twice.
+    """
     if axis is None:
         return tuple(range(ndim))
     if axis.__class__ is int:
@@ -44,7 +48,10 @@ def axes_of(axis, ndim, name):
 
 
 def axes_in_order(axis, ndim, name):
-    """Axes in the order given, an int for one.  Raises AxisError for one out of range or given twice."""
+    """Axes in the order given, an int for one.
+
+    Raises AxisError for one out of range or given twice.
+    """
     given = axis if isinstance(axis, (tuple, list)) else (axis,)
     axes = tuple([axis_of(a, ndim, name) for a in given])
     if len(set(axes)) != len(axes):
@@ -53,7 +60,10 @@ def axes_in_order(axis, ndim, name):
 
 
 def shape_of(shape, name):
-    """A shape as a tuple of ints; an int is a shape of one axis.  Raises ShapeError for negative sizes."""
+    """A shape as a tuple of ints; an int is a shape of one axis.
+
+    Raises ShapeError for negative sizes.
+    """
     if hasattr(shape, "__iter__") and getattr(shape, "shape", None) != ():
         sizes = tuple([size_of(n, shape, name) for n in shape])
     else:
@@ -97,7 +107,8 @@ def mismatch(shapes, axis):
     sizes = list(dict.fromkeys(s[axis] for s in shapes if len(s) >= -axis and s[axis] != 1))
     given = " and ".join(text_of(s) for s in dict.fromkeys(shapes))
     return ShapeError(
-        f"shapes {given} do not broadcast: sizes {' and '.join(map(str, sizes))} meet at axis {axis}.",
+        f"shapes {given} do not broadcast: sizes {' and '.join(map(str, sizes))} meet at axis "
+        f"{axis}.",
         expected="equal sizes, or 1, at every axis counted from the end", fix=hints(shapes))
 
 
@@ -107,7 +118,8 @@ def hints(shapes):
     if len(shapes) == 2:
         a, b = sorted(shapes, key=len)
         if len(a) == 1 and len(b) == 2 and a[0] == b[0]:
-            out.append(f"x[:, None] makes a column of shape ({a[0]},1) of the array of shape {text_of(a)}")
+            out.append(f"x[:, None] makes a column of shape ({a[0]},1) of the array of shape "
+                       f"{text_of(a)}")
         if len(a) == len(b) == 2 and a == b[::-1]:
             out.append("x.T transposes one of them")
     return out or "reshape one of them; x[:, None] adds an axis of size 1"

@@ -14,7 +14,10 @@ from .reductions import all as all_of
 
 
 def isclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
-    """|a - b| <= atol + rtol |b|, elementwise; equal infinities are close.   n[*a] n[*b] → bool[*broadcast]"""
+    """|a - b| <= atol + rtol |b|, elementwise; equal infinities are close.
+
+     n[*a] n[*b] → bool[*broadcast]
+    """
     x, y = together(as_float(a), as_float(b))
     apart = ops.abs(same(ops.sub, x, y))
     near = same(ops.le, apart, same(ops.add, same(ops.mul, ops.abs(y), float(rtol)), float(atol)))
@@ -56,17 +59,21 @@ def select(condlist, choicelist, default=0):
 
 
 def interp(x, xp, fp, left=None, right=None):
-    """The piecewise linear function through the points (xp, fp) at x; xp ascending.   f[*s] f[n] f[n] → f[*s]
+    """The piecewise linear function through the points (xp, fp) at x; xp ascending.
+
+     f[*s] f[n] f[n] → f[*s]
 
     Outside it is the value at the end, or `left` and `right`.
     """
     x, xp, fp = as_float(x), as_float(xp), as_float(fp)
     if xp.ndim != 1 or fp.shape != xp.shape or not xp.size:
-        raise ShapeError("interp needs points of one axis, at least one.", given=[typed(xp), typed(fp)])
+        raise ShapeError("interp needs points of one axis, at least one.",
+                         given=[typed(xp), typed(fp)])
     inside = ops.gather(fp, ops.full(shape=x.shape, value=0, dtype=I32), axes=(0,))
     if xp.size > 1:
         inside = on_segment(x, xp, fp)
-    x, low, high, start, end = together(x, *[end_of(v, j) for v in (xp, fp) for j in (0, xp.size - 1)])
+    ends = [end_of(v, j) for v in (xp, fp) for j in (0, xp.size - 1)]
+    x, low, high, start, end = together(x, *ends)
     out = where(same(ops.lt, x, low), start if left is None else left, inside)
     return where(same(ops.gt, x, high), end if right is None else right, out)
 
@@ -75,7 +82,8 @@ def on_segment(x, xp, fp):
     """The line through the two points around x."""
     right = ops.clamp(1, searchsorted(xp, x, side="right"), xp.size - 1)
     left = same(ops.sub, right, 1)
-    x, x0, x1, y0, y1 = together(x, *[ops.gather(v, i, axes=(0,)) for v in (xp, fp) for i in (left, right)])
+    points = [ops.gather(v, i, axes=(0,)) for v in (xp, fp) for i in (left, right)]
+    x, x0, x1, y0, y1 = together(x, *points)
     share = same(ops.div, same(ops.sub, x, x0), same(ops.sub, x1, x0))
     return same(ops.add, y0, same(ops.mul, share, same(ops.sub, y1, y0)))
 
@@ -86,7 +94,9 @@ def end_of(x, k):
 
 
 def searchsorted(a, v, side="left"):
-    """Where v would be inserted into the ascending a, before ("left") or behind equal elements.   → i32[*v]
+    """Where v would be inserted into the ascending a, before ("left") or behind equal elements.
+
+     → i32[*v]
 
     One comparison with every element, which compiled code fuses into one loop.
     """

@@ -1,7 +1,7 @@
 """Products and sums of products: matmul, dot, tensordot, einsum.
 
-All of them are `dot_general`, whose labels say which axes are summed; nothing is transposed or copied to
-fit.  Relies on `promotion`.
+All of them are `dot_general`, whose labels say which axes are summed; nothing is transposed or
+copied to fit.  Relies on `promotion`.
 """
 
 from __future__ import annotations
@@ -20,14 +20,16 @@ MATMUL = {(2, 2): dict(lhs="ij", rhs="jk", to="ik"), (1, 2): dict(lhs="j", rhs="
 
 
 def matmul(x1, x2, /):
-    """The matrix product of the last two axes; a vector stands for a row on the left, a column on the right.
+    """The matrix product of the last two axes; a vector is a row left, a column right.
 
-    n[…,i,j] n[…,j,k] → n[…,i,k]; the axes before them broadcast.  Raises ShapeError when inner sizes differ.
+    n[…,i,j] n[…,j,k] → n[…,i,k]; the axes before them broadcast.  Raises ShapeError when inner
+    sizes differ.
 
     >>> matmul([[1, 2], [3, 4]], [1, 1]).tolist()
     [3, 7]
     """
-    if not (isinstance(x1, Value) and isinstance(x2, Value) and x1.dtype is x2.dtype and x1.dtype.kind != "b"):
+    if not (isinstance(x1, Value) and isinstance(x2, Value) and x1.dtype is x2.dtype
+            and x1.dtype.kind != "b"):
         x1, x2 = numbers(x1, x2)
     a, b = x1.shape, x2.shape
     params = MATMUL.get((len(a), len(b)))
@@ -56,7 +58,8 @@ def inner_mismatch(x, y):
         fixes.append("x @ y.T" if len(b) == 2 else "x @ y.mT")
     if len(a) >= 2 and a[-2] == b[inner]:
         fixes.append("x.T @ y" if len(a) == 2 else "x.mT @ y")
-    return ShapeError(f"inner sizes differ: {left} @ {right}.", given=[f"x: {typed(x)}", f"y: {typed(y)}"],
+    return ShapeError(f"inner sizes differ: {left} @ {right}.",
+                      given=[f"x: {typed(x)}", f"y: {typed(y)}"],
                       expected="equal sizes in brackets",
                       fix=f"did you mean {' or '.join(fixes)}?" if fixes else None)
 
@@ -64,7 +67,8 @@ def inner_mismatch(x, y):
 def stacked_matmul(x, y):
     """matmul of arrays with more than two axes."""
     if not x.shape or not y.shape:
-        raise ShapeError("matmul is not defined for scalars.", given=[f"x: {typed(x)}", f"y: {typed(y)}"],
+        raise ShapeError("matmul is not defined for scalars.",
+                         given=[f"x: {typed(x)}", f"y: {typed(y)}"],
                          fix="multiply with *")
     if x.shape[-1] != y.shape[-2 if y.ndim > 1 else 0]:
         raise inner_mismatch(x, y)
@@ -131,17 +135,19 @@ def cross(a, b, axis=-1):
     x, y = numbers(a, b)
     for v in (x, y):
         if not v.shape or v.shape[axis_of(axis, v.ndim, "cross")] != 3:
-            raise ShapeError(f"cross needs vectors of 3 elements along axis {axis}.", given=typed(v))
+            raise ShapeError(f"cross needs vectors of 3 elements along axis {axis}.",
+                             given=typed(v))
     shape = broadcast_shapes(x.shape, y.shape)
     x, y = broadcast_to(x, shape), broadcast_to(y, shape)
     k = axis_of(axis, x.ndim, "cross")
     turned = lambda v, first: ops.concatenate(
         *[ops.reduce.rows(v, j % 3, j % 3 + 1, k) for j in range(first, first + 3)], axis=k)
-    return same(ops.sub, same(ops.mul, turned(x, 1), turned(y, 2)), same(ops.mul, turned(x, 2), turned(y, 1)))
+    return same(ops.sub, same(ops.mul, turned(x, 1), turned(y, 2)),
+                same(ops.mul, turned(x, 2), turned(y, 1)))
 
 
 def tensordot(a, b, axes=2):
-    """The sum of products over pairs of axes: the last `axes` of a with the first of b, or as listed.
+    """The sum of products over pairs of axes: the last `axes` of a, the first of b; or as listed.
 
     Raises ShapeError when the sizes of a pair differ.
     """

@@ -1,8 +1,8 @@
 """Arrays from Python numbers, lists, NumPy arrays, and from nothing.
 
-Python floats, ints and lists of them become f32 and i32 (`fgrad.default_dtype` changes that); what has a
-dtype keeps it, 64-bit ones too.  Relies on `promotion`; `core.CONVERT` is set here, so that every
-operation accepts what `array` accepts.
+Python floats, ints and lists of them become f32 and i32 (`fgrad.default_dtype` changes that); what
+has a dtype keeps it, 64-bit ones too.  Relies on `promotion`; `core.CONVERT` is set here, so that
+every operation accepts what `array` accepts.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ from .promotion import broadcast_to, cast, in_kind, join
 # ---------------------------------------------------------------------------- from what there is
 
 def array(object, dtype=None, copy=True, ndmin=0):
-    """An array of a number, a list, a NumPy array, or a value: immutable, so NumPy arrays are copied.
+    """An array of a number, a list, a NumPy array (which is copied), or a value.
 
-    Lists may hold values that are being traced: they are stacked.  Python numbers give f32 and i32; whatever
-    has a dtype keeps it.  Raises ShapeError for ragged lists, DtypeError for what holds no numbers.
+    Lists may hold values that are being traced: they are stacked.  Python numbers give f32 and i32;
+    whatever has a dtype keeps it.  Raises ShapeError for ragged lists, DtypeError for what holds no
+    numbers.
 
     >>> array([1.0, 2.0])
     Array([1., 2.], f32[2])
@@ -41,7 +42,7 @@ def array(object, dtype=None, copy=True, ndmin=0):
 
 
 def asarray(a, dtype=None, copy=None):
-    """Like array, without a copy where the dtype fits: the result then shares memory with a NumPy array.
+    """Like array, without a copy where the dtype fits: it then shares memory with a NumPy array.
 
     Writing to that NumPy array later changes the result too; use array() where that could happen.
     """
@@ -82,7 +83,8 @@ def from_protocol(x):
         return np.asarray(x, dtype=default_int()) if isinstance(x, range) else np.asarray(x)
     raise ArgumentError(f"a {type(x).__name__} is not an array.", given=shortened(x),
                         expected="a number, a list of numbers, or an array",
-                        fix="list(x) makes a list of an iterator" if hasattr(x, "__next__") else None)
+                        fix="list(x) makes a list of an iterator" if hasattr(x, "__next__")
+                        else None)
 
 
 CONVERT["array"] = array
@@ -105,7 +107,7 @@ def ones(shape, dtype=None):
 
 
 def empty(shape, dtype=None):
-    """Zeros: nothing else may be promised about the elements of an array that cannot be written to."""
+    """Zeros: an array that cannot be written to had better hold something."""
     return filled(shape, 0, dtype, "empty")
 
 
@@ -142,4 +144,5 @@ def empty_like(a, dtype=None, shape=None):
 def full_like(a, fill_value, dtype=None, shape=None):
     """An array of the shape and dtype of `a`, filled with a number or the broadcast value."""
     x = as_value(a)
-    return full(x.shape if shape is None else shape, fill_value, x.dtype if dtype is None else dtype)
+    return full(x.shape if shape is None else shape, fill_value,
+                x.dtype if dtype is None else dtype)

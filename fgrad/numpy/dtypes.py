@@ -22,7 +22,8 @@ def finfo(dtype):
     """The limits of a dtype of floats, or of an array's: eps, max, min, tiny, …"""
     dtype = dtype_of(dtype)
     if dtype.kind != "f":
-        raise DtypeError(f"finfo is for floats, not {SHORT[dtype]}.", fix="iinfo gives the limits of integers")
+        raise DtypeError(f"finfo is for floats, not {SHORT[dtype]}.",
+                         fix="iinfo gives the limits of integers")
     return np.finfo(dtype)
 
 
@@ -30,7 +31,8 @@ def iinfo(dtype):
     """The limits of a dtype of integers, or of an array's: min, max."""
     dtype = dtype_of(dtype)
     if dtype.kind not in "iu":
-        raise DtypeError(f"iinfo is for integers, not {SHORT[dtype]}.", fix="finfo gives the limits of floats")
+        raise DtypeError(f"iinfo is for integers, not {SHORT[dtype]}.",
+                         fix="finfo gives the limits of floats")
     return np.iinfo(dtype)
 
 
@@ -39,7 +41,8 @@ def dtype_of(x):
     return x.dtype if isinstance(x, (Value, np.ndarray, np.generic)) else as_dtype(x)
 
 
-KINDS = {"bool": "b", "signed integer": "i", "unsigned integer": "u", "integral": "iu", "real floating": "f",
+KINDS = {"bool": "b", "signed integer": "i", "unsigned integer": "u", "integral": "iu",
+         "real floating": "f",
          "numeric": "iuf"}
 
 
@@ -49,10 +52,11 @@ def issubdtype(dtype, kind):
 
 
 def isdtype(dtype, kind):
-    """Is the dtype the one given, or of a kind: "bool", "integral", "real floating", "numeric", …?"""
+    """Is the dtype the one given, or of a kind such as "integral" or "real floating"?"""
     if isinstance(kind, tuple):
         return any(isdtype(dtype, k) for k in kind)
-    return np.dtype(dtype).kind in KINDS[kind] if kind in KINDS else np.dtype(dtype) == np.dtype(kind)
+    dtype = np.dtype(dtype)
+    return dtype.kind in KINDS[kind] if kind in KINDS else dtype == np.dtype(kind)
 
 
 def can_cast(from_, to, casting="safe"):

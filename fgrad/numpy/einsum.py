@@ -12,9 +12,9 @@ from .matrices import diagonal
 def einsum(subscripts, *operands):
     """The sum of products that the labels say: einsum("ij,jk->ik", a, b) is a @ b.
 
-    A label that the result lacks is summed; "..." stands for further axes, which broadcast.  Without "->"
-    the result has the labels that occur once, in alphabetical order.  Raises ShapeError when one label has two
-    sizes, ArgumentError for labels that do not fit the operands.
+    A label that the result lacks is summed; "..." stands for further axes, which broadcast. 
+    Without "->" the result has the labels that occur once, in alphabetical order.  Raises
+    ShapeError when one label has two sizes, ArgumentError for labels that do not fit the operands.
 
     >>> einsum("i,i->", [1, 2], [3, 4]).item()
     11
@@ -50,14 +50,17 @@ def finished(x, labels, to):
 def parsed(subscripts, xs):
     """(labels of each operand, labels of the result), with "..." written out."""
     if not isinstance(subscripts, str):
-        raise ArgumentError("einsum needs labels first.", given=repr(subscripts), expected='such as "ij,jk->ik"')
+        raise ArgumentError("einsum needs labels first.", given=repr(subscripts),
+                            expected='such as "ij,jk->ik"')
     text = subscripts.replace(" ", "")
     left, arrow, right = text.partition("->")
     parts = left.split(",")
     if len(parts) != len(xs):
-        raise ArgumentError(f"einsum has labels for {len(parts)} operands, and {len(xs)} operands.", given=subscripts)
+        raise ArgumentError(f"einsum has labels for {len(parts)} operands, and {len(xs)} operands.",
+                            given=subscripts)
     free = [c for c in LETTERS if c not in text]
-    dots = max([x.ndim - len(p.replace("...", "")) for p, x in zip(parts, xs) if "..." in p], default=0)
+    dots = max([x.ndim - len(p.replace("...", "")) for p, x in zip(parts, xs) if "..." in p],
+               default=0)
     more = "".join(free[:max(dots, 0)])
     labels = [written_out(p, x, more, subscripts) for p, x in zip(parts, xs)]
     if not arrow:
@@ -66,7 +69,8 @@ def parsed(subscripts, xs):
     else:
         to = right.replace("...", more)
     if len(set(to)) != len(to) or set(to) - set("".join(labels)):
-        raise ArgumentError("einsum has a label in its result twice, or one that no operand has.", given=subscripts)
+        raise ArgumentError("einsum has a label in its result twice, or one that no operand has.",
+                            given=subscripts)
     return labels, to
 
 
@@ -113,7 +117,9 @@ def check_sizes(subscripts, xs, labels):
         for c, n in zip(s, x.shape):
             if n not in (1, sizes[c]):
                 raise ShapeError(f"einsum needs equal sizes for label {c}, not {sizes[c]} and {n}.",
-                                 given=[subscripts, *[f"operand {k + 1}: {typed(v)}" for k, v in enumerate(xs)]])
+                                 given=[subscripts,
+                                        *[f"operand {k + 1}: {typed(v)}" for k,
+                                          v in enumerate(xs)]])
 
 
 def without_ones(x, labels, sizes):

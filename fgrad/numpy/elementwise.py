@@ -1,7 +1,7 @@
 """Elementwise functions made of several operations: remainders, powers, choices, special values.
 
-Relies on `ufuncs` and `promotion`.  Numerical forms avoid overflow and keep derivatives right; where that
-takes a trick it stands beside the formula.
+Relies on `ufuncs` and `promotion`.  Numerical forms avoid overflow and keep derivatives right;
+where that takes a trick it stands beside the formula.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from ..core import NOTHING, _current, as_value
 from ..errors import ArgumentError, RangeError
 from ..types import BOOL, SCALARS
 from .promotion import (
-    as_bool, as_float, as_number, beside, binary_float, cast, floating, same, same_shape, together, unary)
+    as_bool, as_float, as_number, beside, binary_float, cast, floating, same, same_shape, together,
+    unary)
 
 INTEGER_POWERS = 64        # of known exponents up to here, by multiplication
 
@@ -51,8 +52,10 @@ def floor_divide(x1, x2, /):
     below = cast(same(ops.and_, same(ops.ne, rest, 0), differ), x.dtype)
     if x.dtype.kind != "f":
         return same(ops.sub, same(ops.div, x, y), below)
-    whole = ops.round(same(ops.div, same(ops.sub, x, rest), y))    # a multiple of y, but for rounding
-    return ops.select(same(ops.eq, y, 0.0), ops.floor(same(ops.div, x, y)), same(ops.sub, whole, below))
+    whole = ops.round(same(ops.div, same(ops.sub, x, rest),
+                           y))    # a multiple of y, but for rounding
+    return ops.select(same(ops.eq, y, 0.0), ops.floor(same(ops.div, x, y)),
+                      same(ops.sub, whole, below))
 
 
 def divmod(x1, x2, /):
@@ -81,7 +84,7 @@ def power(x1, x2, /):
 
 
 def known_power(x, n):
-    """x to the power of a Python number by multiplication or a root, or None where that is not possible."""
+    """x to the power of a Python number by multiplication or a root, or None where neither does."""
     if x.dtype.kind != "f" and n.__class__ is float:
         return None
     if n == 2:
@@ -90,7 +93,8 @@ def known_power(x, n):
         return ops.sqrt(x)
     if n == int_or_none(n) and abs(n) <= INTEGER_POWERS:
         if n < 0 and x.dtype.kind != "f":
-            raise RangeError("integers cannot be raised to negative powers.", given=f"{x.type} ** {n}",
+            raise RangeError("integers cannot be raised to negative powers.",
+                             given=f"{x.type} ** {n}",
                              fix="use a float: x.astype(float) ** n")
         return ops.integer_pow(x, n=int(n))
     return None
@@ -102,7 +106,7 @@ def int_or_none(n):
 
 
 def whole_power(x, y):
-    """x to the power of y, of integers: squares of x, multiplied where y has a bit; 0 for negative y."""
+    """x to the power of y, of integers: squares of x where y has a bit; 0 for negative y."""
     bits = 8 * y.dtype.itemsize - (y.dtype.kind == "i")
     out = ops.full_like(x, 1)
     for k in range(bits):
@@ -268,7 +272,7 @@ def copysign(x1, x2, /):
 
 
 def nan_to_num(x, nan=0.0, posinf=None, neginf=None):
-    """x with NaN replaced by `nan`, and infinities by the largest and smallest finite numbers, or as given."""
+    """x with NaN replaced by `nan`, and infinities by the extreme finite numbers, or as given."""
     x = as_value(x)
     if x.dtype.kind != "f":
         return x
@@ -307,9 +311,9 @@ def logical_not(x, /):
 def where(condition, x=None, y=None, /):
     """x where the condition holds, else y.   bool[*a] n[*b] n[*c] → n[*broadcast]
 
-    The derivative flows to the chosen one only.  If the other is inf or NaN its derivative may still spoil
-    the result: write `where(ok, f(where(ok, x, 1.0)), 0.0)`.  Raises ArgumentError without x and y:
-    `nonzero` gives the places.
+    The derivative flows to the chosen one only.  If the other is inf or NaN its derivative may
+    still spoil the result: write `where(ok, f(where(ok, x, 1.0)), 0.0)`.  Raises ArgumentError
+    without x and y: `nonzero` gives the places.
 
     >>> where([True, False], 1.0, 2.0).tolist()
     [1.0, 2.0]
@@ -337,7 +341,9 @@ def choose(c, x, y):
 
 
 def clip(a, min=None, max=None):
-    """a, but not below `min` and not above `max`; None leaves that side open.   n[*s] → n[*broadcast]
+    """a, but not below `min` and not above `max`; None leaves that side open.
+
+     n[*s] → n[*broadcast]
 
     The derivative is 1 inside and at the limits, and 0 outside.
     """

@@ -1,7 +1,7 @@
-"""Exponentials, logarithms, and the inverses of hyperbolic functions, in forms that do not overflow.
+"""Exponentials, logarithms, inverses of hyperbolic functions, in forms that do not overflow.
 
-Where a branch is chosen elementwise, the other one is computed at a harmless place, so that derivatives
-stay finite too.
+Where a branch is chosen elementwise, the other one is computed at a harmless place, so that
+derivatives stay finite too.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ def logaddexp2(x1, x2, /):
 def arcsinh(x, /):
     """The inverse of sinh.   f[*s] → f[*s]
 
-    log1p(a + a² / (1 + √(1 + a²))) of a = |x|, which loses no digits near 0; log 2a where a² overflows.
+    log1p(a + a² / (1 + √(1 + a²))) of a = |x|, which loses no digits near 0; log 2a where a²
+    overflows.
     """
     x = as_float(x)
     negative = same(ops.lt, x, 0.0)

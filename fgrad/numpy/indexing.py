@@ -1,8 +1,8 @@
 """x[...]: what an index means, and reading by it.
 
-`Index` takes an index apart once: a basic part (slices, ints, new axes), which is slice, rev and reshape,
-and an advanced part (integer arrays), which is one gather.  `updates.py` writes by the same Index.  An
-index that is known must be in range; one that is only known at run time is clipped.
+`Index` takes an index apart once: a basic part (slices, ints, new axes), which is slice, rev and
+reshape, and an advanced part (integer arrays), which is one gather.  `updates.py` writes by the
+same Index.  An index that is known must be in range; one that is only known at run time is clipped.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ from .promotion import broadcast_to, same
 class Index:
     """An index of an array of `shape`, taken apart.
 
-    Basic part, per axis of the array: start, stop, stride; `turned` are the axes read backwards, `plain` is
-    the shape after ints are gone and new axes have come.  Advanced part: `arrays`, of one shape, index the
-    axes `axes` of the basic result; their own axes come at `place`.
+    Basic part, per axis of the array: start, stop, stride; `turned` are the axes read backwards,
+    `plain` is the shape after ints are gone and new axes have come.  Advanced part: `arrays`, of
+    one shape, index the axes `axes` of the basic result; their own axes come at `place`.
     """
-    __slots__ = ("shape", "start", "stop", "stride", "turned", "plain", "arrays", "axes", "place", "is_whole")
+    __slots__ = ("shape", "start", "stop", "stride", "turned", "plain", "arrays", "axes", "place",
+                 "is_whole")
 
     def __init__(self, shape, index):
         self.shape = shape
@@ -39,8 +40,9 @@ class Index:
             self.take(entry)
         self.join_arrays()
         self.start, self.stop, self.stride = map(tuple, (self.start, self.stop, self.stride))
-        whole = self.start == (0,) * len(shape) and self.stop == shape and max(self.stride, default=1) == 1
-        self.is_whole = whole and not self.turned          # does the basic part read everything, in order?
+        dense = max(self.stride, default=1) == 1
+        whole = dense and self.start == (0,) * len(shape) and self.stop == shape
+        self.is_whole = whole and not self.turned
 
     def take(self, entry):
         """One entry: the next axis of the array, or a new one."""
@@ -159,7 +161,7 @@ def whole_slice(e):
     try:
         return slice(*[None if v is None else operator.index(v) for v in (e.start, e.stop, e.step)])
     except ConcretizationError as error:
-        error.fix = "fgrad.lax.dynamic_slice reads a block of fixed size from a place known at run time"
+        error.fix = "fgrad.lax.dynamic_slice reads a block of fixed size from any place"
         raise
 
 
@@ -185,7 +187,8 @@ def entries_of(part):
 def not_an_index(part):
     """The error for an index that is neither int, slice, nor array of ints or bools."""
     what = SHORT[part.dtype] if isinstance(part, Value) else f"{type(part).__name__} {part!r}"
-    return PositionError(f"an index cannot be {what}.", expected="ints, slices, None, ..., or arrays of ints or bools",
+    return PositionError(f"an index cannot be {what}.",
+                         expected="ints, slices, None, ..., or arrays of ints or bools",
                              fix="convert it with astype(int)" if isinstance(part, Value) else None)
 
 
@@ -194,7 +197,8 @@ def known_mask(mask):
     known = mask if isinstance(mask, Array) else mask.known()
     if known is None:
         raise ConcretizationError(
-            "a bool index picks a number of elements that is not known while tracing.", given=typed(mask),
+            "a bool index picks a number of elements that is not known while tracing.",
+            given=typed(mask),
             fix=["where(mask, x, 0) keeps the shape", "where(mask, new, x) writes by a mask"])
     return np.asarray(known.value_for("a bool index"))
 
@@ -211,8 +215,10 @@ def check_masks(index, shape):
         if is_mask(part):
             sizes = np.shape(part) if not isinstance(part, Value) else part.shape
             if tuple(sizes) != shape[axis:axis + count]:
-                raise PositionError(f"a bool index of shape {text_of(sizes)} does not fit axes of shape "
-                                    f"{text_of(shape[axis:axis + count])}.", expected="equal shapes")
+                raise PositionError(f"a bool index of shape {text_of(sizes)} does not fit axes of "
+                                    "shape "
+                                    f"{text_of(shape[axis:axis + count])}.",
+                                    expected="equal shapes")
         axis += count
 
 
@@ -233,7 +239,7 @@ def covers(part):
 
 
 def place_of_arrays(entries):
-    """Where the axes of index arrays go: where they stand if they, and ints, stand together, else in front."""
+    """Where the axes of index arrays go: where they and ints stand together, else in front."""
     if not any(isinstance(e, Value) for e in entries):
         return 0
     advanced = [k for k, e in enumerate(entries) if isinstance(e, (Value, int))]
@@ -245,7 +251,10 @@ def place_of_arrays(entries):
 # ---------------------------------------------------------------------------- range
 
 def in_range(i, n, axis, shape):
-    """The index array with negative ones counted from the end.  Raises PositionError if one is known to be out."""
+    """The index array with negative ones counted from the end.
+
+    Raises PositionError if one is known to be out.
+    """
     known = i if isinstance(i, Array) else i.known() if isinstance(i, Tracer) else None
     if known is not None and isinstance(known, Array):
         value = np.asarray(known.np)
@@ -254,7 +263,8 @@ def in_range(i, n, axis, shape):
             raise outside(value[wrong].flat[0], n, axis, shape)
         if value.dtype.kind == "u" or not (value < 0).any():
             return i
-        return Array(np.where(value < 0, value + value.dtype.type(n), value)) if isinstance(i, Array) else wrapped(i, n)
+        if isinstance(i, Array):
+            return Array(np.where(value < 0, value + value.dtype.type(n), value))
     return i if i.dtype.kind == "u" else wrapped(i, n)
 
 
@@ -268,13 +278,15 @@ def outside(i, n, axis, shape):
     """The error for an index that is out of range."""
     return PositionError(f"index {i} is out of range for axis {axis} of size {n}.",
                          given=f"an array of shape {text_of(shape)}",
-                         expected=f"an index from {-n} to {n - 1}" if n else "no index: the axis is empty")
+                         expected=f"an index from {-n} to {n - 1}" if n
+                         else "no index: the axis is empty")
 
 
 def getitem(x, index):
-    """x[index], as in NumPy: ints, slices, None, ..., integer arrays, and bool arrays that are known.
+    """x[index], as in NumPy: ints, slices, None, ..., integer arrays, and known bool arrays.
 
-    Raises PositionError for an index known to be out of range; one known only at run time is clipped.
+    Raises PositionError for an index known to be out of range; one known only at run time is
+    clipped.
     """
     return index_of(x.shape, index).read(x)
 
@@ -303,10 +315,12 @@ def plain_index(shape, key):
 # ---------------------------------------------------------------------------- functions
 
 def take(a, indices, axis=None, mode="clip", fill_value=0):
-    """Elements along an axis at integer indices; None: of the flat array.   n[…,k,…] i[*s] → n[…,*s,…]
+    """Elements along an axis at integer indices; None: of the flat array.
 
-    A known index out of range raises PositionError.  At run time it is clipped, or reads `fill_value` for
-    mode="fill".
+     n[…,k,…] i[*s] → n[…,*s,…]
+
+    A known index out of range raises PositionError.  At run time it is clipped, or reads
+    `fill_value` for mode="fill".
     """
     x = as_value(a)
     if axis is None:
@@ -324,14 +338,18 @@ def take_along_axis(arr, indices, axis=-1):
     k = axis_of(axis, x.ndim, "take_along_axis")
     if i.ndim != x.ndim:
         raise ShapeError("take_along_axis needs as many axes in both.", given=[typed(x), typed(i)])
-    shape = broadcast_shapes((*x.shape[:k], 1, *x.shape[k + 1:]), (*i.shape[:k], 1, *i.shape[k + 1:]))
+    shape = broadcast_shapes((*x.shape[:k], 1, *x.shape[k + 1:]),
+                             (*i.shape[:k], 1, *i.shape[k + 1:]))
     x = broadcast_to(x, (*shape[:k], x.shape[k], *shape[k + 1:]))
     i = broadcast_to(i, (*shape[:k], i.shape[k], *shape[k + 1:]))
     return ops.take_along(x, in_range(i, x.shape[k], k, x.shape), k)
 
 
 def nonzero(a):
-    """The places of elements that are not 0, one index array per axis.  Not while tracing with jit."""
+    """The places of elements that are not 0, one index array per axis.
+
+    Not while tracing with jit.
+    """
     x = as_value(a)
     mask = x if x.dtype == BOOL else same(ops.ne, x, 0)
     return tuple([Array(i.astype(I32)) for i in np.nonzero(known_mask(mask))])

@@ -25,7 +25,9 @@ def parts_of(arrays, name):
 
 
 def concatenate(arrays, axis=0, dtype=None):
-    """The arrays one after the other along an axis; None: all of them flat.   n[a,*s] n[b,*s] … → n[a+b+…,*s]
+    """The arrays one after the other along an axis; None: all of them flat.
+
+     n[a,*s] n[b,*s] … → n[a+b+…,*s]
 
     Raises ShapeError when they differ along another axis.
 
@@ -50,7 +52,9 @@ def check_joined(parts, axis):
     """Raises ShapeError unless the arrays differ along `axis` only."""
     first = parts[0].shape
     for k, x in enumerate(parts):
-        same = len(x.shape) == len(first) and all(n == m for a, (n, m) in enumerate(zip(x.shape, first)) if a != axis)
+        same = len(x.shape) == len(first) and all(n == m for a,
+                                                  (n, m) in enumerate(zip(x.shape, first))
+                                                  if a != axis)
         if not same:
             raise ShapeError(f"concatenate needs arrays that differ along axis {axis} only.",
                              given=[f"array 0: {typed(parts[0])}", f"array {k}: {typed(x)}"])
@@ -119,18 +123,20 @@ def split(ary, indices_or_sections, axis=0):
     x = as_value(ary)
     n = x.shape[axis_of(axis, x.ndim, "split")]
     if not hasattr(indices_or_sections, "__iter__") and n % operator.index(indices_or_sections):
-        raise ShapeError(f"split cannot divide {n} elements into {indices_or_sections} equal parts.",
+        raise ShapeError(f"split cannot divide {n} elements into {indices_or_sections} equal "
+                         "parts.",
                          given=typed(x), fix="array_split makes parts of nearly equal size")
     return array_split(x, indices_or_sections, axis)
 
 
 def array_split(ary, indices_or_sections, axis=0):
-    """The array in parts of nearly equal size, the first ones larger, or cut before the indices given."""
+    """The array in parts of nearly equal size, the first larger, or cut before the indices."""
     x = as_value(ary)
     k = axis_of(axis, x.ndim, "array_split")
     n = x.shape[k]
     if hasattr(indices_or_sections, "__iter__"):
-        cuts = [0, *[min(max(operator.index(c) + (n if c < 0 else 0), 0), n) for c in indices_or_sections], n]
+        given = [operator.index(c) for c in indices_or_sections]
+        cuts = [0, *[min(max(c + n if c < 0 else c, 0), n) for c in given], n]
     else:
         count = operator.index(indices_or_sections)
         if count < 1:

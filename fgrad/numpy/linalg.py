@@ -15,15 +15,17 @@ from .matrices import diagonal, eye, trace
 from .promotion import as_float, binary, cast
 from .shape import matrix_transpose
 
-__all__ = ["cross", "diagonal", "matmul", "matrix_norm", "matrix_power", "matrix_transpose", "multi_dot", "norm",
+__all__ = ["cross", "diagonal", "matmul", "matrix_norm", "matrix_power", "matrix_transpose",
+           "multi_dot", "norm",
            "outer", "tensordot", "trace", "vecdot", "vector_norm"]
 
 
 def norm(x, ord=None, axis=None, keepdims=False):
-    """The length of vectors along `axis`, or the norm of matrices along two axes; None: of all elements.
+    """The length of vectors along an axis, or the norm of matrices along two; None: of all.
 
-    f[*s] → f[s without axes].  ord: 2 (the default), 1, inf, -inf, 0, or a number for vectors; "fro", 1, -1,
-    inf, -inf for matrices.  The derivative of the length at 0 is NaN: 0 has no direction.
+    f[*s] → f[s without axes].  ord: 2 (the default), 1, inf, -inf, 0, or a number for vectors;
+    "fro", 1, -1, inf, -inf for matrices.  The derivative of the length at 0 is NaN: 0 has no
+    direction.
 
     >>> norm([3.0, 4.0]).item()
     5.0
@@ -36,7 +38,8 @@ def norm(x, ord=None, axis=None, keepdims=False):
         raise ArgumentError("norm with an order needs the axis.", given=typed(x))
     if len(axes) == 2:
         first, second = (axis if axis is not None else (0, 1))
-        return matrix_order(x, ord, axis_of(first, x.ndim, "norm"), axis_of(second, x.ndim, "norm"), keepdims)
+        return matrix_order(x, ord, axis_of(first, x.ndim, "norm"), axis_of(second, x.ndim, "norm"),
+                            keepdims)
     return vector_order(x, ord, axes, keepdims)
 
 
@@ -68,7 +71,8 @@ def vector_order(x, ord, axes, keepdims):
     if ord == 0:
         return cast(reductions.count_nonzero(x, axes, keepdims), x.dtype)
     if isinstance(ord, str):
-        raise ArgumentError(f"norm has no order {ord!r} for vectors.", expected="a number, inf or -inf")
+        raise ArgumentError(f"norm has no order {ord!r} for vectors.",
+                            expected="a number, inf or -inf")
     total = reductions.sum(power(size, ord), axes, keepdims=keepdims)
     return total if ord == 1 else binary(ops.pow, total, 1.0 / ord)
 
@@ -76,7 +80,8 @@ def vector_order(x, ord, axes, keepdims):
 def matrix_order(x, ord, rows, columns, keepdims):
     """The largest, or smallest, sum of sizes of a column (1, -1) or of a row (inf, -inf)."""
     if ord not in (1, -1, math.inf, -math.inf):
-        raise ArgumentError(f"norm has no order {ord!r} for matrices.", expected="'fro', 1, -1, inf or -inf")
+        raise ArgumentError(f"norm has no order {ord!r} for matrices.",
+                            expected="'fro', 1, -1, inf or -inf")
     summed, other = (rows, columns) if abs(ord) == 1 else (columns, rows)
     sums = reductions.sum(ops.abs(x), summed, keepdims=True)
     extreme = reductions.max if ord > 0 else reductions.min
@@ -86,7 +91,10 @@ def matrix_order(x, ord, rows, columns, keepdims):
 
 
 def matrix_power(a, n):
-    """The product of n times the square matrix, by repeated squaring; n >= 0.   n[…,a,a] → n[…,a,a]"""
+    """The product of n times the square matrix, by repeated squaring; n >= 0.
+
+     n[…,a,a] → n[…,a,a]
+    """
     x = as_value(a)
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         raise ShapeError("matrix_power needs square matrices.", given=typed(x))

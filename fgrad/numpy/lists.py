@@ -1,7 +1,7 @@
 """Arrays from nested lists of numbers, and of values that are stacked.
 
-Python numbers in a list are weak: what has a dtype decides, and without it they are f32 and i32.  A list
-that is no array is searched for the first element that does not fit, and the error names it.
+Python numbers in a list are weak: what has a dtype decides, and without it they are f32 and i32.  A
+list that is no array is searched for the first element that does not fit, and the error names it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def collect_kinds(x, kinds):
 
 
 def shape_of_list(x):
-    """The shape of a nested list, by its first elements; what differs from it is found when it is filled."""
+    """The shape of a nested list, by its first elements."""
     shape = []
     while isinstance(x, (list, tuple)):
         shape.append(len(x))
@@ -96,21 +96,27 @@ def whole_numbers(x, dtype, shape):
 
 
 def not_rectangular(x, shape, error):
-    """The error for a list that NumPy could not fill an array from: ragged, or with other things in it."""
+    """The error for a list that is no array: ragged, or with other things in it."""
     found = odd_one(x, shape, ())
     if found is None:
-        return DtypeError("the list does not hold numbers only.", given=str(error) if error else shortened(x))
+        return DtypeError("the list does not hold numbers only.",
+                          given=str(error) if error else shortened(x))
     path, part = found
     where = "".join(f"[{k}]" for k in path)
     if isinstance(part, (list, tuple)) or np.ndim(part):
         return ShapeError(
-            f"the rows of the list differ in length: element {where} has shape {text_of(np_shape(part))}.",
-            given=shortened(x), expected=f"shape {text_of(shape[len(path):])} there, as in the first row",
+            f"the rows of the list differ in length: element {where} has shape "
+            f"{text_of(np_shape(part))}.",
+            given=shortened(x), expected=f"shape {text_of(shape[len(path):])} there, as in the "
+                                         "first row",
             fix="pad the rows to one length")
     if len(path) < len(shape):
-        return ShapeError(f"the rows of the list differ in depth: element {where} is {shortened(part)}.",
-                          given=shortened(x), expected=f"a list of shape {text_of(shape[len(path):])} there")
-    return DtypeError(f"element {where} of the list is no number but a {type(part).__name__}: {shortened(part)}.",
+        return ShapeError(f"the rows of the list differ in depth: element {where} is "
+                          f"{shortened(part)}.",
+                          given=shortened(x),
+                          expected=f"a list of shape {text_of(shape[len(path):])} there")
+    return DtypeError(f"element {where} of the list is no number but a {type(part).__name__}: "
+                      f"{shortened(part)}.",
                       expected="numbers")
 
 
@@ -152,17 +158,21 @@ def number(x, dtype):
     """A Python number as an array without axes."""
     dtype = dtype or join([x.__class__])
     if dtype.kind in "iu" and x.__class__ is int:
-        ops.elementwise.literal(x, dtype)                    # raises RangeError when it does not fit
+        ops.elementwise.literal(x, dtype)        # raises RangeError when it does not fit
     return Array(np.array(x).astype(dtype))
 
 
 def native(x):
-    """The NumPy array in this machine's byte order.  Raises DtypeError for dtypes fgrad does not have."""
+    """The NumPy array in this machine's byte order.
+
+    Raises DtypeError for dtypes fgrad does not have.
+    """
     if x.dtype in SHORT:
         return x
     if x.dtype.newbyteorder("=") in SHORT:
         return x.astype(x.dtype.newbyteorder("="))
-    raise DtypeError(f"fgrad has no arrays of dtype {x.dtype}.", given=f"an array of shape {text_of(x.shape)}",
+    raise DtypeError(f"fgrad has no arrays of dtype {x.dtype}.",
+                     given=f"an array of shape {text_of(x.shape)}",
                      expected=" ".join(SHORT.values()), fix="convert it with astype first")
 
 

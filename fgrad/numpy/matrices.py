@@ -56,7 +56,8 @@ def triu(m, k=0):
 def triangle(m, k, op, name):
     """The elements where op(row + k, column), zeros elsewhere."""
     x = matrix(m, name)
-    keep = ops.broadcast(compared(op, x.shape[-2:], k), shape=x.shape, axes=tuple(range(x.ndim - 2)))
+    keep = ops.broadcast(compared(op, x.shape[-2:], k), shape=x.shape,
+                         axes=tuple(range(x.ndim - 2)))
     return ops.select(keep, x, ops.move.zero_of(x.dtype))
 
 
@@ -69,7 +70,10 @@ def matrix(m, name):
 
 
 def diagonal(a, offset=0, axis1=0, axis2=1):
-    """The elements a[…, i, …, i + offset, …], along a new last axis.   n[a,b,*s] → n[*s,min(a,b)]"""
+    """The elements a[…, i, …, i + offset, …], along a new last axis.
+
+     n[a,b,*s] → n[*s,min(a,b)]
+    """
     x = matrix(a, "diagonal")
     first, second = axis_of(axis1, x.ndim, "diagonal"), axis_of(axis2, x.ndim, "diagonal")
     if first == second:
@@ -96,11 +100,15 @@ def main_diagonal(x):
         return ops.reshape(x, shape=(*lead, 0))
     flat = ops.reshape(x, shape=(*lead, n * n))
     zeros = (0,) * len(lead)
-    return ops.slice(flat, start=(*zeros, 0), stop=(*lead, n * n), stride=(*(1 for _ in lead), n + 1))
+    return ops.slice(flat, start=(*zeros, 0), stop=(*lead, n * n),
+                     stride=(*(1 for _ in lead), n + 1))
 
 
 def diag(v, k=0):
-    """A matrix with the vector on diagonal k, or diagonal k of a matrix.   n[a] → n[a,a]; n[a,b] → n[c]"""
+    """A matrix with the vector on diagonal k, or diagonal k of a matrix.
+
+     n[a] → n[a,a]; n[a,b] → n[c]
+    """
     x = as_value(v)
     if x.ndim == 2:
         return diagonal(x, k)
@@ -108,7 +116,8 @@ def diag(v, k=0):
         raise ShapeError("diag needs a vector or a matrix.", given=typed(x))
     n, k = x.shape[0], k.__index__()
     size, before = n + abs(k), max(0, -k)
-    wide = ops.pad(x, ops.move.zero_of(x.dtype), low=(before,), high=(size - n - before,), interior=(0,))
+    wide = ops.pad(x, ops.move.zero_of(x.dtype), low=(before,), high=(size - n - before,),
+                   interior=(0,))
     rows = ops.broadcast(wide, shape=(size, size), axes=(1,))
     return ops.select(compared(ops.eq, (size, size), k), rows, ops.move.zero_of(x.dtype))
 

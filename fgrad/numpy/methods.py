@@ -1,8 +1,8 @@
 """The operators and methods of values.
 
-`core` defines values without them, so that operations can be defined first; they are attached here, to
-arrays and tracers alike.  The first branch of an operator is its fast path: a Python number or an equal
-type, with nothing to promote.
+`core` defines values without them, so that operations can be defined first; they are attached here,
+to arrays and tracers alike.  The first branch of an operator is its fast path: a Python number or
+an equal type, with nothing to promote.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ OTHERS = (np.ndarray, np.generic)
 # ---------------------------------------------------------------------------- operators
 
 def operator(op, slow=binary, kinds="fiu", swap=False):
-    """The method of an operator that is one operation; `kinds` of dtype need no conversion for it."""
+    """The method of an operator that is one operation; `kinds` of dtype need no conversion."""
     def method(x, y):
         cls = y.__class__
         if cls is float or cls is int:
@@ -55,7 +55,8 @@ def operator_of(function, swap=False):
 def power_operator(x, y):
     """x ** y."""
     if y.__class__ is int and y == 2:
-        return _current.get().process(ops.square, (x,), NOTHING) if x.dtype.kind != "b" else elementwise.power(x, y)
+        return _current.get().process(ops.square, (x,),
+                                      NOTHING) if x.dtype.kind != "b" else elementwise.power(x, y)
     return slow_power(x, y)
 
 
@@ -64,7 +65,8 @@ slow_power = operator_of(elementwise.power)
 ONE_OPERATION = {"add": ops.add, "sub": ops.sub, "mul": ops.mul}
 COMPARISONS = {"eq": ops.eq, "ne": ops.ne, "lt": ops.lt, "le": ops.le, "gt": ops.gt, "ge": ops.ge}
 BITS = {"and": ops.and_, "or": ops.or_, "xor": ops.xor, "lshift": ops.shl, "rshift": ops.shr}
-FUNCTIONS = {"floordiv": elementwise.floor_divide, "mod": elementwise.remainder, "divmod": elementwise.divmod,
+FUNCTIONS = {"floordiv": elementwise.floor_divide, "mod": elementwise.remainder,
+             "divmod": elementwise.divmod,
              "matmul": contract.matmul}
 
 
@@ -96,7 +98,7 @@ def put(name, method):
 # ---------------------------------------------------------------------------- methods
 
 class Methods:
-    """The methods of values whose arguments differ from the functions'; copied to Value, never used itself."""
+    """Methods whose arguments differ from the functions'; copied to Value, never used itself."""
 
     def __neg__(x):
         return _current.get().process(ops.neg, (x,), NOTHING)
@@ -197,10 +199,13 @@ class Methods:
 
 
 FROM_FUNCTIONS = (
-    reductions.sum, reductions.prod, reductions.mean, reductions.var, reductions.std, reductions.max,
-    reductions.min, reductions.all, reductions.any, reductions.argmax, reductions.argmin, reductions.cumsum,
+    reductions.sum, reductions.prod, reductions.mean, reductions.var, reductions.std,
+    reductions.max,
+    reductions.min, reductions.all, reductions.any, reductions.argmax, reductions.argmin,
+    reductions.cumsum,
     reductions.cumprod, reductions.ptp, shape.ravel, shape.squeeze, shape.swapaxes, shape.repeat,
-    elementwise.round, elementwise.clip, contract.dot, indexing.take, indexing.nonzero, sorting.argsort,
+    elementwise.round, elementwise.clip, contract.dot, indexing.take, indexing.nonzero,
+    sorting.argsort,
     sorting.sort, matrices.diagonal, matrices.trace)
 
 
@@ -215,7 +220,8 @@ def attach_methods():
 
 # ---------------------------------------------------------------------------- immutability
 
-OPERATIONS = {ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.Div: "divide", ast.Pow: "power"}
+OPERATIONS = {ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.Div: "divide",
+              ast.Pow: "power"}
 
 
 def immutable():
@@ -240,7 +246,8 @@ def rewritten(text):
     if not isinstance(target, ast.Subscript):
         return None
     name = ast.unparse(target.value)
-    return f"{name} = {name}.at[{ast.unparse(target.slice)}].{method}({ast.unparse(statement.value)})"
+    index, value = ast.unparse(target.slice), ast.unparse(statement.value)
+    return f"{name} = {name}.at[{index}].{method}({value})"
 
 
 # ---------------------------------------------------------------------------- arrays alone
@@ -250,7 +257,8 @@ def as_numpy(x, dtype=None, copy=None):
     out = np.asarray(x.np)
     if copy or dtype is not None and np.dtype(dtype) != out.dtype:
         if copy is False:
-            raise ValueError(f"an array of {out.dtype} cannot become {np.dtype(dtype)} without a copy")
+            raise ValueError(f"an array of {out.dtype} cannot become {np.dtype(dtype)} without a "
+                             "copy")
         return out.astype(out.dtype if dtype is None else dtype)
     out = out.view()
     out.flags.writeable = False
@@ -277,15 +285,18 @@ def repr_html(x):
     if not 1 <= x.ndim <= 2 or not x.size:
         return f"{title}<pre>{x}</pre>"
     rows = np.atleast_2d(x.np)
-    shown = ["".join(f"<td>{v:.6g}</td>" if v.dtype.kind == "f" else f"<td>{v}</td>" for v in row[:20])
+    shown = ["".join(f"<td>{v:.6g}</td>" if v.dtype.kind == "f" else f"<td>{v}</td>"
+                     for v in row[:20])
              + ("<td>…</td>" if rows.shape[1] > 20 else "") for row in rows[:20]]
-    body = "".join(f"<tr>{row}</tr>" for row in shown) + ("<tr><td>⋮</td></tr>" if len(rows) > 20 else "")
+    body = "".join(f"<tr>{row}</tr>" for row in shown) + ("<tr><td>⋮</td></tr>"
+                                                          if len(rows) > 20 else "")
     return f"{title}<table>{body}</table>"
 
 
 def attach_to_arrays():
-    """Gives Array what tracers do not have: its elements to other libraries, and a form in notebooks."""
-    for name, method in [("__array__", as_numpy), ("__dlpack__", to_dlpack), ("__dlpack_device__", dlpack_device),
+    """Gives Array what tracers lack: its elements to other libraries, and a form in notebooks."""
+    for name, method in [("__array__", as_numpy), ("__dlpack__", to_dlpack),
+                         ("__dlpack_device__", dlpack_device),
                          ("_repr_html_", repr_html)]:
         setattr(Array, name, method)
 

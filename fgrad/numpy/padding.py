@@ -17,8 +17,8 @@ MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
 def pad(array, pad_width, mode="constant", constant_values=0):
     """The array with pad_width = ((before, after), …) elements added along each axis.
 
-    An int, or one pair, is taken for every axis.  mode: "constant", "edge", "reflect", "symmetric" or
-    "wrap", as in NumPy.   n[*s] → n[s + before + after]
+    An int, or one pair, is taken for every axis.  mode: "constant", "edge", "reflect", "symmetric"
+    or "wrap", as in NumPy.   n[*s] → n[s + before + after]
 
     >>> pad([1, 2], 1).tolist()
     [0, 1, 2, 0]
@@ -40,10 +40,12 @@ def widths_of(pad_width, x):
     try:
         widths = np.broadcast_to(np.asarray(pad_width, dtype=int), (x.ndim, 2))
     except ValueError:
-        raise ShapeError("pad needs one pair (before, after) per axis.", given=[typed(x), f"pad_width={pad_width}"],
+        raise ShapeError("pad needs one pair (before, after) per axis.",
+                         given=[typed(x), f"pad_width={pad_width}"],
                          fix="an int or one pair is taken for every axis") from None
     if (widths < 0).any():
-        raise ShapeError("pad cannot add a negative number of elements.", given=f"pad_width={pad_width}",
+        raise ShapeError("pad cannot add a negative number of elements.",
+                         given=f"pad_width={pad_width}",
                          fix="slice the array to make it smaller")
     return [(int(a), int(b)) for a, b in widths]
 
@@ -65,7 +67,8 @@ def places(x, axis, before, after, mode):
     """Where each element of the padded axis is read from."""
     n = x.shape[axis]
     if n == 0:
-        raise ShapeError(f"pad cannot extend axis {axis}, which is empty, in mode {mode!r}.", given=typed(x))
+        raise ShapeError(f"pad cannot extend axis {axis}, which is empty, in mode {mode!r}.",
+                         given=typed(x))
     k = np.arange(-before, n + after)
     if mode == "edge":
         k = np.clip(k, 0, n - 1)

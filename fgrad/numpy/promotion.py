@@ -1,8 +1,8 @@
 """From what users write to what operations take: values of one dtype and one shape.
 
-Operations never promote or broadcast; `binary`, `floating` and `together` do it before.  A Python number,
-traced by jit or not, takes the dtype of the array beside it.  Relies on `core` and `ops`; everything in
-`fgrad.numpy` relies on it.
+Operations never promote or broadcast; `binary`, `floating` and `together` do it before.  A Python
+number, traced by jit or not, takes the dtype of the array beside it.  Relies on `core` and `ops`;
+everything in `fgrad.numpy` relies on it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from .. import ops
 from ..core import NOTHING, Value, _current, as_value
 from ..errors import RangeError, ShapeError
 from ..types import (
-    BOOL, SCALARS, SHORT, as_dtype, default_float, default_int, dtype_of_scalar, promote, promote_number)
+    BOOL, SCALARS, SHORT, as_dtype, default_float, default_int, dtype_of_scalar, promote,
+    promote_number)
 from .axes import broadcast_shapes, text_of
 
 KIND_OF_NUMBER = {"b": bool, "i": int, "f": float}
@@ -23,7 +24,7 @@ KIND_OF_NUMBER = {"b": bool, "i": int, "f": float}
 # ---------------------------------------------------------------------------- dtypes
 
 def kind(x):
-    """What decides about promotion: the class of a Python number (traced ones too), else the dtype."""
+    """What decides about promotion: the class of a Python number, traced or not, else the dtype."""
     if x.__class__ in SCALARS:
         return x.__class__
     return KIND_OF_NUMBER[x.dtype.kind] if x.is_number else x.dtype
@@ -101,10 +102,12 @@ def stretching(shape, to):
     """(the shape without the axes that stretch, the axes of `to` along which it is repeated)."""
     lead = len(to) - len(shape)
     if lead < 0 or any(n not in (1, to[lead + a]) for a, n in enumerate(shape)):
-        raise ShapeError(f"an array of shape {text_of(shape)} cannot be broadcast to {text_of(to)}.",
+        raise ShapeError(f"an array of shape {text_of(shape)} cannot be broadcast to "
+                         f"{text_of(to)}.",
                          expected="equal sizes, or 1, at every axis counted from the end")
     stretched = tuple(lead + a for a, n in enumerate(shape) if n == 1 != to[lead + a])
-    return tuple(n for a, n in enumerate(shape) if lead + a not in stretched), (*range(lead), *stretched)
+    return tuple(n for a, n in enumerate(shape) if lead + a not in stretched), (*range(lead),
+                                                                                *stretched)
 
 
 def together(*xs, dtype=None):
@@ -112,7 +115,8 @@ def together(*xs, dtype=None):
     numbers = [x.__class__ in SCALARS for x in xs]
     values = [x if number else as_value(x) for x, number in zip(xs, numbers)]
     dtype = dtype or join(list(map(kind, values)))
-    values = [full_scalar(x, dtype) if number else cast(x, dtype) for x, number in zip(values, numbers)]
+    values = [full_scalar(x, dtype) if number else cast(x, dtype) for x,
+              number in zip(values, numbers)]
     shape = broadcast_shapes(*[x.shape for x in values])
     return [broadcast_to(x, shape) for x in values]
 
@@ -185,7 +189,8 @@ def binary_float(op, x, y):
         return binary(op, float(x), float(y))
     x = float(x) if x.__class__ in SCALARS else as_value_or_number(x)
     y = float(y) if y.__class__ in SCALARS else as_value_or_number(y)
-    if x.__class__ is not float and y.__class__ is not float and x.dtype.kind != "f" != y.dtype.kind:
+    kinds = ["f" if v.__class__ is float else v.dtype.kind for v in (x, y)]
+    if "f" not in kinds:
         x, y = as_float(x), as_float(y)
     return binary(op, x, y)
 

@@ -1,8 +1,9 @@
 """NumPy's own functions on fgrad values: np.tanh(x), np.mean(x, axis=0), ndarray @ x.
 
-NumPy asks values what to do (`__array_ufunc__`, `__array_function__` in `core`); the tables it is answered
-from are filled here: every NumPy function that has a namesake in `fgrad.numpy`.  The rules are those of
-fgrad, dtypes too; what has no namesake is refused by name, never done behind the user's back.
+NumPy asks values what to do (`__array_ufunc__`, `__array_function__` in `core`); the tables it is
+answered from are filled here: every NumPy function that has a namesake in `fgrad.numpy`.  The rules
+are those of fgrad, dtypes too; what has no namesake is refused by name, never done behind the
+user's back.
 """
 
 from __future__ import annotations

@@ -20,7 +20,8 @@ from .promotion import as_float, cast, in_kind, join, kind, same, together
 def arange(start, stop=None, step=None, dtype=None):
     """start, start + step, … below stop, as in NumPy; whole numbers give i32.   → n[count]
 
-    Raises RangeError for a step of 0.  The bounds decide the shape, so they cannot be traced arrays.
+    Raises RangeError for a step of 0.  The bounds decide the shape, so they cannot be traced
+    arrays.
 
     >>> arange(3).tolist(), arange(1.0, 2.0, 0.5).tolist()
     ([0, 1, 2], [1.0, 1.5])

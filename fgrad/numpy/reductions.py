@@ -1,7 +1,8 @@
 """Reductions: sums, means, extremes, their positions, and running ones.
 
-`axis` is None (all axes), an int, or several; `keepdims` leaves reduced axes with size 1.  Sums keep the
-dtype, but bools and integers below 32 bits are summed as the default int.  Lists are accepted.
+`axis` is None (all axes), an int, or several; `keepdims` leaves reduced axes with size 1.  Sums
+keep the dtype, but bools and integers below 32 bits are summed as the default int.  Lists are
+accepted.
 """
 
 from __future__ import annotations
@@ -77,7 +78,10 @@ def mean(a, axis=None, dtype=None, keepdims=False):
 
 
 def average(a, axis=None, weights=None, returned=False, keepdims=False):
-    """The mean with weights of the shape of `a`, or of its one `axis`.   f[*s] → f[s without axes]"""
+    """The mean with weights of the shape of `a`, or of its one `axis`.
+
+     f[*s] → f[s without axes]
+    """
     x = as_float(a)
     axes = axes_of(axis, x.ndim, "average")
     if weights is None:
@@ -238,12 +242,18 @@ def running(op, a, axis, dtype, name):
 
 
 def cumsum(a, axis=None, dtype=None):
-    """Sums of each element and all before it along `axis`; None: of the flat array.   n[*s] → n[*s]"""
+    """Sums of each element and all before it along `axis`; None: of the flat array.
+
+     n[*s] → n[*s]
+    """
     return running(ops.cumsum, a, axis, dtype, "cumsum")
 
 
 def cumprod(a, axis=None, dtype=None):
-    """Products of each element and all before it along `axis`; None: of the flat array.   n[*s] → n[*s]"""
+    """Products of each element and all before it along `axis`; None: of the flat array.
+
+     n[*s] → n[*s]
+    """
     return running(ops.cumprod, a, axis, dtype, "cumprod")
 
 
@@ -254,6 +264,7 @@ def diff(a, n=1, axis=-1):
     for _ in range(n):
         size = x.shape[k]
         op = ops.ne if x.dtype == BOOL else ops.sub
-        x = same(op, ops.reduce.rows(x, builtins.min(1, size), size, k), ops.reduce.rows(x, 0, builtins.max(size - 1, 0), k))
+        x = same(op, ops.reduce.rows(x, builtins.min(1, size), size, k),
+                 ops.reduce.rows(x, 0, builtins.max(size - 1, 0), k))
     return x
 

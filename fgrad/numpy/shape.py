@@ -15,7 +15,7 @@ from .promotion import broadcast_to as spread
 from .promotion import same_shape
 
 
-# ---------------------------------------------------------------------------- one array, another shape
+# ------------------------------------------------------------ one array, another shape
 
 def shape(a):
     """The shape of a, as a tuple of ints."""
@@ -42,7 +42,8 @@ def reshape(a, shape):
     [[1, 2], [3, 4]]
     """
     x = as_value(a)
-    wanted = shape if hasattr(shape, "__iter__") and getattr(shape, "shape", None) != () else (shape,)
+    wanted = shape if hasattr(shape, "__iter__") and getattr(shape, "shape",
+                                                             None) != () else (shape,)
     return ops.reshape(x, shape=completed(x, tuple([operator.index(n) for n in wanted])))
 
 
@@ -60,7 +61,8 @@ def completed(x, shape):
     for n in full:
         count *= n
     if min(full, default=0) < 0 or count != x.size:
-        raise ShapeError(f"reshape cannot make {text_of(shape)} of {text_of(x.shape)}.", given=typed(x),
+        raise ShapeError(f"reshape cannot make {text_of(shape)} of {text_of(x.shape)}.",
+                         given=typed(x),
                          expected=f"a shape with {x.size} elements; one size may be -1")
     return full
 
@@ -104,7 +106,8 @@ def moveaxis(a, source, destination):
     x = as_value(a)
     from_, to = [axes_in_order(s, x.ndim, "moveaxis") for s in (source, destination)]
     if len(from_) != len(to):
-        raise AxisError("moveaxis needs as many sources as destinations.", given=f"{source} and {destination}")
+        raise AxisError("moveaxis needs as many sources as destinations.",
+                        given=f"{source} and {destination}")
     perm = [k for k in range(x.ndim) if k not in from_]
     for place, k in sorted(zip(to, from_)):
         perm.insert(place, k)
@@ -129,13 +132,19 @@ def expand_dims(a, axis):
     count = len(axis) if isinstance(axis, (tuple, list)) else 1
     axes = axes_of(axis, x.ndim + count, "expand_dims")
     sizes = iter(x.shape)
-    return ops.reshape(x, shape=tuple(1 if k in axes else next(sizes) for k in range(x.ndim + count)))
+    wide = tuple(1 if k in axes else next(sizes) for k in range(x.ndim + count))
+    return ops.reshape(x, shape=wide)
 
 
 def squeeze(a, axis=None):
-    """Axes of size 1 taken away: all of them, or those given.  Raises ShapeError for another size."""
+    """Axes of size 1 taken away: all of them, or those given.
+
+    Raises ShapeError for another size.
+    """
     x = as_value(a)
-    axes = tuple(k for k, n in enumerate(x.shape) if n == 1) if axis is None else axes_of(axis, x.ndim, "squeeze")
+    axes = tuple(k for k, n in enumerate(x.shape) if n == 1) if axis is None else axes_of(axis,
+                                                                                          x.ndim,
+                                                                                          "squeeze")
     if any(x.shape[k] != 1 for k in axes):
         raise ShapeError("squeeze needs axes of size 1.", given=[typed(x), f"axis={axis}"])
     return ops.reshape(x, shape=tuple(n for k, n in enumerate(x.shape) if k not in axes))
@@ -164,7 +173,8 @@ def atleast_1d(*arys):
 
 def atleast_2d(*arys):
     """The arrays with at least two axes, new ones in front; several give a list."""
-    return each(lambda x: ops.reshape(x, shape=(1,) * (2 - x.ndim) + x.shape) if x.ndim < 2 else x, arys)
+    return each(lambda x: ops.reshape(x, shape=(1,) * (2 - x.ndim) + x.shape) if x.ndim < 2 else x,
+                arys)
 
 
 def atleast_3d(*arys):
@@ -194,7 +204,7 @@ def tile(A, reps):
 
 
 def repeat(a, repeats, axis=None):
-    """Every element repeated, `repeats` times or each its own number of times; None: of the flat array."""
+    """Every element repeated, `repeats` times or each as often as it says; None: the flat array."""
     x = as_value(a)
     if axis is None:
         x, axis = ravel(x), 0
@@ -212,7 +222,8 @@ def repeat_each(x, times, k):
     if len(times) == 1:
         return repeat(x, times[0], k)
     if len(times) != x.shape[k]:
-        raise ShapeError(f"repeat needs one number for each of the {x.shape[k]} elements of axis {k}.",
+        raise ShapeError(f"repeat needs one number for each of the {x.shape[k]} elements of axis "
+                         f"{k}.",
                          given=f"{len(times)} numbers")
     rows = [j for j, n in enumerate(times) for _ in range(n)]
     return x[(slice(None),) * k + (rows,)]
@@ -242,7 +253,9 @@ def rot90(m, k=1, axes=(0, 1)):
         return x
     if k % 4 == 2:
         return flip(x, (first, second))
-    return swapaxes(flip(x, second), first, second) if k % 4 == 1 else flip(swapaxes(x, first, second), second)
+    if k % 4 == 1:
+        return swapaxes(flip(x, second), first, second)
+    return flip(swapaxes(x, first, second), second)
 
 
 def roll(a, shift, axis=None):
@@ -256,5 +269,6 @@ def roll(a, shift, axis=None):
         n = x.shape[k]
         cut = (n - operator.index(by) % n) if n else 0
         if 0 < cut < n:
-            x = ops.concatenate(ops.reduce.rows(x, cut, n, k), ops.reduce.rows(x, 0, cut, k), axis=k)
+            x = ops.concatenate(ops.reduce.rows(x, cut, n, k), ops.reduce.rows(x, 0, cut, k),
+                                axis=k)
     return x

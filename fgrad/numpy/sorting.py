@@ -37,7 +37,10 @@ def sort(a, axis=-1, descending=False):
 
 
 def argsort(a, axis=-1, descending=False):
-    """The places of the elements along `axis` in order; equal elements keep their order.   n[*s] → i32[*s]"""
+    """The places of the elements along `axis` in order; equal elements keep their order.
+
+     n[*s] → i32[*s]
+    """
     x, k = flattened(a, axis, "argsort")
     if descending:
         x = ops.rev(x, axes=(k,))
@@ -51,7 +54,8 @@ def argsort(a, axis=-1, descending=False):
 def quantile(a, q, axis=None, keepdims=False):
     """The values below which a share q of the elements lies, interpolated linearly.
 
-    f[*s] → f[*q, s without axes].  q is a number, or an array of numbers, in [0, 1].  NaN makes NaN.
+    f[*s] → f[*q, s without axes].  q is a number, or an array of numbers, in [0, 1].  NaN makes
+    NaN.
     """
     x = as_float(a)
     axes = axes_of(axis, x.ndim, "quantile")
@@ -67,7 +71,8 @@ def quantile(a, q, axis=None, keepdims=False):
     out = ops.select(broadcast(any_of(isnan(flat), 0), out), float("nan"), out)
     if not keepdims:
         return out
-    return ops.reshape(out, shape=share.shape + tuple(1 if k in axes else n for k, n in enumerate(x.shape)))
+    sizes = tuple(1 if k in axes else n for k, n in enumerate(x.shape))
+    return ops.reshape(out, shape=share.shape + sizes)
 
 
 def size_of(x, axes):

@@ -2,9 +2,10 @@
 
     x.at[0].set(1)    x.at[:, 1].add(y)    x.at[i].max(y)    x.at[::2].apply(fnp.exp)
 
-The basic part of an index is written by padding: the update stands in an array of x's shape, with the
-operation's neutral element around it.  Integer arrays are one scatter.  Values may be traced; x is never
-changed.  A known index out of range raises PositionError; one known only at run time is not written.
+The basic part of an index is written by padding: the update stands in an array of x's shape, with
+the operation's neutral element around it.  Integer arrays are one scatter.  Values may be traced; x
+is never changed.  A known index out of range raises PositionError; one known only at run time is
+not written.
 """
 
 from __future__ import annotations
@@ -43,13 +44,14 @@ class Part:
         self.x, self.index = x, index
 
     def get(self, mode="clip", fill_value=0):
-        """The elements themselves; mode "fill" reads `fill_value` where an index is out of range."""
+        """The elements; mode "fill" reads `fill_value` where an index is out of range."""
         return self.index.read(self.x, mode, fill_value)
 
     def set(self, values):
         """x with these elements replaced; of equal indices the last one wins.
 
-        Raises ShapeError when the values do not broadcast to the elements, DtypeError when x cannot hold them.
+        Raises ShapeError when the values do not broadcast to the elements, DtypeError when x cannot
+        hold them.
 
         >>> import fgrad.numpy as fnp
         >>> fnp.zeros(3).at[0].set(1.0).tolist()
@@ -96,7 +98,8 @@ class Part:
         values, index, x = self.fitting(values), self.index, self.x.settled()
         if not index.arrays:
             return written(x, index, values, how)
-        y = ops.scatter(index.basic(x), *index.arrays, index.from_place(values), axes=index.axes, mode="drop",
+        y = ops.scatter(index.basic(x), *index.arrays, index.from_place(values), axes=index.axes,
+                        mode="drop",
                         how=how)
         return y if index.is_whole and y.shape == x.shape else written(x, index, y, "set")
 
@@ -109,14 +112,15 @@ class Part:
             raise DtypeError(f"an array of {SHORT[dtype]} cannot hold {SHORT[made]}.",
                              fix=f"convert the array first: x.astype(\"{made}\")")
         values = full_scalar(values, dtype) if number else cast(values, dtype)
-        if len(values.shape) > len(self.index.result):       # NumPy lets extra leading axes of size 1 go
+        if len(values.shape) > len(self.index.result):       # as NumPy, drop leading axes of size 1
             extra = len(values.shape) - len(self.index.result)
             if set(values.shape[:extra]) == {1}:
                 values = ops.reshape(values, shape=values.shape[extra:])
         try:
             return broadcast_to(values, self.index.result)
         except ShapeError:
-            raise ShapeError(f"values of shape {text_of(values.shape)} do not fit into elements of shape "
+            raise ShapeError(f"values of shape {text_of(values.shape)} do not fit into elements "
+                             "of shape "
                              f"{text_of(self.index.result)}.") from None
 
 
@@ -151,7 +155,8 @@ def written(x, index, values, how):
 def replaced(x, values, axis, start):
     """x with what follows `start` along an axis replaced by the values."""
     stop = start + values.shape[axis]
-    parts = [ops.reduce.rows(x, 0, start, axis), values, ops.reduce.rows(x, stop, x.shape[axis], axis)]
+    parts = [ops.reduce.rows(x, 0, start, axis), values,
+             ops.reduce.rows(x, stop, x.shape[axis], axis)]
     return ops.concatenate(*[p for p in parts if p.shape[axis]], axis=axis)
 
 

@@ -10,20 +10,25 @@ RANDOM = np.random.default_rng(0)
 SHAPES = [(), (0,), (1,), (5,), (2, 3)]
 ULPS = 8                   # of the functions made of several operations
 
-UNARY = """sqrt exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arccosh
-arctanh cbrt rint floor ceil trunc fix deg2rad rad2deg radians degrees sinc reciprocal square absolute fabs sign
-negative positive isnan isinf isfinite isposinf isneginf signbit nan_to_num logical_not""".split()
-PAIRS = """add subtract multiply divide true_divide floor_divide remainder mod fmod power float_power maximum minimum
-fmax fmin hypot arctan2 logaddexp logaddexp2 copysign heaviside equal not_equal less less_equal greater
-greater_equal logical_and logical_or logical_xor""".split()
-WHOLE_PAIRS = """add subtract multiply floor_divide remainder fmod maximum minimum bitwise_and bitwise_or bitwise_xor
+UNARY = """
+sqrt exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh
+arccosh arctanh cbrt rint floor ceil trunc fix deg2rad rad2deg radians degrees sinc reciprocal
+square absolute fabs sign negative positive isnan isinf isfinite isposinf isneginf signbit nan_to_num
+logical_not""".split()
+PAIRS = """
+add subtract multiply divide true_divide floor_divide remainder mod fmod power float_power maximum
+minimum fmax fmin hypot arctan2 logaddexp logaddexp2 copysign heaviside equal not_equal less
+less_equal greater greater_equal logical_and logical_or logical_xor""".split()
+WHOLE_PAIRS = """
+add subtract multiply floor_divide remainder fmod maximum minimum bitwise_and bitwise_or bitwise_xor
 equal less""".split()
 
 
 def close(ours, theirs, dtype=np.float32):
     assert isinstance(ours, Array)
     assert ours.shape == np.shape(theirs)
-    np.testing.assert_allclose(np.asarray(ours, float), np.asarray(theirs, float), rtol=ULPS * np.finfo(dtype).eps,
+    np.testing.assert_allclose(np.asarray(ours, float), np.asarray(theirs, float),
+                               rtol=ULPS * np.finfo(dtype).eps,
                                atol=ULPS * np.finfo(dtype).tiny)
 
 
@@ -117,7 +122,8 @@ def test_integers_to_a_negative_power_are_refused():
 def test_where_and_clip_broadcast_and_promote():
     x = np.arange(6.0).reshape(2, 3)
     np.testing.assert_array_equal(np.asarray(fnp.where(x > 2, x, -1)), np.where(x > 2, x, -1))
-    np.testing.assert_array_equal(np.asarray(fnp.where([True, False, True], 1, x)), np.where([True, False, True], 1, x))
+    np.testing.assert_array_equal(np.asarray(fnp.where([True, False, True], 1, x)),
+                                  np.where([True, False, True], 1, x))
     assert fnp.where(True, 1, 2.5).item() == 1.0
     assert fnp.where([True, False], 1, 2).tolist() == [1, 2]
     for lo, hi in [(1, 3), (None, 2.5), (2, None), (np.zeros(3), [1, 2, 3])]:

@@ -1,4 +1,4 @@
-"""The whole messages of errors that users of fgrad.numpy cause, and the classes they can be caught by."""
+"""The whole messages of errors that users of fgrad.numpy cause, and what catches them."""
 
 import importlib.util
 import pathlib
@@ -122,7 +122,8 @@ index 5 is out of range for axis 0 of size 3.
   given      an array of shape (3,)
   expected   an index from -3 to 2
 """
-    for line in ("fnp.arange(3)[5]", "fnp.arange(3).at[5].set(1)", "fnp.arange(3)[[0, 5]]", "jit(lambda x: x[5])(fnp.ones(3))",
+    for line in ("fnp.arange(3)[5]", "fnp.arange(3).at[5].set(1)", "fnp.arange(3)[[0, 5]]",
+                 "jit(lambda x: x[5])(fnp.ones(3))",
                  "grad(lambda x: x.at[5].add(1.0).sum())(fnp.ones(3))"):
         check(line, expected.format(line))
 
@@ -161,7 +162,8 @@ NumPy cannot hold a value that is being traced.
 """
     line = "grad(lambda t: np.array([t, 1.0]).sum())(2.0)"
     check(line, expected.format(1, line))
-    check("def f(x):\n    A = np.zeros(3)\n    A[0] = x\n    return A.sum()\ngrad(f)(2.0)", expected.format(3, "A[0] = x"))
+    check("def f(x):\n    A = np.zeros(3)\n    A[0] = x\n    return A.sum()\ngrad(f)(2.0)",
+          expected.format(3, "A[0] = x"))
 
 
 def test_numpy_arrays_cannot_be_added_to():
@@ -198,7 +200,8 @@ normal expects a key; use random.key(0).
 
 def test_generators_that_are_closed_over():
     check("rng = random.Generator(0)\njit(lambda x: x + rng.normal())(1.0)", """
-a Generator was used in a compiled function that it is no argument of: every call would draw the same numbers.
+a Generator was used in a compiled function that does not take it: every call would draw the same \
+numbers.
 
     user.py:2    jit(lambda x: x + rng.normal())(1.0)
 

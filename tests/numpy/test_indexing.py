@@ -8,13 +8,20 @@ import fgrad.numpy as fnp
 X = np.arange(24.0, dtype=np.float32).reshape(2, 3, 4)
 INDICES = [
     0, -1, (0, 1), (0, 1, 2), slice(None), slice(1, None), (slice(None), slice(None, None, -1)),
-    (slice(None), slice(None), slice(3, 0, -2)), (slice(None), slice(1, 1)), (..., 0), (0, ...), (Ellipsis,), None,
-    (None, 0, None), (slice(None), None, 1), (..., None), np.array([0, 1, 1]), [0, -1], (slice(None), [0, 2]),
-    ([0, 1], [1, 2]), ([0, 1], slice(None), [1, 2]), (0, slice(None), [1, 2]), (slice(None), 0, [1, 2]),
-    (slice(None), [[0, 1], [2, 0]], [[0], [1]]), ([1], slice(1, 3)), (None, [0, 1], 0), (slice(None), [0, 1], None),
-    X > 11, X[:, :, 0] > 3, (slice(None), np.array([True, False, True])), (0, np.array([True, False, True])),
-    (np.array([True, False]), [1, 2, 0]), np.zeros(0, int), [], (slice(None), np.array(1)), (np.int64(1), slice(0, 2)),
-    (slice(5, 9), 0), (slice(-2, None), slice(-9, 9)), (slice(None), slice(None), np.array([0, 3], np.uint8)), (),
+    (slice(None), slice(None), slice(3, 0, -2)), (slice(None), slice(1, 1)), (..., 0), (0, ...),
+    (Ellipsis,), None,
+    (None, 0, None), (slice(None), None, 1), (..., None), np.array([0, 1, 1]), [0, -1],
+    (slice(None), [0, 2]),
+    ([0, 1], [1, 2]), ([0, 1], slice(None), [1, 2]), (0, slice(None), [1, 2]),
+    (slice(None), 0, [1, 2]),
+    (slice(None), [[0, 1], [2, 0]], [[0], [1]]), ([1], slice(1, 3)), (None, [0, 1], 0),
+    (slice(None), [0, 1], None),
+    X > 11, X[:, :, 0] > 3, (slice(None), np.array([True, False, True])),
+    (0, np.array([True, False, True])),
+    (np.array([True, False]), [1, 2, 0]), np.zeros(0, int), [], (slice(None), np.array(1)),
+    (np.int64(1), slice(0, 2)),
+    (slice(5, 9), 0), (slice(-2, None), slice(-9, 9)),
+    (slice(None), slice(None), np.array([0, 3], np.uint8)), (),
     (slice(None), [0, 1], slice(None, None, -1))]
 UPDATES = {"set": lambda x, i, v: x.__setitem__(i, v),
            "add": lambda x, i, v: np.add.at(x, i, v),
@@ -60,7 +67,8 @@ def test_take_agrees_with_numpy():
     np.testing.assert_array_equal(np.asarray(fnp.take(X, i, 1)), np.take(X, i, 1))
     np.testing.assert_array_equal(np.asarray(fnp.take(X, i)), np.take(X, i))
     order = np.argsort(-X, axis=1)
-    np.testing.assert_array_equal(np.asarray(fnp.take_along_axis(X, order, 1)), np.take_along_axis(X, order, 1))
+    np.testing.assert_array_equal(np.asarray(fnp.take_along_axis(X, order, 1)),
+                                  np.take_along_axis(X, order, 1))
     np.testing.assert_array_equal(np.asarray(fnp.compress([True, False, True], X, 1)),
                                   np.compress([True, False, True], X, 1))
 
@@ -80,9 +88,12 @@ def test_iteration_and_membership():
     assert 3 in x and 5 not in x
 
 
-@pytest.mark.parametrize("index, error", [(3, IndexError), ((0, 0, 0, 0), IndexError), ([0, 9], IndexError),
-                                          (1.0, IndexError), ("a", IndexError), (np.ones(3, bool), IndexError),
-                                          ((..., ...), TypeError), (slice(None, None, 0), TypeError)], ids=str)
+@pytest.mark.parametrize("index, error", [(3, IndexError), ((0, 0, 0, 0), IndexError),
+                                          ([0, 9], IndexError),
+                                          (1.0, IndexError), ("a", IndexError),
+                                          (np.ones(3, bool), IndexError),
+                                          ((..., ...), TypeError),
+                                          (slice(None, None, 0), TypeError)], ids=str)
 def test_wrong_indices_are_refused(index, error):
     for read in (lambda x: x[index], lambda x: x.at[index].set(0.0)):
         with pytest.raises(error):

@@ -40,9 +40,12 @@ def test_operators_agree_with_numpy_from_both_sides():
 
 def test_operators_of_integers_and_bools():
     i, b = fnp.array([1, 2, 3]), fnp.array([True, False, True])
-    assert (i & 1).tolist() == [1, 0, 1] and (4 | i).tolist() == [5, 6, 7] and (i ^ i).tolist() == [0, 0, 0]
-    assert (1 << i).tolist() == [2, 4, 8] and (b & ~b).tolist() == [False] * 3 and (b | True).tolist() == [True] * 3
-    assert (i / 2).dtype == np.float32 and (i // 2).dtype == np.int32 and (i + True).dtype == np.int32
+    assert (i & 1).tolist() == [1, 0, 1] and (4 | i).tolist() == [5, 6,
+                                                                  7] and (i ^ i).tolist() == [0, 0,
+                                                                                              0]
+    assert (1 << i).tolist() == [2, 4, 8] and (b & ~b).tolist() == [False] * 3
+    assert (b | True).tolist() == [True] * 3 and (i / 2).dtype == np.float32
+    assert (i // 2).dtype == (i + True).dtype == np.int32
 
 
 def test_other_things_are_left_to_python():
@@ -57,18 +60,24 @@ def test_other_things_are_left_to_python():
 
 def test_methods_agree_with_numpy():
     x = fnp.array(X)
-    for name, args in [("sum", (0,)), ("mean", (1,)), ("max", ()), ("min", (0,)), ("prod", ()), ("std", ()), ("var", (0,)),
-                       ("argmax", (1,)), ("argmin", ()), ("cumsum", (0,)), ("cumprod", (1,)), ("any", ()), ("all", (0,)),
-                       ("ravel", ()), ("flatten", ()), ("squeeze", ()), ("swapaxes", (0, 1)), ("repeat", (2, 0)), ("round", (1,)),
-                       ("clip", (0, 2)), ("dot", (np.ones(3, np.float32),)), ("take", ([0, 1], 1)), ("argsort", (0,)),
-                       ("diagonal", ()), ("trace", ()), ("transpose", (1, 0)), ("reshape", (3, 2)), ("reshape", ((3, -1),)),
+    for name, args in [("sum", (0,)), ("mean", (1,)), ("max", ()), ("min", (0,)), ("prod", ()),
+                       ("std", ()), ("var", (0,)),
+                       ("argmax", (1,)), ("argmin", ()), ("cumsum", (0,)), ("cumprod", (1,)),
+                       ("any", ()), ("all", (0,)),
+                       ("ravel", ()), ("flatten", ()), ("squeeze", ()), ("swapaxes", (0, 1)),
+                       ("repeat", (2, 0)), ("round", (1,)),
+                       ("clip", (0, 2)), ("dot", (np.ones(3, np.float32),)), ("take", ([0, 1], 1)),
+                       ("argsort", (0,)),
+                       ("diagonal", ()), ("trace", ()), ("transpose", (1, 0)), ("reshape", (3, 2)),
+                       ("reshape", ((3, -1),)),
                        ("astype", ("int32",)), ("copy", ())]:
         same(getattr(x, name)(*args), getattr(X, name)(*args))
     same(x.T, X.T), same(x.mT, X.T), same(fnp.sort(x), np.sort(X)), same(x.sort(0), np.sort(X, 0))
     assert (x.ndim, x.size, x.nbytes, x.itemsize, x.shape) == (2, 6, 24, 4, (2, 3))
     assert [v.item() for v in x.flat] == X.ravel().tolist()
     assert x[0, 0].item() == 1.0 and x.tolist() == X.tolist()
-    assert float(x[0, 0]) == 1.0 and int(x[1, 0]) == 4 and bool(x[0, 0]) and range(5)[fnp.array(2)] == 2
+    assert float(x[0, 0]) == 1.0 and int(x[1, 0]) == 4 and bool(x[0, 0])
+    assert range(5)[fnp.array(2)] == 2
 
 
 def test_printed_forms():
@@ -106,19 +115,24 @@ def test_arrays_are_pickled_and_copied():
 
 def test_numpy_functions_work_on_values():
     x = fnp.array(X)
-    same(np.tanh(x), np.tanh(X)), same(np.mean(x, axis=0), X.mean(0)), same(np.ones((4, 2), "f4") @ x, np.ones((4, 2)) @ X)
+    same(np.tanh(x), np.tanh(X)), same(np.mean(x, axis=0),
+                                       X.mean(0)), same(np.ones((4, 2), "f4") @ x,
+                                                        np.ones((4, 2)) @ X)
     same(np.stack([x, x]), np.stack([X, X])), same(np.concatenate([x, X]), np.concatenate([X, X]))
     same(np.where(x > 0, x, 0), np.where(X > 0, X, 0)), same(np.einsum("ij->ji", x), X.T)
     same(np.linalg.norm(x), np.linalg.norm(X)), same(np.clip(x, 0, 1), np.clip(X, 0, 1))
     same(np.sum(x, axis=1, keepdims=True), X.sum(1, keepdims=True)), same(np.max(x), X.max())
-    same(np.maximum(X, x), X), same(np.dot(x, X.T), X @ X.T), same(np.transpose(x), X.T), same(np.reshape(x, -1), X.ravel())
+    same(np.maximum(X, x), X), same(np.dot(x, X.T), X @ X.T), same(np.transpose(x),
+                                                                   X.T), same(np.reshape(x, -1),
+                                                                              X.ravel())
     assert np.shape(x) == (2, 3) and np.ndim(x) == 2 and np.size(x) == 6
     assert np.add(x, 1).dtype == np.float32 and np.power(x, 2).dtype == np.float32
 
 
 def test_numpy_functions_are_differentiated_batched_and_compiled():
     def loss(x):
-        return np.sum(np.tanh(x) ** 2 * np.arange(3.0, dtype="f4")) + np.stack([x[0], x[1] * 2]).sum()
+        return np.sum(np.tanh(x) ** 2 * np.arange(3.0, dtype="f4")) + np.stack([x[0],
+                                                                                x[1] * 2]).sum()
     x = fnp.array([0.1, 0.2, 0.3])
     slope = grad(loss)(x)
     t = np.tanh(np.asarray(x))
@@ -137,6 +151,7 @@ def test_defaults_follow_the_context():
 
 
 def test_every_public_function_has_a_docstring():
-    lacking = [n for n in dir(fnp) if not n.startswith("_") and callable(getattr(fnp, n)) and not getattr(fnp, n).__doc__]
+    lacking = [n for n in dir(fnp) if not n.startswith("_") and callable(getattr(fnp, n))
+               and not getattr(fnp, n).__doc__]
     assert lacking == []
     assert len([n for n in dir(fnp) if callable(getattr(fnp, n)) and not n.startswith("_")]) > 120

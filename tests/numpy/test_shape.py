@@ -79,7 +79,8 @@ SAME = {                   # the same call for both modules
     "full": lambda n: n.full((2, 3), V),
     "full_like": lambda n: n.full_like(M, 3),
     "interp": lambda n: n.interp(np.float32([-1, 0.5, 1.5, 9]), np.float32([0, 1, 2]), V),
-    "interp_ends": lambda n: n.interp(np.float32([-1, 9]), np.float32([0, 1, 2]), V, left=-5, right=5),
+    "interp_ends": lambda n: n.interp(np.float32([-1, 9]), np.float32([0, 1, 2]), V, left=-5,
+                                      right=5),
     "cross": lambda n: n.cross(V, V[::-1] * [1, 2, 1]),
     "kron": lambda n: n.kron(M, M + 1),
     "outer": lambda n: n.outer(V, M),
@@ -105,11 +106,16 @@ def test_values_and_shapes_agree_with_numpy(name):
     np.testing.assert_allclose(np.asarray(ours), theirs, rtol=3e-6, atol=1e-6)
 
 
-EINSUMS = [("ij,jk->ik", (2, 3), (3, 4)), ("ij,kj", (2, 3), (4, 3)), ("ii->i", (3, 3)), ("ii", (3, 3)), ("ij->", (2, 3)),
-           ("ij->ji", (2, 3)), ("i,j,k->kij", (2,), (3,), (4,)), ("bij,bjk->bik", (2, 3, 4), (2, 4, 5)),
-           ("...ij,...jk->...ik", (2, 3, 4), (4, 5)), ("...ij,...jk", (6, 1, 2, 3), (5, 3, 4)), ("ij,i->j", (2, 3), (2,)),
-           ("ij,jk,kl->il", (2, 3), (3, 4), (4, 5)), ("i,i", (3,), (3,)), ("ij,ij->ij", (2, 3), (2, 3)), ("iji->j", (3, 2, 3)),
-           ("ij,kl->il", (2, 3), (4, 5)), ("ij,jk->ik", (2, 1), (3, 4)), ("b...,b->b...", (2, 3, 4), (2,)), ("i,->i", (3,), ()),
+EINSUMS = [("ij,jk->ik", (2, 3), (3, 4)), ("ij,kj", (2, 3), (4, 3)), ("ii->i", (3, 3)),
+           ("ii", (3, 3)), ("ij->", (2, 3)),
+           ("ij->ji", (2, 3)), ("i,j,k->kij", (2,), (3,), (4,)),
+           ("bij,bjk->bik", (2, 3, 4), (2, 4, 5)),
+           ("...ij,...jk->...ik", (2, 3, 4), (4, 5)), ("...ij,...jk", (6, 1, 2, 3), (5, 3, 4)),
+           ("ij,i->j", (2, 3), (2,)),
+           ("ij,jk,kl->il", (2, 3), (3, 4), (4, 5)), ("i,i", (3,), (3,)),
+           ("ij,ij->ij", (2, 3), (2, 3)), ("iji->j", (3, 2, 3)),
+           ("ij,kl->il", (2, 3), (4, 5)), ("ij,jk->ik", (2, 1), (3, 4)),
+           ("b...,b->b...", (2, 3, 4), (2,)), ("i,->i", (3,), ()),
            ("ij,jk->ik", (0, 3), (3, 2)), ("ij,jk->ik", (2, 0), (0, 2))]
 
 
@@ -121,9 +127,11 @@ def test_einsum_agrees_with_numpy(labels, shapes):
     np.testing.assert_allclose(np.asarray(ours), theirs, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("a, b", [((3,), (3,)), ((2, 3), (3,)), ((2,), (2, 3)), ((2, 3), (3, 4)), ((5, 2, 3), (3, 4)),
-                                  ((5, 2, 3), (5, 3, 4)), ((1, 2, 3), (5, 3, 4)), ((6, 1, 2, 3), (5, 3, 4)), ((5, 2, 3), (3,)),
-                                  ((3,), (5, 3, 4)), ((0, 3), (3, 2)), ((2, 0), (0, 2)), ((2, 3), (5, 3, 4))], ids=str)
+@pytest.mark.parametrize("a, b", [((3,), (3,)), ((2, 3), (3,)), ((2,), (2, 3)), ((2, 3), (3, 4)),
+                                  ((5, 2, 3), (3, 4)), ((5, 2, 3), (5, 3, 4)), ((1, 2, 3), (5, 3, 4)),
+                                  ((6, 1, 2, 3), (5, 3, 4)), ((5, 2, 3), (3,)),
+                                  ((3,), (5, 3, 4)), ((0, 3), (3, 2)), ((2, 0), (0, 2)),
+                                  ((2, 3), (5, 3, 4))], ids=str)
 def test_matmul_agrees_with_numpy(a, b):
     x, y = np.random.default_rng(0).normal(size=a), np.random.default_rng(1).normal(size=b)
     np.testing.assert_allclose(np.asarray(fnp.matmul(x, y)), x @ y, rtol=1e-12, atol=1e-12)
@@ -131,14 +139,19 @@ def test_matmul_agrees_with_numpy(a, b):
 
 
 def test_splits_agree_with_numpy():
-    for name, args in [("split", (X, 3, 1)), ("split", (X, [1, 3], 2)), ("array_split", (X, 3, 2)), ("vsplit", (X, 2)),
-                       ("hsplit", (X, 3)), ("hsplit", (V, 3)), ("split", (V, [2, 5])), ("array_split", (V, 5))]:
+    for name, args in [("split", (X, 3, 1)), ("split", (X, [1, 3], 2)), ("array_split", (X, 3, 2)),
+                       ("vsplit", (X, 2)),
+                       ("hsplit", (X, 3)), ("hsplit", (V, 3)), ("split", (V, [2, 5])),
+                       ("array_split", (V, 5))]:
         for ours, theirs in zip(getattr(fnp, name)(*args), getattr(np, name)(*args), strict=True):
             np.testing.assert_array_equal(np.asarray(ours), theirs)
     assert [x.tolist() for x in fnp.unstack(M)] == M.tolist()
 
 
-@pytest.mark.parametrize("args", [(5,), (0,), (2, 7), (7, 2, -2), (1, 10, 4), (0.0, 1.0, 0.25), (3, 1), (2.5,)], ids=str)
+RANGES = [(5,), (0,), (2, 7), (7, 2, -2), (1, 10, 4), (0.0, 1.0, 0.25), (3, 1), (2.5,)]
+
+
+@pytest.mark.parametrize("args", RANGES, ids=str)
 def test_ranges_agree_with_numpy(args):
     ours = fnp.arange(*args)
     np.testing.assert_allclose(np.asarray(ours), np.arange(*args))
@@ -147,7 +160,8 @@ def test_ranges_agree_with_numpy(args):
 
 def test_grids_agree_with_numpy():
     for indexing in ("xy", "ij"):
-        for ours, theirs in zip(fnp.meshgrid(V, [1, 2], indexing=indexing), np.meshgrid(V, [1, 2], indexing=indexing)):
+        for ours, theirs in zip(fnp.meshgrid(V, [1, 2], indexing=indexing),
+                                np.meshgrid(V, [1, 2], indexing=indexing)):
             np.testing.assert_array_equal(np.asarray(ours), theirs)
     np.testing.assert_array_equal(np.asarray(fnp.indices((2, 3))), np.indices((2, 3)))
 
@@ -157,11 +171,14 @@ def test_python_numbers_are_32_bits_and_dtypes_are_kept():
         return str(fnp.array(x, **options).dtype)
     assert [made(1.5), made(1), made(True), made([1, 2]), made([1, 2.5]), made([])] == [
         "float32", "int32", "bool", "int32", "float32", "float32"]
-    assert [made(np.ones(2)), made(np.float64(1)), made(np.arange(2)), made([np.float64(1), 2]), made([np.arange(2), [1, 2]])] == [
+    assert [made(np.ones(2)), made(np.float64(1)), made(np.arange(2)), made([np.float64(1), 2]),
+            made([np.arange(2), [1, 2]])] == [
         "float64", "float64", "int64", "float64", "int64"]
-    assert [made([1, 2], dtype="float64"), made(1, dtype=np.uint8), made([1.7], dtype=int), made(1, dtype=float)] == [
+    assert [made([1, 2], dtype="float64"), made(1, dtype=np.uint8), made([1.7], dtype=int),
+            made(1, dtype=float)] == [
         "float64", "uint8", "int32", "float32"]
-    assert [made([np.float32(1), 2.0]), made(np.ones(2, ">f4")), made(range(3)), made((1, (2)))] == [
+    assert [made([np.float32(1), 2.0]), made(np.ones(2, ">f4")), made(range(3)),
+            made((1, (2)))] == [
         "float32", "float32", "int32", "int32"]
     assert str(fnp.zeros(3, "float64").dtype) == "float64" and str(fnp.zeros(3).dtype) == "float32"
 
@@ -186,7 +203,8 @@ def test_whole_arrays_compare():
     x = np.array([1.0, np.nan, np.inf], np.float32)
     assert not fnp.allclose(x, x) and fnp.allclose(x, x, equal_nan=True)
     assert fnp.array_equal([1, 2], [1, 2]) and not fnp.array_equal([1, 2], [1, 2, 3])
-    np.testing.assert_array_equal(np.asarray(fnp.isclose([1.0, 2.0], [1.0 + 1e-6, 2.1])), [True, False])
+    np.testing.assert_array_equal(np.asarray(fnp.isclose([1.0, 2.0], [1.0 + 1e-6, 2.1])),
+                                  [True, False])
     assert fnp.select([np.array([True, False]), np.array([True, True])], [1, 2]).tolist() == [1, 2]
     for side in ("left", "right"):
         np.testing.assert_array_equal(np.asarray(fnp.searchsorted([1, 2, 2, 5], [0, 2, 9], side)),
