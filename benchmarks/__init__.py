@@ -1,1 +1,1 @@
-"""Benchmarks of fgrad beside jax, torch, autograd and NumPy: `python -m benchmarks.run`, see README.md."""
+"""Benchmarks of fgrad beside jax, torch, autograd and NumPy: `python -m benchmarks.run`."""

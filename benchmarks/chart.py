@@ -1,4 +1,4 @@
-"""Results as an SVG bar chart: how many times as fast as the best of the others, on a logarithmic axis."""
+"""Results as an SVG bar chart: how many times as fast as the others, on a logarithmic axis."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def chart(results):
     return "\n".join([
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{LEFT + WIDTH + 40}" height="{height}" '
         'font-family="sans-serif" font-size="11">',
-        f'<rect width="100%" height="100%" fill="white"/>',
+        '<rect width="100%" height="100%" fill="white"/>',
         *legend(results), *axis(range(low, high + 1), x, height),
         *(line for k, w in enumerate(shown) for line in bar(results, w, TOP + ROW * k, x)),
         "</svg>", ""])
@@ -31,8 +31,8 @@ def chart(results):
 
 def legend(results):
     """The title, and the colour of each peer's dot."""
-    title = (f"{results.subject}: times as fast as the best of the others (bar) and as each (dots), "
-             f"{results.threads} threads")
+    title = (f"{results.subject}: times as fast as the best other (bar), as each (dots); "
+             f"threads: {results.threads}")
     lines = [f'<text x="10" y="16" font-size="13">{escape(title)}</text>']
     for k, (peer, colour) in enumerate(zip(results.names[1:], COLOURS)):
         lines += [f'<circle cx="{16 + 90 * k}" cy="32" r="4" fill="{colour}"/>',
@@ -45,7 +45,8 @@ def axis(powers, x, height):
     for power in powers:
         at = x(10.0**power)
         colour = "#333" if power == 0 else "#ddd"
-        yield f'<line x1="{at:.1f}" y1="{TOP - 6}" x2="{at:.1f}" y2="{height - 16}" stroke="{colour}"/>'
+        yield (f'<line x1="{at:.1f}" y1="{TOP - 6}" x2="{at:.1f}" y2="{height - 16}" '
+               f'stroke="{colour}"/>')
         yield f'<text x="{at:.1f}" y="{TOP - 10}" text-anchor="middle">{10.0**power:g}</text>'
 
 
@@ -55,7 +56,9 @@ def bar(results, workload, y, x):
     left, right = sorted((x(1.0), x(speed)))
     colour = FASTER if speed >= 1 else SLOWER
     yield f'<text x="{LEFT - 8}" y="{y + 12}" text-anchor="end">{escape(workload)}</text>'
-    yield f'<rect x="{left:.1f}" y="{y + 3}" width="{right - left:.1f}" height="{ROW - 7}" fill="{colour}"/>'
+    yield (f'<rect x="{left:.1f}" y="{y + 3}" width="{right - left:.1f}" height="{ROW - 7}" '
+           f'fill="{colour}"/>')
     for peer, dot in zip(results.names[1:], COLOURS):
         if found := results.speed(workload, peer):
-            yield f'<circle cx="{x(found):.1f}" cy="{y + 8.5}" r="3.5" fill="{dot}" stroke="white"/>'
+            yield (f'<circle cx="{x(found):.1f}" cy="{y + 8.5}" r="3.5" fill="{dot}" '
+                   'stroke="white"/>')

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Implementation:
-    """A library: the style of workload it runs, what is imported, and what its version depends on."""
+    """A library: the style of workload it runs, what is imported, whose versions count."""
     style: str
     modules: tuple[str, ...]
     packages: tuple[str, ...]
@@ -25,7 +25,7 @@ class Implementation:
 
 
 IMPLEMENTATIONS = {
-    "fgrad":    Implementation("jax", ("fgrad", "fgrad.numpy", "fgrad.random"), ("fgrad", "llvmlite", "numpy")),
+    "fgrad":    Implementation("jax", ("fgrad",), ("fgrad", "llvmlite", "numpy")),
     "jax":      Implementation("jax", ("jax", "jax.numpy"), ("jax", "jaxlib")),
     "torch":    Implementation("torch", ("torch",), ("torch",)),
     "autograd": Implementation("autograd", ("autograd", "autograd.numpy"), ("autograd", "numpy")),
@@ -58,16 +58,21 @@ def waiting(name, function, out):
 
 
 def environment(threads, cache):
-    """Variables that hold every library to so many threads, and its compiled code to a folder."""
+    """Variables that hold every library to so many threads, and its compiled code to a folder.
+
+    Bytecode is written, so that what runs from its sources starts like what has been installed.
+    """
     count = str(threads)
-    variables = {name: count for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS",
-                                          "FGRAD_THREADS")}
-    variables |= {"FGRAD_CACHE": cache, "JAX_COMPILATION_CACHE_DIR": cache, "JAX_PLATFORMS": "cpu",
+    variables = {f"{prefix}_THREADS": count
+                 for prefix in ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "FGRAD")}
+    variables |= {"FGRAD_CACHE": cache,
+                  "JAX_COMPILATION_CACHE_DIR": cache, "JAX_PLATFORMS": "cpu",
                   "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
                   "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1"}
     if threads == 1:
         variables["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"
-    return os.environ | variables
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return kept | variables
 
 
 def hold_to(threads):

@@ -1,7 +1,7 @@
 """What the machine can do at best: multiply-adds from registers, and copies at a given size.
 
-Both are loops in LLVM text, compiled by fgrad's own tools, so that they need nothing that fgrad does
-not need.  Each thread runs its own; ctypes lets go of Python's lock meanwhile.
+Both are loops in LLVM text, compiled by fgrad's own tools, so that they need nothing that fgrad
+does not need.  Each thread runs its own; ctypes lets go of Python's lock meanwhile.
 """
 
 from __future__ import annotations
@@ -15,22 +15,24 @@ import numpy as np
 from fgrad.backends.llvm.target import HOST, compile_text, load
 
 LANES = HOST.vector_bytes // 4
-CHAINS = 12 if HOST.registers == 16 else 16      # independent multiply-adds: latency times units, at least 8
+CHAINS = 12 if HOST.registers == 16 else 16      # independent multiply-adds: 4 deep × 2 units
 LINES = 4                                        # vectors copied in one turn of the loop
 STEP = LINES * HOST.vector_bytes
 SERIAL = 1 << 18                                 # bytes below which one thread copies alone
+ATTRIBUTES = '"prefer-vector-width"="512" "min-legal-vector-width"="512"'
 
 
 def fma_text():
-    """void fma(float* out, i64 n): n turns of CHAINS multiply-adds that never leave the registers."""
+    """void fma(float* out, i64 n): n turns of CHAINS multiply-adds that stay in registers."""
     vector, chains = f"<{LANES} x float>", range(CHAINS)
     phis = [f"  %a{k} = phi {vector} [ %start, %entry ], [ %b{k}, %loop ]" for k in chains]
-    adds = [f"  %b{k} = call {vector} @llvm.fma.v{LANES}f32({vector} %a{k}, {vector} %x, {vector} %start)"
-            for k in chains]
-    sums = [f"  %s{k} = fadd {vector} %{'b0' if k == 1 else f's{k - 1}'}, %b{k}" for k in chains if k]
+    adds = [f"  %b{k} = call {vector} @llvm.fma.v{LANES}f32("
+            f"{vector} %a{k}, {vector} %x, {vector} %start)" for k in chains]
+    sums = [f"  %s1 = fadd {vector} %b0, %b1",
+            *(f"  %s{k} = fadd {vector} %s{k - 1}, %b{k}" for k in chains[2:])]
     return "\n".join([
         f"declare {vector} @llvm.fma.v{LANES}f32({vector}, {vector}, {vector})",
-        'define void @fma(ptr %out, i64 %n) "prefer-vector-width"="512" "min-legal-vector-width"="512" {',
+        f"define void @fma(ptr %out, i64 %n) {ATTRIBUTES} {{",
         "entry:", f"  %start = load {vector}, ptr %out, align 4",
         f"  %x = fmul {vector} %start, %start", "  br label %loop",
         "loop:", "  %i = phi i64 [ 0, %entry ], [ %next, %loop ]", *phis, *adds,
@@ -40,7 +42,7 @@ def fma_text():
 
 
 def copy_text(name, hint):
-    """void name(char* to, char* from, i64 bytes, i64 n): the copy, n times; bytes a multiple of STEP."""
+    """void name(char* to, char* from, i64 bytes, i64 n): n copies; bytes a multiple of STEP."""
     vector = f"<{LANES} x float>"
     moves = []
     for k in range(LINES):
@@ -49,10 +51,10 @@ def copy_text(name, hint):
                   f"  %p{k} = getelementptr i8, ptr %from, i64 %o{k}",
                   f"  %q{k} = getelementptr i8, ptr %to, i64 %o{k}",
                   f"  %v{k} = load {vector}, ptr %p{k}, align {HOST.vector_bytes}"]
-    moves += [f"  store {vector} %v{k}, ptr %q{k}, align {HOST.vector_bytes}{hint}" for k in range(LINES)]
+    moves += [f"  store {vector} %v{k}, ptr %q{k}, align {HOST.vector_bytes}{hint}"
+              for k in range(LINES)]
     return "\n".join([
-        f"define void @{name}(ptr %to, ptr %from, i64 %bytes, i64 %n) "
-        '"prefer-vector-width"="512" "min-legal-vector-width"="512" {',
+        f"define void @{name}(ptr %to, ptr %from, i64 %bytes, i64 %n) {ATTRIBUTES} {{",
         "entry:", "  br label %turn",
         "turn:", "  %t = phi i64 [ 0, %entry ], [ %t2, %turned ]", "  br label %loop",
         "loop:", "  %i = phi i64 [ 0, %turn ], [ %i2, %loop ]", *moves,
@@ -65,7 +67,8 @@ def copy_text(name, hint):
 
 def compiled():
     """fma, copy and stream as functions of Python."""
-    text = "\n".join([fma_text(), copy_text("copy", ""), copy_text("stream", ", !nontemporal !0"), "!0 = !{i32 1}"])
+    text = "\n".join([fma_text(), copy_text("copy", ""),
+                      copy_text("stream", ", !nontemporal !0"), "!0 = !{i32 1}"])
     library = load(compile_text(text))
     number, pointer = ctypes.c_int64, ctypes.c_void_p
     fma = ctypes.CFUNCTYPE(None, pointer, number)(library.address("fma"))
@@ -83,7 +86,7 @@ class Machine:
         self.fma, self.copies = compiled()
 
     def seconds(self, flops, size):
-        """The least time for so many operations and for moving so many bytes: the larger of both."""
+        """The least time for so many operations, or for moving so many bytes: the larger one."""
         multiply = flops / self.flops_per_second() if flops else 0.0
         return max(multiply, size / self.bytes_per_second(size) if size else 0.0)
 

@@ -2,8 +2,8 @@
 
     python -m benchmarks.once NAME THREADS [WORKLOAD]
 
-Without a workload the implementation is imported, nothing else; so the workloads, which need NumPy, are
-loaded only when one is asked for.
+Without a workload the implementation is imported, nothing else; so the workloads, which need NumPy,
+are loaded only when one is asked for.
 """
 
 import importlib
@@ -16,8 +16,8 @@ def run(name, lib, wanted):
     """Prepares the workload, calls it once and waits for the result."""
     workload = importlib.import_module("benchmarks.workload")
     found = importlib.import_module("benchmarks.workloads").find(wanted)
-    style, convert = implementations.IMPLEMENTATIONS[name].style, implementations.converter(name, lib)
-    case = workload.prepared(found, style, lib, convert)
+    style = implementations.IMPLEMENTATIONS[name].style
+    case = workload.prepared(found, style, lib, implementations.converter(name, lib))
     implementations.waiting(name, case.function, None)(*case.args)
 
 

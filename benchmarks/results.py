@@ -10,11 +10,11 @@ from statistics import median
 @dataclass
 class Results:
     """Times in seconds, one per round, by workload and implementation; and what went wrong."""
-    names: list[str]                                       # implementations, the subject first
+    names: list[str]                                  # implementations, the subject first
     threads: int
     workloads: list[str]
-    times: dict = field(default_factory=dict)              # (workload, name) → [seconds of each round]
-    problems: dict = field(default_factory=dict)           # (workload, name) → text
+    times: dict = field(default_factory=dict)         # (workload, name) → [seconds of each round]
+    problems: dict = field(default_factory=dict)      # (workload, name) → text
 
     def add(self, workload, name, seconds):
         self.times.setdefault((workload, name), []).append(seconds)
@@ -47,7 +47,7 @@ class Results:
         return least / own if own and least else None
 
     def mean_speed(self, peer):
-        """The geometric mean of `speed` over the workloads that both ran, and how many those are."""
+        """The geometric mean of `speed` over the workloads that both ran, and their number."""
         speeds = [self.speed(w, peer) for w in self.workloads]
         speeds = [s for s in speeds if s]
         return (exp(sum(map(log, speeds)) / len(speeds)), len(speeds)) if speeds else (None, 0)

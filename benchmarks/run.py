@@ -2,8 +2,8 @@
 
     python -m benchmarks.run --impl fgrad,jax,torch,autograd,numpy [--only NAME…] [--threads 1,2]
 
-Each implementation has a process of its own (`worker.py`); in every round each workload is timed on one
-implementation after the other, so that all of them meet the same disturbances.  See README.md.
+Each implementation has a process of its own (`worker.py`); in every round each workload is timed on
+one implementation after the other, so that all meet the same disturbances.  See README.md.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class Remote:
     def __init__(self, name, python, threads, cache):
         self.name = name
         self.process = subprocess.Popen(
-            [python, "-m", "benchmarks.worker", name, str(threads)], env=environment(threads, cache),
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=HERE.parent)
+            [python, "-m", "benchmarks.worker", name, str(threads)], cwd=HERE.parent, text=True,
+            env=environment(threads, cache), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def ask(self, do, *args):
         """The worker's value.  Raises Failed with its words where it has none."""
@@ -71,11 +71,14 @@ class Run:
         names = [*options.impl, *(["limit"] if "fgrad" in options.impl else [])]
         pythons = starts.pythons(options.python, names)
         pythons["limit"] = pythons.get("fgrad")
-        self.workers = {name: Remote(name, pythons[name], threads, tempfile.mkdtemp(dir=folder)) for name in names}
-        self.starters = {name: starts.Starter(name, pythons[name], threads, folder) for name in names}
-        self.starts = [s.name for s in starts.ALL if workloads.matches(s.name, options.only)]
+        self.workers = {name: Remote(name, pythons[name], threads, tempfile.mkdtemp(dir=folder))
+                        for name in names}
+        self.starters = {name: starts.Starter(name, pythons[name], threads, folder)
+                         for name in names}
+        self.starts = selected_starts(options)
         self.workloads = workloads.select(options.only, options.full)
-        self.results = Results(options.impl, threads, [*self.starts, *(w.name for w in self.workloads)])
+        self.results = Results(options.impl, threads,
+                               self.starts + [w.name for w in self.workloads])
 
     def measure(self):
         """All rounds; the first of them begins with the answers."""
@@ -94,7 +97,8 @@ class Run:
         if name in self.starts:
             return [who for who in self.starters if starts.runs(starts.start(name), who)]
         makers = workloads.find(name).makers
-        return [who for who in self.workers if who == "limit" or IMPLEMENTATIONS[who].style in makers]
+        return [who for who in self.workers
+                if who == "limit" or IMPLEMENTATIONS[who].style in makers]
 
     def doer(self, name, who):
         return (self.starters if name in self.starts else self.workers)[who]
@@ -151,24 +155,34 @@ def progress(text):
 def parse(argv):
     """The options of a command line."""
     names = ",".join(IMPLEMENTATIONS)
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.run", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser("python -m benchmarks.run", description="Benchmarks of fgrad.")
     add = parser.add_argument
-    add("--impl", default=names, type=comma_list, help=f"implementations, the compared one first ({names})")
-    add("--only", nargs="+", default=[], metavar="NAME", help="workloads; patterns such as 'matmul_*' too")
+    add("--impl", default=names, type=comma_list,
+        help=f"implementations, the one that is compared with the others first ({names})")
+    add("--only", nargs="+", default=[], metavar="NAME", help="workloads, or patterns: 'matmul_*'")
     add("--threads", default=str(os.cpu_count()), type=comma_list, help="numbers of threads: 1,2")
     add("--rounds", default=5, type=int, help="rounds over all workloads (5)")
     add("--seconds", default=0.1, type=float, help="time for each turn (0.1)")
     add("--full", action="store_true", help="with the workloads that take long")
-    add("--python", nargs="+", default=[], metavar="IMPL=PATH", help="another interpreter for an implementation")
+    add("--python", nargs="+", default=[], metavar="IMPL=PATH",
+        help="another interpreter for an implementation")
     add("--out", default=HERE, type=Path, help="folder for RESULTS.md and results.svg")
     add("--note", default="", help="a sentence for RESULTS.md, about the machine say")
     options = parser.parse_args(argv)
     for name in options.impl:
         if name not in IMPLEMENTATIONS:
             parser.error(f"unknown implementation {name!r}; there are {names}")
+    if not workloads.select(options.only, options.full) and not selected_starts(options):
+        parser.error(f"no workload is named {' '.join(options.only)}; there are "
+                     + " ".join([s.name for s in starts.ALL] + [w.name for w in workloads.ALL]))
     options.python = dict(pair.split("=", 1) for pair in options.python)
     options.threads = [int(count) for count in options.threads]
     return options
+
+
+def selected_starts(options):
+    """The names of the whole-process workloads that were asked for."""
+    return [s.name for s in starts.ALL if workloads.matches(s.name, options.only)]
 
 
 def comma_list(text):
@@ -187,7 +201,8 @@ def facts(options, argv, versions):
     return {"command": " ".join(command), "date": time.strftime("%Y-%m-%d", time.gmtime()),
             "machine": f"Machine: {processor()}, {os.cpu_count()} processors, {platform.system()}.",
             "versions": ", ".join(f"{package} {version}" for package, version in versions.items()),
-            "rounds": options.rounds, "subject": options.impl[0], "note": f"\n{options.note}\n" if options.note else ""}
+            "rounds": options.rounds, "subject": options.impl[0],
+            "note": f"\n{options.note}\n" if options.note else ""}
 
 
 def processor():
@@ -215,7 +230,8 @@ def main(argv):
         print(report.terminal(run.results), flush=True)
         sections.append(run.results)
     options.out.mkdir(parents=True, exist_ok=True)
-    (options.out / "RESULTS.md").write_text(report.document(sections, facts(options, argv, versions)))
+    text = report.document(sections, facts(options, argv, versions))
+    (options.out / "RESULTS.md").write_text(text)
     (options.out / "results.svg").write_text(chart.chart(sections[-1]))
     return 1 if any(results.problems for results in sections) else 0
 

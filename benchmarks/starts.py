@@ -1,7 +1,7 @@
 """Workloads that are whole processes: import, first gradient, first train step.
 
-Their time is that of a new process from start to end, Python itself included; the limit is a process that
-does nothing.  `run.py` gives them their turns like the others.
+Their time is that of a new process from start to end, Python itself included; the limit is a
+process that does nothing.  `run.py` gives them their turns like the others.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 from .implementations import IMPLEMENTATIONS, environment
 
@@ -20,7 +21,7 @@ from .implementations import IMPLEMENTATIONS, environment
 class Start:
     """What a new process does: import, or one call of `workload`.
 
-    `cold`: with an empty cache of compiled code; otherwise with the one that an earlier process filled.
+    `cold`: with an empty cache of compiled code; otherwise with what an earlier process compiled.
     """
     name: str
     workload: str | None
@@ -28,6 +29,7 @@ class Start:
     cold: bool = False
 
 
+ROOT = Path(__file__).parent.parent
 DERIVATIVES = ("jax", "torch", "autograd")
 
 ALL = [
@@ -62,7 +64,7 @@ class Starter:
 
     def run(self, wanted, cache):
         begin = time.perf_counter()
-        done = subprocess.run(self.command(wanted), env=environment(self.threads, cache),
+        done = subprocess.run(self.command(wanted), env=environment(self.threads, cache), cwd=ROOT,
                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         taken = time.perf_counter() - begin
         if done.returncode:

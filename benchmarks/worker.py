@@ -2,9 +2,9 @@
 
     python -m benchmarks.worker NAME THREADS
 
-Requests are lines of JSON on stdin, replies lines of JSON on stdout; what the libraries print goes to
-stderr.  `run.py` starts the workers and gives them their turns.  The worker named `limit` runs nothing:
-it measures what the machine could do at best, see `limits.py`.
+Requests are lines of JSON on stdin, replies lines of JSON on stdout; what the libraries print goes
+to stderr.  `run.py` starts the workers and gives them their turns.  The worker named `limit` runs
+nothing: it measures what the machine could do at best, see `limits.py`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ class Worker:
 
     def measure(self, name, seconds):
         """Seconds a call: the median of as many batches as fit into the time, three at least."""
-        run = stepper(self.cases[name]) if self.cases[name].workload.carries else caller(self.cases[name])
+        case = self.cases[name]
+        run = stepper(case) if case.workload.carries else caller(case)
         count = calls_in(run, BATCH)
         samples, end = [], time.perf_counter() + seconds
         gc.disable()
@@ -113,7 +114,8 @@ def handle(worker, request):
         return {"value": getattr(worker, request["do"])(*request["args"])}
     except Exception as error:                   # whatever a library raises belongs in the table
         sys.excepthook(*sys.exc_info())
-        return {"error": f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error) else ''}"}
+        first = next(iter(str(error).strip().splitlines()), "")
+        return {"error": f"{type(error).__name__}: {first}"}
 
 
 def main():

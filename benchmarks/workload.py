@@ -1,8 +1,8 @@
 """What a workload is: one computation, written once in each style.
 
-The style "jax" serves fgrad and jax alike: its code gets the library as an argument and uses only what
-both have (`lib.numpy`, `lib.grad`, `lib.jit`, …).  Relies on NumPy only; `workloads/` makes these
-records, `worker.py` and `once.py` run them.
+The style "jax" serves fgrad and jax alike: its code gets the library as an argument and uses only
+what both have (`lib.numpy`, `lib.grad`, `lib.jit`, …).  Relies on NumPy only; `workloads/` makes
+these records, `worker.py` and `once.py` run them.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ SAMPLE = 4096              # elements of each result that are compared
 class Workload:
     """One computation, and what it has to move and to multiply.
 
-    `makers` maps a style to maker(lib, *inputs) → (function, *args): a function to be called over and
-    over, and its arguments.  `inputs(rng)` gives trees of NumPy arrays; a maker receives them as arrays
-    of its library.  `bytes` are read and written at least, `flops` are multiplications and additions.
-    A workload that `carries` is a train step, function(state, *data) → (state, loss).  One that
-    `draws` gives random numbers: its mean and deviation are compared.  `full`: only with --full.
+    `makers` maps a style to maker(lib, *inputs) → (function, *args): a function to be called over
+    and over, and its arguments.  `inputs(rng)` gives trees of NumPy arrays; a maker receives them
+    as arrays of its library.  `bytes` are read and written at least, `flops` are multiplications
+    and additions.  A workload that `carries` is a train step, function(state, *data) → (state,
+    loss).  One that `draws` gives random numbers: its mean and deviation are compared.  `full`:
+    only with --full.
     """
     name: str
     makers: dict[str, Callable]
@@ -85,7 +86,7 @@ def leaves(tree):
 
 
 def answer(workload, out):
-    """What is sent to be compared: per NumPy array in `out`, its shape and a sample of its elements."""
+    """What is sent to be compared: of each array in `out`, its shape and a sample of elements."""
     arrays = [np.asarray(leaf, "float64") for leaf in leaves(out)]
     if workload.draws:
         arrays = [np.array([a.mean(), a.std()]) for a in arrays]

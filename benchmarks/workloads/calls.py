@@ -53,7 +53,8 @@ def torch_grad(function):
 
 def gradients(function):
     """The styles of an eager gradient."""
-    return {"jax": eager_grad(function), "autograd": eager_grad(function), "torch": torch_grad(function)}
+    return {"jax": eager_grad(function), "autograd": eager_grad(function),
+            "torch": torch_grad(function)}
 
 
 def two_squares(rng):

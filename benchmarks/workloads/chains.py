@@ -39,4 +39,5 @@ def vector(n):
 
 
 WORKLOADS = [Workload(f"{name}_{size}", makers, vector(n), bytes=8 * n)
-             for name, makers in (("chain", CHEAP), ("chain_math", COSTLY)) for size, n in SIZES.items()]
+             for name, makers in (("chain", CHEAP), ("chain_math", COSTLY))
+             for size, n in SIZES.items()]

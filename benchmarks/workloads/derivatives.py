@@ -32,10 +32,16 @@ def eager(transform, function):
     return lambda lib, x, w: (getattr(lib, transform)(function(lib.numpy)), x, w)
 
 
-WORKLOADS = [
-    Workload("jacfwd_32", {"jax": compiled("jacfwd", vector), "torch": functional("jacfwd", vector)}, inputs),
-    Workload("jacrev_32", {"jax": compiled("jacrev", vector), "torch": functional("jacrev", vector),
-                           "autograd": eager("jacobian", vector)}, inputs),
-    Workload("hessian_32", {"jax": compiled("hessian", scalar), "torch": functional("hessian", scalar),
-                            "autograd": eager("hessian", scalar)}, inputs, tolerance=1e-3),
-]
+JACFWD = {"jax": compiled("jacfwd", vector), "torch": functional("jacfwd", vector)}
+
+JACREV = {"jax":      compiled("jacrev", vector),
+          "torch":    functional("jacrev", vector),
+          "autograd": eager("jacobian", vector)}
+
+HESSIAN = {"jax":      compiled("hessian", scalar),
+           "torch":    functional("hessian", scalar),
+           "autograd": eager("hessian", scalar)}
+
+WORKLOADS = [Workload("jacfwd_32", JACFWD, inputs),
+             Workload("jacrev_32", JACREV, inputs),
+             Workload("hessian_32", HESSIAN, inputs, tolerance=1e-3)]

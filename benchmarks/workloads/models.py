@@ -1,4 +1,4 @@
-"""Training steps: an MLP with Adam at two batch sizes, XOR with plain descent, per-example gradients."""
+"""Training steps: an MLP with Adam, XOR with plain descent; and per-example gradients."""
 
 import numpy
 
@@ -64,7 +64,8 @@ def train_step(lib, map):
 
 
 def start(params, np):
-    return params, np.float32(0), [np.zeros_like(p) for p in params], [np.zeros_like(p) for p in params]
+    zeros = [np.zeros_like(p) for p in params]
+    return params, np.float32(0), zeros, zeros
 
 
 def jax_mlp(lib, params, x, labels):
@@ -161,10 +162,11 @@ def torch_per_example(torch, params, x, labels):
 
 MLP = {"jax": jax_mlp, "autograd": autograd_mlp, "torch": torch_mlp}
 
+PER_EXAMPLE = {"jax": jax_per_example, "torch": torch_per_example}
+
 WORKLOADS = [
-    *[Workload(f"mlp_step_{batch}", MLP, digits(batch), flops=6 * batch * WEIGHTS - 2 * batch * 784 * 256,
+    *[Workload(f"mlp_step_{batch}", MLP, digits(batch), flops=batch * (6 * WEIGHTS - 2 * 784 * 256),
                tolerance=1e-3, carries=True) for batch in (64, 512)],
     Workload("xor_step", XOR, xor, tolerance=1e-3, carries=True),
-    Workload("per_example_grads_64", {"jax": jax_per_example, "torch": torch_per_example}, digits(64),
-             bytes=4 * 64 * WEIGHTS),
+    Workload("per_example_grads_64", PER_EXAMPLE, digits(64), bytes=4 * 64 * WEIGHTS),
 ]

@@ -7,16 +7,24 @@ N = 10**7
 
 def compiled(name):
     """jit of lib.random.name from a key."""
-    return lambda lib: (lib.jit(lambda key: getattr(lib.random, name)(key, (N,))), lib.random.key(0))
+    def make(lib):
+        draw = getattr(lib.random, name)
+        return lib.jit(lambda key: draw(key, (N,))), lib.random.key(0)
+    return make
+
+
+def generator(name):
+    """NumPy's method of a Generator."""
+    return lambda np: (getattr(np.random.default_rng(0), name), N, "float32")
 
 
 UNIFORM = {"jax":   compiled("uniform"),
            "torch": lambda torch: (torch.rand, N),
-           "numpy": lambda np: (lambda rng: rng.random(N, "float32"), np.random.default_rng(0))}
+           "numpy": generator("random")}
 
 NORMAL = {"jax":   compiled("normal"),
           "torch": lambda torch: (torch.randn, N),
-          "numpy": lambda np: (lambda rng: rng.standard_normal(N, "float32"), np.random.default_rng(0))}
+          "numpy": generator("standard_normal")}
 
 WORKLOADS = [Workload("uniform_1e7", UNIFORM, bytes=4 * N, tolerance=3e-3, draws=True),
              Workload("normal_1e7", NORMAL, bytes=4 * N, tolerance=3e-3, draws=True)]
