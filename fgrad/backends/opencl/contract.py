@@ -74,6 +74,7 @@ class Contraction:
     load_a: str
     load_b: str
     store: str
+    store_vector: str
     arguments: str
     ctype: str
     bits: int
@@ -83,11 +84,12 @@ class Contraction:
 
 
 def source(name, sizes, load_a, load_b, store, arguments, *, dtype, scheme, tile,
-           unit_a="k", unit_b="n", wide=None):
+           unit_a="k", unit_b="n", wide=None, store_vector=""):
     """The text of kernel `name`, its global size and its local size; PREAMBLE goes before it.
 
     sizes: (batch, M, N, K).  load_a, load_b: expressions over `b m k` and `b k n`; store: a
-    statement over `b m n x`; arguments: the kernel's parameters.  Sums have `dtype`, to which
+    statement over `b m n x`; arguments: the kernel's parameters.  store_vector: the same for the
+    columns n, n + 1, … of a vector x, where a scheme has vectors; if it is given it is used.  Sums have `dtype`, to which
     operands are converted as they are read.  unit_a is "k" or "m", unit_b "n" or "k".  Indices have
     32 bits unless an operand is larger than that, or `wide` says so.  A global size of 0 means:
     nothing to launch.
@@ -101,7 +103,7 @@ def source(name, sizes, load_a, load_b, store, arguments, *, dtype, scheme, tile
     if wide is None:
         wide = batch * max(M * K, K * N, M * N) >= 2**31 - 2**16
     dtype = np.dtype(dtype)
-    spec = Contraction(batch, M, N, K, load_a, load_b, store, arguments, C_TYPES[dtype.name],
+    spec = Contraction(batch, M, N, K, load_a, load_b, store, store_vector, arguments, C_TYPES[dtype.name],
                        dtype.itemsize * 8, "long" if wide else "int", unit_a, unit_b)
     return SCHEMES[scheme](name, spec, tile)
 
@@ -238,12 +240,29 @@ def thread_store(spec, tile, passes):
     MR, NR = tile.row_step, tile.column_step
     last = "" if passes == 1 else f"if (k0_ + {tile.depth} >= {spec.K})\n  "
     return f"""\
-{last}for (int i_ = 0; i_ < {extent(spec.M, MR, f"m0_ + im_ * {MR}")}; i_++)
-    for (int j_ = 0; j_ < {extent(spec.N, NR, f"n0_ + jn_ * {NR}")}; j_++) {{
+{last}for (int i_ = 0; i_ < {extent(spec.M, MR, f"m0_ + im_ * {MR}")}; i_++) {{
+    const int width_ = {extent(spec.N, NR, f"n0_ + jn_ * {NR}")};
+    int j_ = 0;
+    {vector_store(spec, tile)}for (; j_ < width_; j_++) {{
       const {spec.index} m = m0_ + im_ * {MR} + i_, n = n0_ + jn_ * {NR} + j_;
       const {spec.ctype} x = ((__local const {spec.ctype} *)C_)[i_ * {NR} + j_];
       {spec.store}
-    }}"""
+    }}
+  }}"""
+
+
+def vector_store(spec, tile):
+    """The loop over whole vectors of a row of a register block, if there is a text for them."""
+    V, MR, NR = tile.lanes, tile.row_step, tile.column_step
+    if not spec.store_vector or V == 1:
+        return ""
+    return f"""\
+for (; j_ + {V} <= width_; j_ += {V}) {{
+      const {spec.index} m = m0_ + im_ * {MR} + i_, n = n0_ + jn_ * {NR} + j_;
+      const {spec.ctype}{V} x = C_[(i_ * {NR} + j_) / {V}];
+      {spec.store_vector}
+    }}
+    """
 
 
 # ---- group: a work-group per tile ----------------------------------------------------------------

@@ -6,6 +6,8 @@ does an epilogue.  Relies on `contract` for the schemes and `emit` for expressio
 
 from __future__ import annotations
 
+from ... import scalar
+from ...scalar import EXPENSIVE
 from ...types import F16
 from .. import flat_product
 from . import contract
@@ -38,9 +40,11 @@ class Product:
         unit_b = "k" if f.unit(f.b, f.depth, f.columns) else "n"
         scheme, tile = contract.choose(record, *sizes[1:], sizes[0], dtype=dtype, unit_a=unit_a, unit_b=unit_b)
         load_a, load_b = self.operand("A", f.a, "bmk"), self.operand("B", f.b, "bkn")
+        lanes = tile.lanes if scheme == "thread" and self.expensive() else 1
         text, size, local = contract.source(
-            self.name, sizes, load_a, load_b, self.epilogue(), self.params, dtype=dtype, scheme=scheme, tile=tile,
-            unit_a=unit_a, unit_b=unit_b, wide=self.wide or None)
+            self.name, sizes, load_a, load_b, self.epilogue(1), self.params, dtype=dtype, scheme=scheme, tile=tile,
+            unit_a=unit_a, unit_b=unit_b, wide=self.wide or None,
+            store_vector=self.epilogue(lanes) if lanes > 1 else "")
         return Written(self.name, "\n".join([*self.functions, text]), size[0], local[0], self.instructions.used)
 
     def emitter(self, letters):
@@ -72,11 +76,18 @@ class Product:
         passed = [*letters, *(p.rpartition(" ")[2] for p in more), *self.pointers.values()]
         return f"{name}({', '.join(passed)})"
 
-    def epilogue(self):
-        """The statement that stores a finished sum `x`."""
+    def expensive(self):
+        """Does the epilogue hold what a compiler makes no vectors of?"""
+        return any(n.cost >= EXPENSIVE for s in self.statement.body for n in scalar.walk(s.expr))
+
+    def epilogue(self, lanes):
+        """The statement that stores a finished sum `x`, or `lanes` of them along the columns."""
         emitter, dtype = self.emitter("bmn"), self.statement.dtype
-        emitter.values[self.statement.name] = "x", False
+        if lanes > 1:
+            emitter.vec, emitter.count = (self.flat.columns, lanes), lanes
+        emitter.values[self.statement.name] = "x", lanes > 1
         emitter.body(self.flat.epilogue_body())
         if len(emitter.out) == 1 and "//" not in emitter.out[0]:
             return emitter.out[0]
-        return self.function("Store", emitter, "bmn", "", "void", [f"const {type_text(dtype)} x"]) + ";"
+        x = f"const {type_text(dtype, lanes)} x"
+        return self.function(f"Store{lanes if lanes > 1 else ''}", emitter, "bmn", "", "void", [x]) + ";"
