@@ -16,7 +16,7 @@ from .reductions import all as all_of
 def isclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
     """|a - b| <= atol + rtol |b|, elementwise; equal infinities are close.
 
-     n[*a] n[*b] → bool[*broadcast]
+    n[*a] n[*b] → bool[*broadcast]
     """
     x, y = together(as_float(a), as_float(b))
     apart = ops.abs(same(ops.sub, x, y))
@@ -61,7 +61,7 @@ def select(condlist, choicelist, default=0):
 def interp(x, xp, fp, left=None, right=None):
     """The piecewise linear function through the points (xp, fp) at x; xp ascending.
 
-     f[*s] f[n] f[n] → f[*s]
+    f[*s] f[n] f[n] → f[*s]
 
     Outside it is the value at the end, or `left` and `right`.
     """
@@ -96,7 +96,7 @@ def end_of(x, k):
 def searchsorted(a, v, side="left"):
     """Where v would be inserted into the ascending a, before ("left") or behind equal elements.
 
-     → i32[*v]
+    → i32[*v]
 
     One comparison with every element, which compiled code fuses into one loop.
     """

@@ -343,7 +343,7 @@ def choose(c, x, y):
 def clip(a, min=None, max=None):
     """a, but not below `min` and not above `max`; None leaves that side open.
 
-     n[*s] → n[*broadcast]
+    n[*s] → n[*broadcast]
 
     The derivative is 1 inside and at the limits, and 0 outside.
     """

@@ -317,7 +317,7 @@ def plain_index(shape, key):
 def take(a, indices, axis=None, mode="clip", fill_value=0):
     """Elements along an axis at integer indices; None: of the flat array.
 
-     n[…,k,…] i[*s] → n[…,*s,…]
+    n[…,k,…] i[*s] → n[…,*s,…]
 
     A known index out of range raises PositionError.  At run time it is clipped, or reads
     `fill_value` for mode="fill".

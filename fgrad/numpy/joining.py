@@ -7,7 +7,7 @@ import operator
 from .. import ops
 from ..core import Value, as_value
 from ..errors import ArgumentError, RangeError, ShapeError
-from ..types import SCALARS, as_dtype
+from ..types import SCALARS, as_dtype, without
 from .axes import axis_of, typed
 from .promotion import cast, full_scalar, join, kind
 from .shape import atleast_1d, atleast_2d, atleast_3d, moveaxis, ravel, transpose
@@ -27,7 +27,7 @@ def parts_of(arrays, name):
 def concatenate(arrays, axis=0, dtype=None):
     """The arrays one after the other along an axis; None: all of them flat.
 
-     n[a,*s] n[b,*s] … → n[a+b+…,*s]
+    n[a,*s] n[b,*s] … → n[a+b+…,*s]
 
     Raises ShapeError when they differ along another axis.
 
@@ -52,10 +52,7 @@ def check_joined(parts, axis):
     """Raises ShapeError unless the arrays differ along `axis` only."""
     first = parts[0].shape
     for k, x in enumerate(parts):
-        same = len(x.shape) == len(first) and all(n == m for a,
-                                                  (n, m) in enumerate(zip(x.shape, first))
-                                                  if a != axis)
-        if not same:
+        if len(x.shape) != len(first) or without(x.shape, (axis,)) != without(first, (axis,)):
             raise ShapeError(f"concatenate needs arrays that differ along axis {axis} only.",
                              given=[f"array 0: {typed(parts[0])}", f"array {k}: {typed(x)}"])
 
@@ -123,8 +120,8 @@ def split(ary, indices_or_sections, axis=0):
     x = as_value(ary)
     n = x.shape[axis_of(axis, x.ndim, "split")]
     if not hasattr(indices_or_sections, "__iter__") and n % operator.index(indices_or_sections):
-        raise ShapeError(f"split cannot divide {n} elements into {indices_or_sections} equal "
-                         "parts.",
+        raise ShapeError(f"split cannot divide {n} elements into "
+                         f"{indices_or_sections} equal parts.",
                          given=typed(x), fix="array_split makes parts of nearly equal size")
     return array_split(x, indices_or_sections, axis)
 

@@ -93,7 +93,7 @@ def matrix_order(x, ord, rows, columns, keepdims):
 def matrix_power(a, n):
     """The product of n times the square matrix, by repeated squaring; n >= 0.
 
-     n[…,a,a] → n[…,a,a]
+    n[…,a,a] → n[…,a,a]
     """
     x = as_value(a)
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:

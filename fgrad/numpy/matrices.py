@@ -72,7 +72,7 @@ def matrix(m, name):
 def diagonal(a, offset=0, axis1=0, axis2=1):
     """The elements a[…, i, …, i + offset, …], along a new last axis.
 
-     n[a,b,*s] → n[*s,min(a,b)]
+    n[a,b,*s] → n[*s,min(a,b)]
     """
     x = matrix(a, "diagonal")
     first, second = axis_of(axis1, x.ndim, "diagonal"), axis_of(axis2, x.ndim, "diagonal")
@@ -107,7 +107,7 @@ def main_diagonal(x):
 def diag(v, k=0):
     """A matrix with the vector on diagonal k, or diagonal k of a matrix.
 
-     n[a] → n[a,a]; n[a,b] → n[c]
+    n[a] → n[a,a]; n[a,b] → n[c]
     """
     x = as_value(v)
     if x.ndim == 2:

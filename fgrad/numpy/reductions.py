@@ -80,7 +80,7 @@ def mean(a, axis=None, dtype=None, keepdims=False):
 def average(a, axis=None, weights=None, returned=False, keepdims=False):
     """The mean with weights of the shape of `a`, or of its one `axis`.
 
-     f[*s] → f[s without axes]
+    f[*s] → f[s without axes]
     """
     x = as_float(a)
     axes = axes_of(axis, x.ndim, "average")
@@ -244,7 +244,7 @@ def running(op, a, axis, dtype, name):
 def cumsum(a, axis=None, dtype=None):
     """Sums of each element and all before it along `axis`; None: of the flat array.
 
-     n[*s] → n[*s]
+    n[*s] → n[*s]
     """
     return running(ops.cumsum, a, axis, dtype, "cumsum")
 
@@ -252,7 +252,7 @@ def cumsum(a, axis=None, dtype=None):
 def cumprod(a, axis=None, dtype=None):
     """Products of each element and all before it along `axis`; None: of the flat array.
 
-     n[*s] → n[*s]
+    n[*s] → n[*s]
     """
     return running(ops.cumprod, a, axis, dtype, "cumprod")
 

@@ -39,7 +39,7 @@ def sort(a, axis=-1, descending=False):
 def argsort(a, axis=-1, descending=False):
     """The places of the elements along `axis` in order; equal elements keep their order.
 
-     n[*s] → i32[*s]
+    n[*s] → i32[*s]
     """
     x, k = flattened(a, axis, "argsort")
     if descending:

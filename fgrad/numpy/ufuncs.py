@@ -19,14 +19,18 @@ def named(function, name, doc):
     return function
 
 
+FLOATS_FIRST = "Integers and bools become floats first."
+TOGETHER = """The arguments are promoted to one dtype and broadcast to one shape.
+    Raises ShapeError when they do not fit."""
+
+
 def floats(name, op, doc):
     """A function of one argument on floats; integers and bools become floats first."""
     def function(x, /):
         if isinstance(x, Value) and x.dtype.kind == "f":
             return _current.get().process(op, (x,), NOTHING)
         return floating(op, x)
-    return named(function, name, f"{doc}   f[*s] → f[*s]\n\n    Integers and bools become floats "
-                                 "first.\n    ")
+    return named(function, name, f"{doc}   f[*s] → f[*s]\n\n    {FLOATS_FIRST}\n    ")
 
 
 def keeps(name, op, doc):
@@ -40,20 +44,14 @@ def pairs(name, op, doc):
     """A function of two arguments that promotes and broadcasts them."""
     def function(x1, x2, /):
         return binary(op, x1, x2)
-    return named(function, name, f"{doc}   n[*a] n[*b] → n[*broadcast]\n\n    The arguments are "
-                                 "promoted "
-                 "to one dtype and broadcast to one shape.\n    Raises ShapeError when they do "
-                 "not fit.\n    ")
+    return named(function, name, f"{doc}   n[*a] n[*b] → n[*broadcast]\n\n    {TOGETHER}\n    ")
 
 
 def float_pairs(name, op, doc):
     """Like `pairs`, on floats: integers and bools become floats first."""
     def function(x1, x2, /):
         return binary_float(op, x1, x2)
-    return named(function, name, f"{doc}   f[*a] f[*b] → f[*broadcast]\n\n    The arguments are "
-                                 "promoted "
-                 "to one dtype and broadcast to one shape.\n    Raises ShapeError when they do "
-                 "not fit.\n    ")
+    return named(function, name, f"{doc}   f[*a] f[*b] → f[*broadcast]\n\n    {TOGETHER}\n    ")
 
 
 def truths(name, op, doc):
@@ -69,9 +67,8 @@ add = pairs("add", ops.add, "x1 + x2; of bools, or.")
 subtract = pairs("subtract", ops.sub, "x1 - x2; not defined for bools.")
 multiply = pairs("multiply", ops.mul, "x1 x2; of bools, and.")
 divide = float_pairs("divide", ops.div, "x1 / x2, always of floats.")
-maximum = pairs("maximum", ops.max, "The larger one; NaN if either is.  Ties share the derivative.")
-minimum = pairs("minimum", ops.min, "The smaller one; NaN if either is.  Ties share the "
-                                    "derivative.")
+maximum = pairs("maximum", ops.max, "The larger one, or NaN; ties share the derivative.")
+minimum = pairs("minimum", ops.min, "The smaller one, or NaN; ties share the derivative.")
 arctan2 = float_pairs("arctan2", ops.atan2, "The angle of the point (x2, x1), in radians.")
 fmod = pairs("fmod", ops.rem, "The remainder with the sign of x1, as in C.")
 negative = keeps("negative", ops.neg, "-x.")
