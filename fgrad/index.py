@@ -15,7 +15,7 @@ import threading
 
 
 class Space:
-    """The hash-consing table and the variables of one kernel.  `with space:` makes it the current one."""
+    """The hash-consing table and the variables of one kernel; `with space:` makes it current."""
 
     def __init__(self):
         self.table, self.count, self.before = {}, 0, []
@@ -146,12 +146,12 @@ def quotient_atom(op, x, n):
 
 
 def divide(x, n):
-    """(x // n, x % n).  Terms that n divides leave; if the rest stays inside [0, n) nothing is divided."""
+    """(x // n, x % n).  Terms that n divides leave; nothing is divided if the rest is in [0, n)."""
     if n == 1:
         return x, ix({})
     out = {a: c // n for a, c in x.terms if c % n == 0}
     rest = ix({a: c for a, c in x.terms if c % n}, x.const % n)
-    if rest.lo < 0:                                                      # then Quot would be negative
+    if rest.lo < 0:                                            # then Quot would be negative
         rest = ix(dict(rest.terms), rest.const + -(rest.lo // n) * n)
     quotient = ix(out, (x.const - rest.const) // n)
     if 0 <= rest.lo and rest.hi < n:
@@ -235,7 +235,7 @@ def stride(x, v):
 
 
 def is_affine(x, v):
-    """Does v occur in x only as a plain term, not inside a quotient, remainder or run-time index?"""
+    """Is v in x only as a plain term, not inside a quotient, remainder or run-time index?"""
     return not any(a.free & v.bit for a, _ in x.terms if not isinstance(a, Var))
 
 

@@ -23,7 +23,7 @@ from .types import ArrayType
 
 @dataclass(eq=False)
 class Buffer:
-    """Storage of an array.  kind: "input", "constant", "output", "temporary", or "local" to a kernel."""
+    """Storage of an array.  kind: "input", "constant", "output", "temporary" or "local"."""
     name: str
     type: ArrayType
     kind: str = "temporary"
@@ -71,8 +71,8 @@ class Store:
 class For:
     """for var in 0..extent by step: body.  kind: "parallel", "serial" or "reduce".
 
-    parallel: outermost in the kernel, iterations are independent; on a "gpu" target a perfect nest of
-    them.  It is cut into parts of at least `grain` iterations, at multiples of `grain`.
+    parallel: outermost in the kernel, iterations are independent; on a "gpu" target a perfect nest
+    of them.  It is cut into parts of at least `grain` iterations, at multiples of `grain`.
     reduce: accumulators started right before the loop (nest) are fed in it, in any order.
     serial: in order; an accumulator it feeds is carried from iteration to iteration (cumsum).
     width: vector lanes, only of an innermost loop.  unroll: copies of the vector body, with an
@@ -91,8 +91,8 @@ class For:
 class Contract:
     """name = Σ over `k` of a · b, for every index of batch, rows and columns; then `body` for each.
 
-    `a` knows (batch, rows, k), `b` (batch, k, columns): index variables, outermost first.  Both have
-    dtype `dtype`, and either may be any expression of loads, without reductions.
+    `a` knows (batch, rows, k), `b` (batch, k, columns): index variables, outermost first.  Both
+    have dtype `dtype`, and either may be any expression of loads, without reductions.
     It stands for a whole nest of loops; the contraction engine of a backend chooses how to run it.
     body holds Let and Store statements that use `name`, an accumulator of `dtype`.
     """
@@ -112,8 +112,8 @@ class Contract:
 class Kernel:
     """Statements over buffers: loop nests in order, or one Contract.
 
-    params are read only.  outputs are written, and read where the kernel has written them before, or
-    where a `Store.how` accumulates.  scratch: rows local to one iteration of the parallel loop.
+    params are read only.  outputs are written, and read where the kernel has written them before,
+    or where a `Store.how` accumulates.  scratch: rows local to one iteration of the parallel loop.
     aliases: (output, param) pairs that share storage, elements being read before they are written.
     """
     name: str
@@ -130,7 +130,7 @@ class Kernel:
 
 @dataclass(eq=False)
 class Call:
-    """Results computed by the NumPy rule of an operation that has no pull (sort, linear algebra)."""
+    """Results by the NumPy rule of an operation that has no pull (sort, linear algebra)."""
     name: str
     op: object
     op_params: dict
@@ -143,9 +143,10 @@ class Call:
 class Plan:
     """What a Program becomes: steps in order over buffers.
 
-    inputs, outputs: Buffers in the order of the call (an output may be an input, or another output).
-    constants: (Buffer, Array) pairs of closed-over arrays.  offsets: of temporaries in one arena of
-    `arena` bytes, 64-byte aligned.  donated: (output Buffer, input Buffer) pairs that share storage.
+    inputs, outputs: Buffers in the order of the call (an output may be an input, or another
+    output). constants: (Buffer, Array) pairs of closed-over arrays.  offsets: of temporaries in one
+    arena of `arena` bytes, 64-byte aligned.  donated: (output Buffer, input Buffer) pairs that
+    share storage.
     """
     name: str
     inputs: list

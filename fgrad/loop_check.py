@@ -1,7 +1,7 @@
 """Is a Plan well formed?  Names before use, known buffers, indices within bounds, types that agree.
 
-`check_plan` and `check_kernel` raise CheckError: a mistake in fgrad or in a hand-written kernel.  Tests
-run them behind every pass.
+`check_plan` and `check_kernel` raise CheckError: a mistake in fgrad or in a hand-written kernel.
+Tests run them behind every pass.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ def check_plan(plan):
     for step in plan.steps:
         for b in step.params:
             if hasattr(b, "type") and b not in known and b.type.size:
-                raise CheckError(f"{step.name} reads {b.name}, which nothing has written.", where=None)
+                raise CheckError(f"{step.name} reads {b.name}, which nothing has written.",
+                                 where=None)
         if not isinstance(step, Call):
             check_kernel(step)
         known.update(step.outputs)
@@ -31,7 +32,7 @@ def check_plan(plan):
 
 
 def check_memory(plan):
-    """Raises CheckError where two temporaries that are alive together overlap, and share no storage."""
+    """Raises CheckError where two temporaries that are alive together overlap by mistake."""
     lives, shared = {}, {out: b for s in plan.steps for out, b in getattr(s, "aliases", ())}
     for k, step in enumerate(plan.steps):
         for b in (*step.params, *step.outputs):
@@ -47,7 +48,8 @@ def check_memory(plan):
             if plan.offsets[b] >= end:
                 break
             if meet(lives[a], lives[b]) and shared.get(b) is not a and shared.get(a) is not b:
-                raise CheckError(f"{a.name} and {b.name} overlap in the arena of {plan.name}.", where=None)
+                raise CheckError(f"{a.name} and {b.name} overlap in the arena of {plan.name}.",
+                                 where=None)
 
 
 def meet(a, b):
@@ -178,7 +180,7 @@ class Check:
             self.fail(f"the arguments of {n} differ in dtype.")
 
 
-# ---------------------------------------------------------------------------- what ranges say of an index
+# ---------------------------------------------------------------------------- what ranges say
 
 def limits(x, ranges):
     """The lowest and highest value of an Ix where the ranges (Ix, lo, hi) hold.
@@ -200,7 +202,7 @@ def limits(x, ranges):
 
 
 def narrowed(ranges):
-    """Atom → (lowest, highest), as the ranges say; nothing can be outside where one is impossible."""
+    """Atom → (lowest, highest), as the ranges say."""
     atoms = {}
     for _ in range(3 if len(ranges) > 1 else 1):
         for y, lo, hi in ranges:

@@ -1,8 +1,8 @@
 """The key of a kernel: text that is equal for kernels which one compiled function can serve.
 
 Buffers are numbered in the order params, outputs, scratch; loops, names and expressions as they are
-met.  It holds dtypes, shapes and the schedule, but no name of the user's and no source line.  Caches of
-backends rely on it.
+met.  It holds dtypes, shapes and the schedule, but no name of the user's and no source line.
+Caches of backends rely on it.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class Writer:
         for s in statements:
             match s:
                 case For():
-                    self.lines.append(f"for {self.loop(s.var)} {s.var.extent} {s.kind} {s.width} {s.unroll} "
-                                      f"{s.step} {s.grain}")
+                    self.lines.append(f"for {self.loop(s.var)} {s.var.extent} {s.kind} {s.width} "
+                                      f"{s.unroll} {s.step} {s.grain}")
                     self.body(s.body)
                     self.lines.append("end")
                 case Contract():
@@ -57,7 +57,8 @@ class Writer:
                     self.lines.append(f"add {self.name(s.name)} {s.how} {self.node(s.expr)}")
                 case Store():
                     expr, at = self.node(s.expr), self.index(s.index)
-                    self.lines.append(f"store {self.buffers[s.buffer]} {at} {s.how} {self.ranges(s.when)} {expr}")
+                    when = self.ranges(s.when)
+                    self.lines.append(f"store {self.buffers[s.buffer]} {at} {s.how} {when} {expr}")
 
     def contract(self, s):
         groups = (s.batch, s.rows, s.columns, s.k)
@@ -71,7 +72,8 @@ class Writer:
         """The number of an expression; its parts are written first, each once."""
         for n in walk(root):
             if n not in self.nodes:
-                line = f"{n.op} {SHORT[n.dtype]} {self.data(n)} {' '.join(str(self.nodes[a]) for a in n.args)}"
+                args = " ".join(str(self.nodes[a]) for a in n.args)
+                line = f"{n.op} {SHORT[n.dtype]} {self.data(n)} {args}"
                 self.nodes[n] = len(self.nodes)
                 self.lines.append(line)
         return self.nodes[root]

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 
 from . import index, source
-from .loop import TEXT, Accumulate, Call, Contract, For, Kernel, Let, Start, Store
+from .loop import TEXT, Accumulate, Contract, For, Kernel, Let, Start, Store
 from .scalar import REDUCTIONS, at_text, number_text, text
 from .types import SHORT
 
@@ -55,7 +55,8 @@ def rows(body, pad):
                 out += rows(s.body, pad + "  ")
             case Contract():
                 out.append((pad + contract_text(s), None))
-                out.append((f"{pad}  {s.name}: {SHORT[s.dtype]} += {text(s.a)} * {text(s.b)}", s.source))
+                product = f"{s.name}: {SHORT[s.dtype]} += {text(s.a)} * {text(s.b)}"
+                out.append((f"{pad}  {product}", s.source))
                 out += rows(s.body, pad + "  ")
             case _:
                 out.append((pad + statement_text(s), getattr(s, "source", None)))
@@ -68,7 +69,8 @@ def statement_text(s):
         case Let():
             return f"{s.name}: {SHORT[s.expr.dtype]} = {text(s.expr)}"
         case Start():
-            return f"{s.name}: {SHORT[s.dtype]} = {number_text(REDUCTIONS[s.how][1](s.dtype), s.dtype)}"
+            start = number_text(REDUCTIONS[s.how][1](s.dtype), s.dtype)
+            return f"{s.name}: {SHORT[s.dtype]} = {start}"
         case Accumulate():
             return f"{s.name} {sign(s.how)} {text(s.expr)}"
         case Store():
@@ -82,18 +84,20 @@ def for_text(s):
     step = f" step {s.step}" if s.step > 1 else ""
     notes = [f"{s.width} lanes"] * (s.width > 1) + [f"{s.unroll} at once"] * (s.unroll > 1)
     notes += [f"parts of {s.grain}"] * (s.kind == "parallel" and s.grain > 1)
-    return f"{s.kind} {s.var.name} in 0..{s.var.extent}{step}" + (f" ({', '.join(notes)})" if notes else "")
+    note = f" ({', '.join(notes)})" if notes else ""
+    return f"{s.kind} {s.var.name} in 0..{s.var.extent}{step}{note}"
 
 
 def contract_text(s):
     """The head of a contraction: its batch, rows, columns and summed variables with extents."""
     groups = [("batch", s.batch), ("rows", s.rows), ("columns", s.columns), ("sum", s.k)]
-    parts = [f"{title} " + ",".join(f"{v.name} in 0..{v.extent}" for v in vs) for title, vs in groups if vs]
+    parts = [f"{title} " + ",".join(f"{v.name} in 0..{v.extent}" for v in vs)
+             for title, vs in groups if vs]
     return "contract " + "; ".join(parts)
 
 
 def beside(lines, scratch=()):
-    """The lines with the user's lines in a column at the right, and rows for scratch behind the head."""
+    """The lines, scratch rows behind the head, with the user's lines in a column at the right."""
     head, *rest = lines
     lines = [head, *[(f"  local {typed(b)}", None) for b in scratch], *rest]
     width = max([COLUMN, *(len(t) + 1 for t, s in lines if s is not None)])
@@ -129,7 +133,8 @@ def call_text(call):
 
 def plan_text(plan):
     """All steps of a Plan, one after the other."""
-    out = [f"plan {plan.name}({', '.join(map(typed, plan.inputs))}) -> {', '.join(map(typed, plan.outputs))}"]
+    inputs, outputs = (", ".join(map(typed, bs)) for bs in (plan.inputs, plan.outputs))
+    out = [f"plan {plan.name}({inputs}) -> {outputs}"]
     for s in plan.steps:
         out.append(kernel_text(s) if isinstance(s, Kernel) else call_text(s))
     return "\n\n".join(out)

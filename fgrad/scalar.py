@@ -28,7 +28,7 @@ from .types import BOOL, F32, F64, I32, I64, SHORT
 
 @dataclass(frozen=True)
 class Instruction:
-    """cost: in additions.  numpy: its value.  logical: the result is bool whatever the arguments are."""
+    """cost: in additions.  numpy: its value.  logical: the result is bool for any arguments."""
     cost: float
     numpy: Callable
     logical: bool = False
@@ -89,7 +89,7 @@ def _remainder(x, y):
 
 
 def _shift(numpy):
-    """Shifts by less than 0 or by at least the width give 0, or the sign for a signed right shift."""
+    """Shifts by less than 0 or at least the width give 0, or the sign for a signed right shift."""
     def shifted(x, n):
         x, n = np.asarray(x), np.asarray(n)
         width = 8 * x.dtype.itemsize
@@ -146,26 +146,37 @@ INSTRUCTIONS = {
     "xor":         Instruction(1,  np.bitwise_xor),
     "not":         Instruction(1,  np.invert),
     "shl":         Instruction(1,  _shift(np.left_shift)),
-    "shr":         Instruction(1,  _shift(np.right_shift)),  # arithmetic for signed, logical for unsigned
+    "shr":         Instruction(1,  _shift(np.right_shift)),  # arithmetic if signed
     "is_finite":   Instruction(1,  np.isfinite, True),
     "select":      Instruction(1,  np.where),                # (condition, x, y)
 }
 
 EXPENSIVE = 16             # from this cost on an instruction is not computed twice for one index
 
+
+def lowest(dtype):
+    """The identity of max."""
+    return -np.inf if dtype.kind == "f" else False if dtype == BOOL else np.iinfo(dtype).min
+
+
+def highest(dtype):
+    """The identity of min."""
+    return np.inf if dtype.kind == "f" else True if dtype == BOOL else np.iinfo(dtype).max
+
+
 #   how       instruction   identity of a dtype
 REDUCTIONS = {
     "sum":  ("add", lambda d: 0),
     "prod": ("mul", lambda d: 1),
-    "max":  ("max", lambda d: -np.inf if d.kind == "f" else False if d == BOOL else np.iinfo(d).min),
-    "min":  ("min", lambda d: np.inf if d.kind == "f" else True if d == BOOL else np.iinfo(d).max),
+    "max":  ("max", lowest),
+    "min":  ("min", highest),
     "and":  ("and", lambda d: True),
     "or":   ("or",  lambda d: False),
 }
 
 
 class Node:
-    """One hash-consed scalar expression.  `origin` is set by fuse: the variable it is an element of."""
+    """One hash-consed scalar expression.  `origin`, set by fuse: the Var it is an element of."""
     __slots__ = ("op", "args", "data", "dtype", "free", "id", "origin")
 
     @property
@@ -393,8 +404,9 @@ def replaced(x, to, new):
 
 # ---------------------------------------------------------------------------- print
 
-INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "rem": "%", "eq": "==", "ne": "!=", "lt": "<",
-         "le": "<=", "gt": ">", "ge": ">=", "and": "&", "or": "|", "xor": "^", "shl": "<<", "shr": ">>"}
+INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "rem": "%", "eq": "==", "ne": "!=",
+         "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "and": "&", "or": "|", "xor": "^",
+         "shl": "<<", "shr": ">>"}
 
 
 def number_text(value, dtype):
@@ -408,7 +420,7 @@ def number_text(value, dtype):
 
 
 def at_text(buffer, at):
-    """buffer[i,j] where the offset falls apart into indices within the axes, else buffer[offset]."""
+    """buffer[i,j] where the offset falls apart into indices within axes, else buffer[offset]."""
     shape = buffer.type.shape
     whole = at.lo < 0 or 0 in shape or index.space() is None
     parts = (at,) if whole else index.unflat(at, shape)

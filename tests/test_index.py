@@ -60,8 +60,9 @@ def test_reshapes_that_keep_axes_need_no_division():
         assert [text(x) for x in reindex(at, (3, 4, 5), (3, 1, 20))] == ["i", "0", "5*j+k"]
 
 
-@pytest.mark.parametrize("old, new", [((6,), (2, 3)), ((2, 3), (3, 2)), ((1, 6), (6, 1)), ((4, 3), (2, 6)),
-                                      ((), (1, 1)), ((1,), ()), ((2, 3, 4), (4, 6)), ((5, 1, 2), (10,))])
+@pytest.mark.parametrize("old, new", [
+    ((6,), (2, 3)), ((2, 3), (3, 2)), ((1, 6), (6, 1)), ((4, 3), (2, 6)), ((), (1, 1)), ((1,), ()),
+    ((2, 3, 4), (4, 6)), ((5, 1, 2), (10,))])
 def test_reshaped_indices_read_the_same_element(old, new):
     with Space() as space:
         loops = [space.variable(n) for n in new]

@@ -22,8 +22,8 @@ def row_sums(m, n, letter="i", exponential=False):
         read = scalar.load(x, combine([(of(i), n), (of(j), 1)]))
         read = scalar.apply("exp", read) if exponential else read
         total = scalar.name("s", F32, i.bit)
-        body = [For(i, [Start("s", "sum", F32), For(j, [Accumulate("s", "sum", read)], "reduce", 8, 4),
-                        Store(y, of(i), total)], "parallel")]
+        inner = For(j, [Accumulate("s", "sum", read)], "reduce", 8, 4)
+        body = [For(i, [Start("s", "sum", F32), inner, Store(y, of(i), total)], "parallel")]
     return Kernel("rows", [x], [y], [], body, space)
 
 
@@ -78,8 +78,9 @@ def follow_the_parallel_loop(kernel, loop):
 
 @pytest.mark.parametrize("change, words", [
     (store_a_double, "float64 is stored"), (read_out_of_bounds, "reaches 13..15"),
-    (read_another_name, "t is read"), (leave_the_loop, "not open"), (store_to_an_input, "no output"),
-    (follow_the_parallel_loop, "follow the parallel loop")], ids=lambda c: getattr(c, "__name__", None))
+    (read_another_name, "t is read"), (leave_the_loop, "not open"),
+    (store_to_an_input, "no output"), (follow_the_parallel_loop, "follow the parallel loop")],
+    ids=lambda c: getattr(c, "__name__", None))
 def test_malformed_kernels_are_refused(change, words):
     with pytest.raises(CheckError, match=words):
         check_kernel(broken(change))

@@ -1,7 +1,7 @@
 """The two oracles: a Program by NumPy rules, and a Plan one element at a time in plain Python.
 
-Everything that a compiled backend gives is compared with these.  They are slow, and say exactly what
-the two IRs mean.
+Everything that a compiled backend gives is compared with these.  They are slow, and say exactly
+what the two IRs mean.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ def run_program(program, arrays):
 
 def numpy_rule(op, args, params):
     """The results of an operation on NumPy arrays, as a tuple."""
-    dtype = next((a.dtype for a in args if isinstance(a, np.ndarray)), None)
+    # The last, since a condition of select comes first.
+    dtype = next((a.dtype for a in reversed(args) if isinstance(a, np.ndarray)), None)
     args = [a if isinstance(a, np.ndarray) else np.asarray(a, dtype) for a in args]
     out = op.numpy(*args, **params)
     return tuple(out) if op.multiple else (out,)
@@ -59,7 +60,7 @@ class Executable:
 
 
 class Reference(Backend):
-    """The device "reference": every statement of the loop IR run by Python, one element at a time."""
+    """The device "reference": each statement of the loop IR run by Python, element by element."""
 
     def target(self, device):
         return CPU
@@ -84,7 +85,8 @@ def run_plan(plan, arrays, constants=None):
     if constants is None:
         constants = [c.np for _, c in plan.constants]
     buffers = [*plan.inputs, *(b for b, _ in plan.constants)]
-    memory = {b: np.array(x, b.type.dtype).reshape(-1) for b, x in zip(buffers, [*arrays, *constants])}
+    values = zip(buffers, [*arrays, *constants])
+    memory = {b: np.array(x, b.type.dtype).reshape(-1) for b, x in values}
     memory.update(arena_views(plan))
     memory.update((out, memory[b]) for out, b in plan.donated.items())
     with np.errstate(all="ignore"):
@@ -152,7 +154,8 @@ class Run:
                     self.names[s.name] = self.value(s.expr, at, known)
                 case Accumulate():
                     old = self.names[s.name]
-                    self.names[s.name] = combined(s.how, old, self.value(s.expr, at, known), old.dtype)
+                    new = self.value(s.expr, at, known)
+                    self.names[s.name] = combined(s.how, old, new, old.dtype)
                     known = {}
                 case Store():
                     self.store(s, at, known)

@@ -1,17 +1,19 @@
 """Fusing: which values are stored, and which stored values share a kernel.
 
-An array is a function from index to scalar, so by default nothing is stored: pulls compose.  Stored are
+An array is a function from index to scalar, so by default nothing is stored: pulls compose.  Stored
+are
 
     results, products, arguments and results of library calls,
     every value whose inlined depth passes 50 with two readers, or 100,
-    and what would be computed again: a reduction or expensive scalar that misses a loop around it (a
-    hole), that two kernels want, or that stands under a guard.
+    and what would be computed again: a reduction or expensive scalar that misses a loop around it
+    (a hole), that two kernels want, or that stands under a guard.
 
-A stored value's nest is its own axes (row form); or, where a reduction reads memory along a kept axis,
-reduced axes outside and kept axes inside, accumulating (column form); or the first reduced axis, for a
-reduction to one number (outer form).  Values join the latest kernel that fits: one nest is a prefix of
-the other, they share something, and everything else is made earlier.  A product's kernel takes later
-values at its own index as an epilogue.  Deciding is repeated until nothing more is stored.
+A stored value's nest is its own axes (row form); or, where a reduction reads memory along a kept
+axis, reduced axes outside and kept axes inside, accumulating (column form); or the first reduced
+axis, for a reduction to one number (outer form).  Values join the latest kernel that fits: one nest
+is a prefix of the other, they share something, and everything else is made earlier.  A product's
+kernel takes later values at its own index as an epilogue.  Deciding is repeated until nothing more
+is stored.
 
     layernorm(x) with gradient         one kernel, nest i,j:  dx[i,j] =,  dg[j] +=,  db[j] +=
 
@@ -33,10 +35,9 @@ DEPTH, DEPTH_SHARED = 100, 50      # inlined operations, a reduction counts 20
 REDUCTION_DEPTH = 20
 SIZE = 400                         # scalar nodes of one kernel
 LOOKBACK = 4                       # kernels tried for joining
-PACKED_ONCE = 256                  # columns up to which an operand's elements are computed about once
+PACKED_ONCE = 256                  # columns up to which an operand is computed about once
 EPILOGUE = 30                      # operations in a row that are drawn into a product's kernel
 TREE = 200                         # nodes of an expression under a guard, written out as a tree
-AXES = "ijklmnopq"
 PRODUCT = "acc"                    # the name of a product within its kernel
 
 
@@ -102,7 +103,7 @@ def fuse(program, target):
 
 
 def initially_stored(graph, products):
-    """Inputs, results, arguments and results of steps, products with their epilogues, deep values."""
+    """Inputs, results, what steps read and give, products and their epilogues, deep values."""
     stored = graph.given | graph.outputs
     for eqn in graph.program.eqns:
         kind = step_of(eqn.op)
@@ -130,7 +131,8 @@ def inlined_depth(graph, v, below, stored, products):
             stored.add(epilogue_end(graph, v, stored))
             return 0
         below += REDUCTION_DEPTH - 1
-    limit = DEPTH_SHARED if len(graph.readers.get(v, ())) > 1 and not graph.probe(v).reduces else DEPTH
+    shared = len(graph.readers.get(v, ())) > 1 and not graph.probe(v).reduces
+    limit = DEPTH_SHARED if shared else DEPTH
     if v in stored:
         return 0
     if below > limit:
@@ -144,7 +146,9 @@ def is_product(graph, v, stored):
     with index.Space() as space:
         axes = tuple(space.variable(n) for n in v.shape)
         at = tuple(index.of(a) for a in axes)
-        return 0 not in v.shape and product_of(Puller(graph, stored).inside(v, at), axes) is not None
+        if 0 in v.shape:
+            return False
+        return product_of(Puller(graph, stored).inside(v, at), axes) is not None
 
 
 def epilogue_end(graph, v, stored):
@@ -156,7 +160,8 @@ def epilogue_end(graph, v, stored):
         if len(readers) != 1 or step_of(readers[0].op) != "pull" or readers[0].op.multiple:
             return v
         (w,) = readers[0].outs
-        if w.shape != v.shape or w.dtype.itemsize > v.dtype.itemsize or not graph.probe(w).pointwise:
+        wider = w.dtype.itemsize > v.dtype.itemsize
+        if w.shape != v.shape or wider or not graph.probe(w).pointwise:
             return v
         v = w
         if v in stored:
@@ -173,7 +178,6 @@ def unstore(attempt):
             wanted |= {v for v in step.reads if v not in made}
         else:
             wanted |= set(step.eqn.variables)
-    # What a scan or push reads through a pull is stored or inlined: its reads are looked up on their way.
     wanted |= attempt.read_by_steps
     for step in attempt.steps:
         if isinstance(step, Nest):
@@ -184,7 +188,7 @@ def unstore(attempt):
 # ---------------------------------------------------------------------------- holes
 
 def holes(root_expr, order, found):
-    """Origins of reductions and expensive scalars evaluated more than once per index under `order`."""
+    """Origins of reductions and dear scalars evaluated more than once per index under `order`."""
     seen, stack = set(), [(root_expr, order)]
     while stack:
         n, order = stack.pop()
@@ -198,14 +202,14 @@ def holes(root_expr, order, found):
             alone = n.op == "reduce" and depth == 0 and order      # every part would do it again
             if (again > 1 or alone) and n.origin is not None:
                 found.add(n.origin)
-                continue                                           # its own kernel is judged next time
+                continue                               # its own kernel is judged next time
             if n.op == "reduce":
                 order = order[:depth] + n.data[1]
         stack.extend((a, order) for a in scalar.arguments(n))
 
 
 def hidden(nodes):
-    """Nodes under a guard that should not be there: reductions, and expressions that share too much."""
+    """Nodes that should not be under a guard: reductions, and expressions that share too much."""
     under, out = {}, set()
     for n in nodes:
         if n.op == "guard":
@@ -240,7 +244,7 @@ def column_form(reduction, axes):
 
 
 def outer_form(reduction, axes, target):
-    """Is it a reduction to one number, over several axes, rows with reductions, or many elements?"""
+    """Is it a reduction to one number, over several axes, rows that reduce, or many elements?"""
     if axes:
         return False
     first, *rest = reduction.data[1]
@@ -337,8 +341,7 @@ class Attempt:
         """A new kernel for v, in the form that its expression asks for."""
         space = index.Space()
         with space:
-            axes = tuple(space.variable(n, AXES[a] if a < len(AXES) else None)
-                         for a, n in enumerate(v.shape))
+            axes = tuple(space.variable(n) for n in v.shape)
             puller = Puller(self.graph, self.stored)
             at = tuple(index.of(a) for a in axes)
             expr = puller.inside(v, at)
@@ -381,15 +384,14 @@ class Attempt:
         return None
 
     def fitting(self, g, v):
-        """Ways in which v fits the loops of g: (how, loops of its kept axes, loops it is reduced over)."""
+        """Ways in which v fits the loops of g: (how, loops of kept axes, loops of reduced ones)."""
         shape = tuple(n for n in v.shape if n != 1)
         out = []
         if self.graph.probe(v).reduces and self.target.kind == "cpu":
             out += self.accumulating(g, v, shape)
         have = extents(g.nest)
         if shape[:len(have)] == have[:len(shape)]:
-            more = tuple(g.space.variable(n, AXES[len(have) + a] if len(have) + a < len(AXES) else None)
-                         for a, n in enumerate(shape[len(have):]))
+            more = tuple(g.space.variable(n) for n in shape[len(have):])
             out.append((None, (g.nest + more)[:len(shape)], ()))
         return out
 
@@ -453,7 +455,9 @@ class Attempt:
         """
         last, own, new = g.nest[-1], self.own_values(g), {}
         for n in nodes:
-            if n.op != "reduce" or extents(n.data[1]) != (last.extent,) or n.args[0].free & last.bit:
+            if n.op != "reduce" or extents(n.data[1]) != (last.extent,):
+                continue
+            if n.args[0].free & last.bit:
                 continue
             body = scalar.rewrite(n.args[0], {n.data[1][0]: index.of(last)}, {}, {})
             body = scalar.rewrite(body, {}, own, {})
@@ -501,7 +505,7 @@ class Attempt:
         return cpu and column_form(n, nest) or outer_form(n, nest, self.target)
 
     def judge_product(self, g, root, nodes):
-        """Reductions are stored before a product, and so is what packing would compute many times."""
+        """Reductions are stored before a product, and what packing would compute many times."""
         p = g.product
         self.found |= {n.origin for n in nodes if n.op == "reduce" and n.origin is not None}
         if g.roots:
@@ -509,7 +513,8 @@ class Attempt:
         for side, other in ((p.a, p.columns), (p.b, p.rows)):
             many = prod(v.extent for v in other) > PACKED_ONCE
             for n in scalar.walk(side):
-                dear = n.cost >= EXPENSIVE and (many or len(self.graph.readers.get(n.origin, ())) > 1)
+                again = many or len(self.graph.readers.get(n.origin, ())) > 1
+                dear = n.cost >= EXPENSIVE and again
                 if dear and n.origin is not None:
                     self.found.add(n.origin)
 

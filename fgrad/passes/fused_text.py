@@ -10,14 +10,16 @@ from .fuse import Nest
 def fused_text(fused):
     """One paragraph per step."""
     fused.graph.name_buffers()
-    return "\n\n".join(nest_text(s, fused) if isinstance(s, Nest) else step_text(s, fused) for s in fused.steps)
+    return "\n\n".join([nest_text(s, fused) if isinstance(s, Nest) else step_text(s, fused)
+                        for s in fused.steps])
 
 
 def step_text(step, fused):
     """An equation that is a step of its own."""
     buffer = fused.graph.buffer
     outs = ", ".join(f"{buffer(v).name}: {v.type}" for v in step.eqn.outs)
-    args = " ".join(buffer(a).name if a in fused.stored else f"({a.type})" for a in step.eqn.variables)
+    args = " ".join([buffer(a).name if a in fused.stored else f"({a.type})"
+                     for a in step.eqn.variables])
     return f"{step.number} {step.kind}\n  {outs} = {step.eqn.op.name} {args}"
 
 

@@ -1,9 +1,9 @@
 """Levels: every scalar of a kernel at its loop level.
 
-A scalar belongs to the outermost loop that knows its variables, so a row reduction needs no rule: it is
-loop-invariant.  Reductions of one block become passes; passes of one stage over equal extents share a
-loop.  What two passes over a row both compute, dearly, is kept in a scratch row.  A guard's reads stay
-behind it.  It relies on fuse.py's Nests; lower.py makes kernels of it.
+A scalar belongs to the outermost loop that knows its variables, so a row reduction needs no rule:
+it is loop-invariant.  Reductions of one block become passes; passes of one stage over equal extents
+share a loop.  What two passes over a row both compute, dearly, is kept in a scratch row.  A guard's
+reads stay behind it.  It relies on fuse.py's Nests; lower.py makes kernels of it.
 
     y[i,j] = exp(x[i,j] - M) / S        for i: m = max …; s = sum …; for j: y[i,j] = …
 """
@@ -25,11 +25,11 @@ LAST = 1 << 30             # the stage of the stores, behind every pass
 
 
 class Block:
-    """A loop body under construction: Lets and passes by stage, then stores, then the inner loop."""
+    """A loop body to be: Lets and passes by stage, then stores, then the inner loop."""
 
     def __init__(self, mask, variables):
         self.mask, self.variables = mask, variables
-        self.lets, self.passes, self.stores = {}, {}, []     # stage → Lets; (stage, extents…) → Pass
+        self.lets, self.passes, self.stores = {}, {}, []   # by stage; by (stage, variables)
 
 
 @dataclass(eq=False)
@@ -51,10 +51,10 @@ class Levels:
         self.memo, self.stage = {}, {}
         self.same, self.canonical = {}, {}
 
-    # -------------------------------------------------------------------- equal reductions, one variable
+    # ------------------------------------------------------------ equal reductions, one variable
 
     def canon(self, root):
-        """root with equal-sized reductions of one level over the same variables (the nest's own if it fits)."""
+        """root with equal-sized reductions of a level over the same variables, if it can be."""
         for n in scalar.walk(root):
             if n not in self.canonical:
                 self.canonical[n] = self.canonized(n) if n.args or scalar.index_nodes(n) else n
@@ -96,7 +96,7 @@ class Levels:
         return self.reference(root, at, path)
 
     def order(self, root):
-        """Nodes below root, arguments first; what is behind a guard or under a reduction is left out."""
+        """Nodes below root, arguments first, without those behind a guard or under a reduction."""
         seen, stack = {}, [(root, False)]
         while stack:
             n, done = stack.pop()
@@ -190,7 +190,7 @@ class Levels:
         return self.written(0, self.path[0])
 
     def written(self, level, block):
-        """The statements of a block; `level` counts the loops of the Nest, None inside of passes."""
+        """The statements of a block; `level` counts the loops of the Nest, None within passes."""
         out = []
         for stage in sorted({*block.lets, *(slot[0] for slot in block.passes)}):
             for slot, p in block.passes.items():
@@ -213,7 +213,7 @@ class Levels:
     # -------------------------------------------------------------------- scratch rows
 
     def keep_rows(self):
-        """What two passes over one row both compute, and dearly, the first keeps in a scratch row."""
+        """What two passes over a row both compute, and dearly, the first keeps in a scratch row."""
         levels = [(self.path[-1], None)]
         if len(self.path) > 1:
             levels.append((self.path[-2], self.path[-1]))
@@ -225,7 +225,7 @@ class Levels:
             self.keep_in(sorted(loops, key=lambda t: t[0]))
 
     def keep_in(self, loops):
-        made, kept = {}, {}                        # node → the first pass that makes it; → its row's element
+        made, kept = {}, {}            # node → the first pass that makes it; → its row's element
         for _, variables, statements in loops:
             if len(variables) == 1 and variables[0].extent <= ROW:
                 v = variables[0]
@@ -298,7 +298,7 @@ def guards_inward(root):
 
 
 def pushed(root, guard, reductions):
-    """root with `guard` pushed into the bodies of the reductions under it, and dropped around them."""
+    """root with `guard` pushed into the bodies of the reductions under it, and gone around them."""
     inside = {}
     for m in reductions:
         body = scalar.rewrite(m.args[0], {}, inside, {})
@@ -310,7 +310,7 @@ def pushed(root, guard, reductions):
 
 
 def value_where(guard, value):
-    """`value` where the guard holds, else its other value; `value` reads nothing without a guard."""
+    """`value` where the guard holds, else its other value; nothing is read without a guard."""
     test = None
     for x, lo, hi in guard.data:
         at = scalar.index_value(x, np.dtype("int64"))

@@ -1,8 +1,8 @@
 """Lowering: the steps that fuse.py decided on, as kernels of loop IR and calls.
 
-Each kind of step has its function: a Nest becomes loops (levels.py) shared out into parts (parts.py), or
-one Contract statement; a scan becomes a serial loop; a push becomes a copy and a loop over updates; what
-has no pull becomes a Call of its NumPy rule.
+Each kind of step has its function: a Nest becomes loops (levels.py) shared out into parts
+(parts.py), or one Contract statement; a scan becomes a serial loop; a push becomes a copy and a
+loop over updates; what has no pull becomes a Call of its NumPy rule.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ class Maker:
         scratch = [b for b in self.scratch if b in outputs]
         local = set(scratch)
         reads = [b for b in params if b not in outputs]
-        return Kernel(name, reads, [b for b in outputs if b not in local], scratch, body, self.space)
+        written = [b for b in outputs if b not in local]
+        return Kernel(name, reads, written, scratch, body, self.space)
 
 
 def survey(body, params, outputs):
@@ -89,7 +90,7 @@ def words_of(body):
     return out
 
 
-# ---------------------------------------------------------------------------- shared expressions get names
+# ---------------------------------------------------------------------------- shared expressions
 
 def name_shared(body, mask, graph, names):
     """The statements, with a Let for every expression that they use more than once."""
@@ -125,7 +126,7 @@ def let(n, named, memo, graph, names):
 
 
 def shared_nodes(body):
-    """Expressions that the statements of one body use more than once, other than those behind guards."""
+    """Expressions that the statements of one body use more than once outside of guards."""
     return {n for n, k in count_uses(body).items() if k > 1 and n.args}
 
 
@@ -187,18 +188,18 @@ def lower_scan(eqn, name, fused, names, target):
         mask = sum(v.bit for v in loops if v.extent != 1)
         total = scalar.cast(scalar.name("acc", wide, mask), out.dtype)
         source = graph.source(out)
-        body = [Start("acc", how, wide),
-                For(loops[axis], [Accumulate("acc", how, scalar.cast(expr, wide), source),
-                                  Store(graph.buffer(out), index.flat(at, out.shape), total, None, (), source)],
-                    "serial")]
-        return [outer_loops(name, body, [v for a, v in enumerate(loops) if a != axis and v.extent != 1],
-                            Maker(fused, names, space), target)]
+        inside = [Accumulate("acc", how, scalar.cast(expr, wide), source),
+                  Store(graph.buffer(out), index.flat(at, out.shape), total, None, (), source)]
+        body = [Start("acc", how, wide), For(loops[axis], inside, "serial")]
+        others = [v for a, v in enumerate(loops) if a != axis and v.extent != 1]
+        return [outer_loops(name, body, others, Maker(fused, names, space), target)]
 
 
 def outer_loops(name, body, loops, make, target):
     """A kernel of independent iterations of `body`, over `loops`."""
     body = nested(body, loops)
-    if loops and (target.kind == "gpu" or target.threads > 1 and cost_of(body) >= target.region_cost):
+    large = target.threads > 1 and cost_of(body) >= target.region_cost
+    if loops and (target.kind == "gpu" or large):
         spread(body[0], target)
     return make(name, body)
 
@@ -206,7 +207,8 @@ def outer_loops(name, body, loops, make, target):
 # ---------------------------------------------------------------------------- pushes
 
 def lower_push(eqn, name, fused, names, target):
-    """Updates written into a copy: a kernel that copies, and one that loops over the updates, in order.
+    """Updates written into a copy: a kernel that copies, and one that loops over the updates, in
+    order.
 
     Axes along which every update goes to elements of its own come first, in parallel, on a GPU.
     """
@@ -226,7 +228,8 @@ def lower_push(eqn, name, fused, names, target):
         offset = index.flat(at, out.shape)
         when = tuple((x, lo, hi) for x, lo, hi in when if x.lo < lo or x.hi >= hi)
         how = None if eqn.op.how == "set" else eqn.op.how
-        store = Store(graph.buffer(out), offset, scalar.cast(value, out.dtype), how, when, graph.source(out))
+        value = scalar.cast(value, out.dtype)
+        store = Store(graph.buffer(out), offset, value, how, when, graph.source(out))
         loops = [v for v in loops if v.extent != 1]
         own = private(loops, offset, at) if target.kind == "gpu" else []
         order = own + [v for v in loops if v not in own]
@@ -235,7 +238,7 @@ def lower_push(eqn, name, fused, names, target):
 
 
 def indexed(store, loops, outside):
-    """The store in the loops behind the first `outside`, each run-time index a Let in its own loop."""
+    """The store in the loops behind the first `outside`; run-time indices are Lets there."""
     masks = [sum(v.bit for v in loops[:k]) for k in range(len(loops) + 1)]
     lets, known = {}, {}
     for x in (store.index, *(x for x, _, _ in store.when)):

@@ -1,9 +1,9 @@
 """Memory: where every buffer of a Plan lives.
 
-Temporaries share one arena.  A temporary lives from the step that first writes it to the last that reads
-it; offsets are found first-fit among those alive, largest needs first in order of birth.  A result may
-take the storage of an argument that dies in the same kernel, if the kernel reads each of its elements
-before it writes the one in its place; donated inputs are taken over likewise.
+Temporaries share one arena.  A temporary lives from the step that first writes it to the last that
+reads it; offsets are found first-fit among those alive, largest needs first in order of birth.  A
+result may take the storage of an argument that dies in the same kernel, if the kernel reads each of
+its elements before it writes the one in its place; donated inputs are taken over likewise.
 """
 
 from __future__ import annotations
@@ -120,12 +120,11 @@ def donate_rest(plan, births, deaths, given):
 
 
 def elementwise(body, out, b):
-    """Is every read of b at the index at which out is stored, not behind it, in the same loop body?"""
+    """Is every read of b at the index of the store to out, before it, in the same loop body?"""
     homes, stores, late = set(), [], False
     stack = [body]
     while stack:
         current = stack.pop()
-        reads_done = False
         for s in current:
             match s:
                 case For():
@@ -167,7 +166,8 @@ def loaded_at(body, b):
             if isinstance(s, (For, Contract)):
                 stack.append(s.body)
             elif hasattr(s, "expr"):
-                yield from (n.data[1] for n in scalar.walk(s.expr) if n.op == "load" and n.data[0] is b)
+                yield from (n.data[1] for n in scalar.walk(s.expr)
+                            if n.op == "load" and n.data[0] is b)
 
 
 def memory_text(plan):

@@ -1,7 +1,7 @@
 """Names in lowered programs: the user's where known, else letters in order; no name twice.
 
-Buffers have the names that the printed Program gives its variables.  Lets, accumulators, rows and loops
-are named per kernel.
+Buffers have the names that the printed Program gives its variables.  Lets, accumulators, rows and
+loops are named per kernel.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Parts: who runs which iterations of a kernel's outermost loop, and partial results of sums over it.
+"""Parts: who runs which iterations of a kernel's outermost loop, and partial results of sums over
+it.
 
     for i in 0..512: for j: db[j] += dy[i,j]           (fused: nest i,j, accumulating over i)
 
@@ -6,8 +7,9 @@
          for j: part[p,j] = 0                                   acc = sum p: part[p,j]
          for i in 0..256: for j: part[p,j] += …                 db[j] = acc
 
-A kernel whose work does not pay for a parallel region stays serial.  Results are the same for the same
-number of parts.  lower.py calls `split`; everything is said in loop IR, so backends need no notion of it.
+A kernel whose work does not pay for a parallel region stays serial.  Results are the same for the
+same number of parts.  lower.py calls `split`; everything is said in loop IR, so backends need no
+notion of it.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ def cost_of(body):
         if isinstance(s, For):
             total += (s.var.extent // s.step) * cost_of(s.body)
         elif not isinstance(s, Start):
-            total += 1 + sum(max(n.cost, 1) for n in scalar.walk(s.expr) if n.op not in ("const", "name"))
+            total += 1 + sum(max(n.cost, 1) for n in scalar.walk(s.expr)
+                             if n.op not in ("const", "name"))
     return total
 
 
@@ -61,7 +64,8 @@ def substitute(x, to):
 def split(name, body, nest, target, make):
     """The kernels of a Nest: make(name, body) → Kernel for each.
 
-    `body` ends in the loop over nest.nest[0] if the Nest has loops; roots with `how` add up over it.
+    `body` ends in the loop over nest.nest[0] if the Nest has loops; roots with `how` add up over
+    it.
     """
     sums = [r for r in nest.roots if r.how]
     work = cost_of(body)
@@ -85,7 +89,8 @@ def split(name, body, nest, target, make):
 def spread(loop, target):
     """Makes a loop parallel, and on a GPU the perfect nest below it."""
     each = max(1, cost_of(loop.body))
-    loop.kind, loop.grain = "parallel", max(1, -(-target.region_cost // each)) if target.kind == "cpu" else 1
+    loop.kind = "parallel"
+    loop.grain = max(1, -(-target.region_cost // each)) if target.kind == "cpu" else 1
     if target.kind == "gpu" and len(loop.body) == 1 and isinstance(loop.body[0], For):
         inner = loop.body[0]
         if inner.kind == "serial":
@@ -142,7 +147,8 @@ def column_blocks(loop, nest, target):
     j = inner.var
     width = next((w for w in COLUMNS if j.extent % w == 0 and j.extent > w), None)
     perfect = all(isinstance(s, Store) and s.how and s.index.free & j.bit for s in inner.body)
-    if width is None or not perfect or inner is loop or not all(len(r.index) == 1 for r in nest.roots):
+    flat = all(len(r.index) == 1 for r in nest.roots)
+    if width is None or not perfect or inner is loop or not flat:
         return None
 
     def block(starts, sums, make):
@@ -163,11 +169,12 @@ def renamed(loop, old, new, to):
 
 
 def partial_kernels(name, body, loop, sums, nest, parts, target, make):
-    """The kernel of partial results, one for iterations left over, and the one that adds them up."""
+    """The kernel of partial results, one for iterations left over, and one that adds them up."""
     chunk = loop.var.extent // parts
     rest = loop.var.extent - chunk * parts
+    rows = parts + bool(rest)
     partial = {r.value: Buffer(make.names.unique("part"), ArrayType(
-        r.expr.dtype, (parts + bool(rest), max(1, prod(r.value.shape)))), "temporary") for r in sums}
+        r.expr.dtype, (rows, max(1, prod(r.value.shape))))) for r in sums}
     p, i = nest.space.variable(parts), nest.space.variable(chunk)
     at = [(index.of(p), 1), (index.of(i), parts)] if target.kind == "gpu" else \
         [(index.of(p), chunk), (index.of(i), 1)]
@@ -176,8 +183,8 @@ def partial_kernels(name, body, loop, sums, nest, parts, target, make):
     kernels = [make(name, before + [For(p, rows, "parallel")])]
     if rest:
         t = nest.space.variable(rest)
-        left = part(loop, index.plus(index.of(t), chunk * parts), t, index.of(parts), sums, partial, nest,
-                    make)
+        at = index.plus(index.of(t), chunk * parts)
+        left = part(loop, at, t, index.of(parts), sums, partial, nest, make)
         kernels.append(make(name + "_rest", before + left))
     return kernels + [make(name + "_sum", added(sums, partial, nest, make))]
 
@@ -185,8 +192,8 @@ def partial_kernels(name, body, loop, sums, nest, parts, target, make):
 def part(loop, at, i, p, sums, partial, nest, make):
     """One part: its partial results set to the identity, then its iterations."""
     rows = {make.buffer(r.value): (partial[r.value], prod(r.value.shape)) for r in sums}
-    fills = [fill(partial[r.value], index.combine([(p, prod(r.value.shape))]), prod(r.value.shape), r, nest)
-             for r in sums]
+    fills = [fill(buffer, index.combine([(p, size)]), size, r, nest)
+             for r in sums for buffer, size in [rows[make.buffer(r.value)]]]
     body = redirected(substituted(loop.body, {loop.var: at}), rows, p)
     inner = For(i, body, "serial")
     return accumulators(inner, p.free) or fills + [inner]
@@ -213,8 +220,8 @@ def added(sums, partial, nest, make):
         buffer, size = partial[r.value], max(1, prod(r.value.shape))
         e = nest.space.variable(size)
         total, before = total_of(buffer, size, e, r, nest, f"acc{k + 1 if k else ''}")
-        store = Store(make.buffer(r.value), index.of(e), scalar.cast(total, r.value.dtype), None, (),
-                      make.source(r.value))
+        total = scalar.cast(total, r.value.dtype)
+        store = Store(make.buffer(r.value), index.of(e), total, None, (), make.source(r.value))
         out += [For(e, [*before, store], "serial")] if size != 1 else [*before, store]
     return out
 
@@ -232,4 +239,5 @@ def total_of(buffer, size, e, r, nest, name):
     p = nest.space.variable(parts)
     at = index.combine([(index.of(p), size), (index.of(e), 1)])
     loop = For(p, [Accumulate(name, r.how, scalar.load(buffer, at))], "reduce")
-    return scalar.name(name, r.expr.dtype, e.bit if size != 1 else 0), [Start(name, r.how, r.expr.dtype), loop]
+    total = scalar.name(name, r.expr.dtype, e.bit if size != 1 else 0)
+    return total, [Start(name, r.how, r.expr.dtype), loop]

@@ -37,8 +37,9 @@ def stages(program, target=CPU):
     steps = lower(fused, target)
     loops = plan_text(planned(fused, steps))
     scheduled = planned(fused, schedule(steps, schedule_for(target)))
-    return {"ir": str(program), "simplified": str(ready), "fused": fused_text(fused), "loops": loops,
-            "schedule": plan_text(scheduled), "memory": memory_text(plan_memory(scheduled))}
+    return {"ir": str(program), "simplified": str(ready), "fused": fused_text(fused),
+            "loops": loops, "schedule": plan_text(scheduled),
+            "memory": memory_text(plan_memory(scheduled))}
 
 
 def prepared(program):

@@ -1,8 +1,8 @@
 """Recognising products: sums of a·b, where `a` knows the rows and `b` the columns.
 
-A dot_general, a convolution and a reduce_sum of broadcast factors all pull to the same expression, a sum
-over k of a product.  The factors are told apart by the variables they know.  fuse asks; the result
-becomes a Contract statement, which the contraction engine of a backend runs.
+A dot_general, a convolution and a reduce_sum of broadcast factors all pull to the same expression,
+a sum over k of a product.  The factors are told apart by the variables they know.  fuse asks; the
+result becomes a Contract statement, which the contraction engine of a backend runs.
 
     sum k: (x[i,k] * 2.0) * w[k,j]        a = x[i,k]   b = w[k,j]   rows i   columns j   scale 2.0
 """
@@ -45,7 +45,7 @@ def product_of(expr, axes):
 
 
 def factors(n, dtype):
-    """The factors of a product, cast to `dtype`, or None.  Casts to a wider float are looked through."""
+    """The factors of a product, cast to `dtype`, or None; looks through casts to wider floats."""
     out, stack = [], [n]
     while stack:
         n = stack.pop()
@@ -93,7 +93,7 @@ def sides(found, k, axes, dtype):
 
 
 def split(found, axes):
-    """(factors of a, factors of b): b holds what knows the last axis that not every factor knows."""
+    """(factors of a, of b): b holds what knows the last axis that not every factor knows."""
     if len(found) < 2:
         return None
     partial = [v for v in axes if not all(f.free & v.bit for f in found)]

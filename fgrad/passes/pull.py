@@ -1,8 +1,9 @@
 """Pulling: how one element of a variable is read, composed from the `pull` rules of its operations.
 
-A Graph answers who makes and who reads each variable of a Program.  A Puller composes pulls within one
-kernel: stored variables are loads, all others are computed in place.  `probe` pulls one operation alone,
-to see whether it reduces, and whether it reads its arguments at its own index only.
+A Graph answers who makes and who reads each variable of a Program.  A Puller composes pulls within
+one kernel: stored variables are loads, all others are computed in place.  `probe` pulls one
+operation alone, to see whether it reduces, and whether it reads its arguments at its own index
+only.
 
     softmax:  max, broadcast, sub, exp, sum, broadcast, div
     y at i,j  exp(x[i,j] - M) / S      M = max r: x[i,r]      S = sum r: exp(x[i,r] - M)
@@ -60,7 +61,9 @@ class Graph:
         if v is None or v.name:
             return v and v.name
         eqn, _ = self.makers[v]
-        return stored(eqn, self.after.get(eqn), eqn) if len(eqn.outs) == 1 and eqn.mark is None else None
+        if len(eqn.outs) > 1 or eqn.mark is not None:
+            return None
+        return stored(eqn, self.after.get(eqn), eqn)
 
     def name_buffers(self):
         """Gives the buffers the names that the printed Program gives its variables."""
@@ -95,7 +98,7 @@ def step_of(op):
 
 @dataclass(frozen=True)
 class Probe:
-    """reduces: the element is a reduction.  pointwise: arguments of its shape are read at its index only."""
+    """reduces: it is a reduction.  pointwise: what has its shape is read at its index only."""
     reduces: bool
     pointwise: bool
 
@@ -139,7 +142,8 @@ class Element:
     __slots__ = ("puller", "var", "type", "shape", "dtype")
 
     def __init__(self, puller, v):
-        self.puller, self.var, self.type, self.shape, self.dtype = puller, v, v.type, v.shape, v.dtype
+        self.puller, self.var = puller, v
+        self.type, self.shape, self.dtype = v.type, v.shape, v.dtype
 
     def __call__(self, at):
         return self.puller(self.var, at)
@@ -153,7 +157,8 @@ class Puller:
     """
 
     def __init__(self, graph, stored):
-        self.graph, self.stored, self.memo, self.functions, self.elements = graph, stored, {}, {}, {}
+        self.graph, self.stored = graph, stored
+        self.memo, self.functions, self.elements = {}, {}, {}
 
     def __call__(self, v, at):
         found = self.memo.get((v, at))

@@ -2,8 +2,9 @@
 
     serial j in 0..1024                        serial j in 0..1024 (8 lanes, 2 at once)
 
-A Schedule is data, so it can be printed and searched.  Rows of a column sum are added several at once;
-a read that is contiguous along the outer loop is tiled.  It relies on parts.py for substitution.
+A Schedule is data, so it can be printed and searched.  Rows of a column sum are added several at
+once; a read that is contiguous along the outer loop is tiled.  It relies on parts.py for
+substitution.
 """
 
 from __future__ import annotations
@@ -19,8 +20,10 @@ from .parts import substituted
 
 @dataclass(frozen=True)
 class Schedule:
-    """lanes: of a vector of 4-byte elements.  light, heavy: copies of a vector loop's body, each with
-    an accumulator.  rows: added at once into a column sum.  tile: side of a transposed read's tile."""
+    """lanes: of a vector of 4-byte elements.  light, heavy: copies of a vector loop's body.
+
+    rows: added at once into a column sum.  tile: side of the tile of a transposed read.
+    """
     lanes: int = 8
     light: int = 4
     heavy: int = 2
@@ -109,12 +112,13 @@ def vectorised(loop, how):
 def carries(loop):
     """Must the iterations stay in order?
 
-    Those of a serial loop that feeds an accumulator, adds to one element, or stores where only the run
-    knows.
+    Those of a serial loop that feeds an accumulator, adds to one element, or stores where only the
+    run knows.
     """
     if loop.kind == "reduce":
         return False
-    return any(isinstance(s, Accumulate) or isinstance(s, Store) and scatters(s, loop.var) for s in loop.body)
+    return any(isinstance(s, Accumulate) or isinstance(s, Store) and scatters(s, loop.var)
+               for s in loop.body)
 
 
 def scatters(store, v):
@@ -142,7 +146,8 @@ def rows_at_once(loop, inner, how):
         found = [scalar.rewrite(s.expr, {loop.var: index.plus(index.of(loop.var), k)}, {}, {})
                  for k in range(rows)]
         while len(found) > 1:
-            pairs = [scalar.apply(REDUCTIONS[s.how][0], a, b) for a, b in zip(found[::2], found[1::2])]
+            pairs = [scalar.apply(REDUCTIONS[s.how][0], a, b)
+                     for a, b in zip(found[::2], found[1::2])]
             found = pairs + found[len(found) // 2 * 2:]
         body.append(replace(s, expr=found[0]))
     loop.var.step = rows
@@ -154,14 +159,14 @@ def rows_at_once(loop, inner, how):
 def is_crossed(loop, inner):
     """Is something read contiguously along the outer loop, but not along the inner one?"""
     i, j = loop.var, inner.var
-    if loop.step != 1 or inner.kind != "serial" or not all(isinstance(s, Store) and not s.how and not s.when
-                                                          for s in inner.body):
+    plain = all(isinstance(s, Store) and not s.how and not s.when for s in inner.body)
+    if loop.step != 1 or inner.kind != "serial" or not plain:
         return False
     nodes = {}
     for s in inner.body:
         scalar.walk(s.expr, nodes)
-    return any(n.op == "load" and index.stride(n.data[1], i) == 1 and index.stride(n.data[1], j) > 1
-               for n in nodes)
+    reads = [n.data[1] for n in nodes if n.op == "load"]
+    return any(index.stride(x, i) == 1 and index.stride(x, j) > 1 for x in reads)
 
 
 def tiled(loop, inner, how, space):

@@ -2,8 +2,8 @@
 
     a = mul x x;  b = mul x x;  c = add a b      →      a = mul x x;  c = add a a
 
-Operations are pure, so equal operations on equal arguments with equal parameters have equal results.
-One walk, linear in the number of equations.
+Operations are pure, so equal operations on equal arguments with equal parameters have equal
+results. One walk, linear in the number of equations.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""Simplifying array programs: identities that hold for every value, NaN, infinities and -0.0 included.
+"""Simplifying array programs: identities that hold for every value, NaN, infinities and -0.0
+included.
 
     x * 1, x - 0, x / 1, --x  →  x          x + -y  →  x - y         x / 4  →  x * 0.25
     transpose of transpose, reshape of reshape, broadcast of broadcast  →  one of them
     any operation on constants alone  →  a constant
 
-x * 0 is not 0 (NaN) and x + 0.0 is not x (-0.0), so they stay.  One walk forwards applies RULES, one
-walk backwards drops what nothing reads: linear in the number of equations.
+x * 0 is not 0 (NaN) and x + 0.0 is not x (-0.0), so they stay.  One walk forwards applies RULES,
+one walk backwards drops what nothing reads: linear in the number of equations.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ class Walk:
         return full.params["value"] if full is not None else None
 
     def folded(self, eqn):
-        """The equation as `full`, if it is a row of elementwise.py and all its arguments are constants."""
+        """The equation as `full`, if it is a row of elementwise.py and all it reads is constant."""
         if not isinstance(eqn.op, Elementwise) or not eqn.args:
             return None
         numbers = [self.number(a) for a in eqn.args]
@@ -232,7 +233,8 @@ def simple_transpose(walk, eqn, x, out):
     inner = walk.maker(x, "transpose")
     if inner is None:
         return None
-    return instead(eqn, "transpose", inner.args[0], perm=tuple(inner.params["perm"][p] for p in perm))
+    both = tuple(inner.params["perm"][p] for p in perm)
+    return instead(eqn, "transpose", inner.args[0], perm=both)
 
 
 def simple_broadcast(walk, eqn, x, out):

@@ -1,7 +1,7 @@
 """What the compiler's middle knows of the machine: the Target of a Plan.
 
-Fusing asks whether columns are summed by accumulation; scheduling asks for lanes and parts.  A backend
-makes its Target; a Plan made for one Target runs anywhere, only slower.
+Fusing asks whether columns are summed by accumulation; scheduling asks for lanes and parts.  A
+backend makes its Target; a Plan made for one Target runs anywhere, only slower.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ class Target:
     """kind: "cpu" (loops over rows, vector lanes inside) or "gpu" (a work-item an element or row).
 
     vector_bytes: of a vector register.  registers: vector registers.  threads: that run a parallel
-    loop.  region_cost: what starting a parallel region costs, in additions; smaller kernels are serial.
-    parts: partial results of a large reduction; 0: one a thread, or on a GPU 1024.
+    loop.  region_cost: what starting a parallel region costs, in additions; smaller kernels are
+    serial. parts: partial results of a large reduction; 0: one a thread, or on a GPU 1024.
     """
     kind: str = "cpu"
     vector_bytes: int = 32

@@ -1,4 +1,4 @@
-"""Printed forms kept in tests/golden; FGRAD_UPDATE_GOLDEN=1 renews them, to be read before they are kept."""
+"""Printed forms kept in tests/golden.  FGRAD_UPDATE_GOLDEN=1 renews them: read them then."""
 
 import os
 from pathlib import Path

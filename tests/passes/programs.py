@@ -100,7 +100,8 @@ def transposed_add(m, n):
 
 def linear_tanh(m, k, n, dtype=F32):
     p = Build("linear_tanh")
-    x, w, b = p.input("x", m, k, dtype=dtype), p.input("w", k, n, dtype=dtype), p.input("b", n, dtype=dtype)
+    x, w, b = (p.input(name, *shape, dtype=dtype)
+               for name, shape in (("x", (m, k)), ("w", (k, n)), ("b", (n,))))
     return p.done(p.tanh(p.add(p.dot(x, w), p.columns(b, (m, n)))))
 
 
@@ -175,14 +176,16 @@ class Random:
         return self.p.done(*outs)
 
     def axes(self, x):
-        return tuple(sorted(self.rng.sample(range(len(x.shape)), self.rng.randint(1, len(x.shape)))))
+        count = self.rng.randint(1, len(x.shape))
+        return tuple(sorted(self.rng.sample(range(len(x.shape)), count)))
 
     def binary(self, x):
         y = self.rng.choice([v for v in self.values if v.type is x.type])
         return getattr(self.p, self.rng.choice(["add", "sub", "mul", "max", "min"]))(x, y)
 
     def with_number(self, x):
-        return getattr(self.p, self.rng.choice(["add", "mul", "sub"]))(x, self.rng.choice([0, 1, 2]))
+        name = self.rng.choice(["add", "mul", "sub"])
+        return getattr(self.p, name)(x, self.rng.choice([0, 1, 2]))
 
     def unary(self, x):
         bounded = self.p.tanh(x) if self.dtype in FLOATS else self.p.clamp(-3, x, 3)
@@ -197,9 +200,9 @@ class Random:
         axes = self.axes(x)
         how = self.rng.choice(["reduce_sum", "reduce_sum", "reduce_max", "reduce_min"])
         s = getattr(self.p, how)(self.p.clamp(-5, x, 5), axes=axes)
-        if self.rng.random() < 0.4:
+        if self.rng.random() < 0.4 or how != "reduce_sum":
             return s
-        return self.p.sub(x, self.p.broadcast(s, shape=x.shape, axes=axes)) if how == "reduce_sum" else s
+        return self.p.sub(x, self.p.broadcast(s, shape=x.shape, axes=axes))
 
     def transposed(self, x):
         perm = list(range(len(x.shape)))
@@ -271,5 +274,6 @@ class Random:
         return getattr(self.p, self.rng.choice(["scatter_add", "scatter_set"]))(
             x, i, u, axes=(0,), mode=self.rng.choice(["clip", "drop"]))
 
-    moves = (binary, binary, binary, with_number, unary, compared, reduced, reduced, transposed, reshaped,
-             sliced, padded, reversed, joined, spread, product, running, gathered, scattered)
+    moves = (binary, binary, binary, with_number, unary, compared, reduced, reduced, transposed,
+             reshaped, sliced, padded, reversed, joined, spread, product, running, gathered,
+             scattered)

@@ -56,7 +56,8 @@ def test_a_sum_of_broadcast_factors_is_a_contraction_too():
 
 
 @pytest.mark.parametrize("lhs, rhs, to, a, b", [
-    ("ij", "jk", "ik", (8, 9), (9, 16)), ("ji", "jk", "ik", (9, 8), (9, 16)), ("ij", "kj", "ik", (8, 9), (16, 9)),
+    ("ij", "jk", "ik", (8, 9), (9, 16)), ("ji", "jk", "ik", (9, 8), (9, 16)),
+    ("ij", "kj", "ik", (8, 9), (16, 9)),
     ("ij", "jk", "ki", (8, 9), (9, 16)), ("bij", "bjk", "bik", (3, 8, 9), (3, 9, 8)),
     ("bij", "jk", "bik", (3, 8, 9), (9, 8)), ("ibj", "kbj", "bik", (8, 3, 9), (8, 3, 9)),
     ("ijk", "jkl", "il", (8, 3, 4), (3, 4, 8))])
@@ -84,12 +85,25 @@ def test_a_dear_prologue_is_stored_and_a_cheap_one_packed():
     assert len(plan.steps) == 3 and plan.steps[-1].params[0].name != "x"
 
 
+def test_attention_is_two_products_and_one_kernel_of_rows():
+    p = Build("attention")
+    q, k, v = (p.input(name, 6, 16, 8) for name in "qkv")
+    s = p.dot_general(q, k, lhs="bij", rhs="bkj", to="bik")
+    rows = lambda x: p.broadcast(x, shape=s.shape, axes=(2,))
+    e = p.exp(p.sub(s, rows(p.reduce_max(s, axes=(2,)))))
+    weights = p.div(e, rows(p.reduce_sum(e, axes=(2,))))
+    out = p.dot_general(weights, v, lhs="bij", rhs="bjk", to="bik")
+    first, middle, last = assert_plan_agrees(p.done(out)).steps
+    contract_of(first), contract_of(last)
+    assert len(middle.outputs) == 2
+
+
 def test_a_reduction_that_a_loop_would_repeat_is_stored():
     p = Build("f")
     x = p.input("x", 6, 7)
     s = p.reduce_sum(x, axes=(0,))
     out = p.mul(x, p.broadcast(p.exp(s), shape=(6, 7), axes=(0,)))
-    assert len(assert_plan_agrees(p.done(out)).steps) == 3          # the sums, their exp, the product
+    assert len(assert_plan_agrees(p.done(out)).steps) == 3     # sums, exp, product
 
 
 def test_a_reduction_under_a_guard_is_stored_or_guarded_inside():
@@ -127,7 +141,8 @@ def test_fusing_takes_linear_time(n):
 def test_empty_results_need_no_kernel():
     p = Build("f")
     x = p.input("x", 0, 4)
-    plan = assert_plan_agrees(p.done(p.exp(x), p.reduce_sum(x, axes=(0,)), p.reduce_max(x, axes=(0,))))
+    sums, tops = p.reduce_sum(x, axes=(0,)), p.reduce_max(x, axes=(0,))
+    plan = assert_plan_agrees(p.done(p.exp(x), sums, tops))
     assert all(b.type.size for s in plan.steps for b in s.outputs)
 
 

@@ -37,7 +37,8 @@ def test_sums_of_every_dtype(dtype, axes):
 
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("axis", [0, 1])
-@pytest.mark.parametrize("op, dtype", [("cumsum", F16), ("cumsum", I32), ("cumprod", F32), ("cummax", F32)])
+@pytest.mark.parametrize("op, dtype", [
+    ("cumsum", F16), ("cumsum", I32), ("cumprod", F32), ("cummax", F32)])
 def test_running_reductions(op, dtype, axis, reverse):
     p = Build("f")
     x = p.input("x", 4, 5, dtype=dtype)
@@ -51,7 +52,8 @@ def test_scatters_write_into_a_copy(op, mode):
     p = Build("f")
     x, u = p.input("x", 6, 5), p.input("u", 4, 5)
     i = p.input("i", 4, dtype=I64)
-    program = p.done(getattr(p, op)(x, i, p.mul(u, 2.0), axes=(0,), mode=mode), p.gather(u, i, axes=(0,), mode="fill"))
+    written = getattr(p, op)(x, i, p.mul(u, 2.0), axes=(0,), mode=mode)
+    program = p.done(written, p.gather(u, i, axes=(0,), mode="fill"))
     for target in TARGETS:
         assert_plan_agrees(program, target)
         assert_plan_agrees(program, target, donate=(0,))
