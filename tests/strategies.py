@@ -101,6 +101,7 @@ class Writer:
 
     def __init__(self, seed, dtypes=MIXED, sizes=SIZES, host=True):
         self.random, self.dtypes, self.host, self.lines = random.Random(seed), dtypes, host, []
+        self.float = self.one([d for d in dtypes if d.startswith("float")])
         m, n, k = [self.one(sizes) for _ in range(3)]
         shapes = [(m, n), (n,), (n, k), (), (m, n, 2), (m, 1), (2, k, n)]
         self.arrays = [self.array(self.one(shapes), self.one(dtypes)) for _ in range(self.number(1, 3))]
@@ -146,7 +147,8 @@ class Writer:
             return
         error = 0.0
         if value.dtype.kind == "f":
-            error = gain * sum(a.error for a in args) + EPS[value.dtype.name] * (top + 1e-3)
+            read = max([a.top * (1 + a.value.size) ** 0.5 for a in args], default=0)
+            error = gain * sum(a.error for a in args) + EPS[value.dtype.name] * (top + read + 1e-3)
             if not error <= 0.02 * (1 + top):
                 return
         elif any(a.error for a in args):
@@ -219,8 +221,8 @@ JUMPS = ("fnp.floor({})", "fnp.ceil({})", "fnp.round({})", "fnp.sign({})", "{} >
          "{} != 0", "{}.astype('int32')", "fnp.trunc({})", "fnp.isfinite({})", "fnp.signbit({})", "{} // 1")
 INTEGERS = ("{} + 3", "{} * -2", "{} // 2", "{} % 3", "{} & 5", "{} | 1", "{} ^ 6", "{} << 1", "{} >> 1", "-{}",
             "abs({})", "~{}", "fnp.clip({}, -2, 2)", "{} > 0", "{} == 1", "{}.astype('bool')", "{} ** 2",
-            "{}.astype('float32') * 0.25", "{}.astype('int16')", "{}.astype('uint8')", "fnp.sign({})")
-BOOLS = ("~{}", "{}.astype('int32')", "{}.astype('float32')", "{} & True", "{} * 2", "{} + 0.5")
+            "{}.astype('{float}') * 0.25", "{}.astype('int16')", "{}.astype('uint8')", "fnp.sign({})")
+BOOLS = ("~{}", "{}.astype('int32')", "{}.astype('{float}')", "{} & True", "{} * 2")
 
 
 def smooth(w):
@@ -240,12 +242,12 @@ def jump(w):
 
 def whole(w):
     x = w.any("i")
-    return x and (w.one(INTEGERS).format(x.name), [x])
+    return x and (w.one(INTEGERS).format(x.name, float=w.float), [x])
 
 
 def logical(w):
     x = w.any("b")
-    return x and (w.one(BOOLS).format(x.name), [x])
+    return x and (w.one(BOOLS).format(x.name, float=w.float), [x])
 
 
 def binary(w):
@@ -284,13 +286,12 @@ def chosen(w):
         return None
     if w.coin():
         return f"fnp.where({c.name}, {x.name}, {y.name})", [x, y]
-    return f"fnp.where({c.name}, {x.name}, {w.one(['0', '1.0', '-1'])})", [x]
+    return f"fnp.where({c.name}, {x.name}, {w.one(['0', '1.0', '-1'] if x.kind == 'f' else ['0', '1'])})", [x]
 
 
 def converted(w):
     x = w.any("f")
-    dtype = w.one([d for d in dict.fromkeys(w.dtypes) if d.startswith("float")])
-    return x and (f"{x.name}.astype('{dtype}')", [x], 1.0)
+    return x and (f"{x.name}.astype('{w.one([d for d in w.dtypes if d.startswith('float')])}')", [x], 1.0)
 
 
 def reduced(w):
@@ -487,8 +488,9 @@ def tensor(w):
 
 
 def ramp(w):
-    n = w.number(0, 5)
-    return w.one((f"fnp.arange({n})", f"fnp.linspace(0, 1, {n})", f"fnp.ones(({n}, 2))", f"fnp.eye({n})")), [], 1.0
+    n, dtype = w.number(0, 5), w.float
+    return w.one((f"fnp.arange({n})", f"fnp.linspace(0, 1, {n}, dtype='{dtype}')", f"fnp.ones(({n}, 2), '{dtype}')",
+                  f"fnp.eye({n}, dtype='{dtype}')")), [], 1.0
 
 
 MOVES = (smooth, smooth, smooth, power, jump, whole, whole, logical, binary, binary, binary, compared, bits, chosen,

@@ -173,12 +173,12 @@ def any(a, axis=None, keepdims=False):
 def position(op, a, axis, keepdims, name):
     """op along one axis; along the flat array for None."""
     x = as_value(a)
-    if not x.size:
+    k = None if axis is None else axis_of(axis, x.ndim, name)
+    if not (x.size if k is None else x.shape[k]):
         raise ShapeError(f"{name} of no elements is not defined.", given=typed(x))
-    if axis is None:
+    if k is None:
         out = op(ops.reshape(x, shape=(x.size,)), axis=0)
         return ops.reshape(out, shape=(1,) * x.ndim) if keepdims else out
-    k = axis_of(axis, x.ndim, name)
     out = op(x, axis=k)
     return kept(out, x, (k,)) if keepdims else out
 

@@ -141,7 +141,8 @@ class Instructions:
         if dtype.kind == "f":
             unit = self.intrinsic("copysign", (one, x), dtype, lanes)
             other = self.op(f"fcmp one {type_text(dtype, lanes)} {x}, {zero}")
-            return self.select(other, unit, x, dtype, lanes)
+            zero_or_nan = self.op(f"fadd {type_text(dtype, lanes)} {x}, {zero}")             # -0.0 becomes 0.0
+            return self.select(other, unit, zero_or_nan, dtype, lanes)
         positive = self.compare("gt", x, zero, dtype, lanes)
         below = zero
         if dtype.kind == "i":
