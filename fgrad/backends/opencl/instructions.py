@@ -224,7 +224,7 @@ class Instructions:
         t = type_text(dtype, lanes)
         if dtype.kind == "f":
             return self.call("sign", args, dtype, lanes,
-                             "((x < {zero}) | (x > {zero})) ? copysign({one}, x) : x")
+                             "((x < {zero}) | (x > {zero})) ? copysign({one}, x) : x + {zero}")
         if lanes > 1:
             body = "(x < {zero}) - (x > {zero})" if dtype.kind == "i" else f"as_{t}(-(x > {{zero}}))"
         else:
