@@ -17,13 +17,13 @@ import numpy as np
 
 from . import arguments, tree
 from .arguments import is_array, lifted
-from .core import EVALUATE, Array, as_value, current
+from .core import Array, as_value, current
 from .errors import ArgumentError, AxisError
 from .interpreters.backward import backward, transposed
 from .interpreters.batch import batch
 from .interpreters.forward import filled, push
 from .interpreters.partial import Linear, Linearize
-from .interpreters.stage import Specialise, evaluate, stage
+from .interpreters.stage import Specialise, evaluate, stage, staging
 from .ops import broadcast, full, reshape, transpose, zeros_like
 from .types import SCALARS, ArrayType
 
@@ -63,7 +63,7 @@ def value_and_grad(f, argnums=0, argnames=None, has_aux=False, allow_int=False):
             out = scalar_result(out, f)
         finally:
             owner.finish()
-        cts = backward(owner, (out,), (one(out.dtype),))
+        cts = backward(owner, (out,), (one(out),))
         grads = [gradient(x, cts) for x in inputs]
         value = owner.value(out)
         if has_aux:
@@ -115,10 +115,13 @@ def scalar_result(out, f):
     return value
 
 
-def one(dtype):
-    """The scalar 1; an operation, and no closed-over array, where a program is written."""
-    if current() is not EVALUATE:
-        return full(shape=(), value=1.0, dtype=dtype)
+def one(out):
+    """The cotangent 1 of a scalar; an operation, and no closed-over array, where a program is
+    written: it belongs to the derivative of the line that made `out`.
+    """
+    dtype, stage = out.dtype, staging(current())
+    if stage is not None:
+        return stage.marked(out, lambda: full(shape=(), value=1.0, dtype=dtype))
     if dtype not in ONES:
         ONES[dtype] = Array(np.ones((), dtype))
     return ONES[dtype]
