@@ -17,7 +17,7 @@ import importlib
 import os
 import threading
 import warnings
-from collections import deque
+from collections import defaultdict, deque
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -225,7 +225,7 @@ class Device:
         self.fp64, self.fp16 = record.fp64, record.fp16
         self.context = cl.Context([record.handle])
         self.queue = cl.CommandQueue(self.context)
-        self.pool = {}                          # bucket in bytes -> deque of pyopencl buffers
+        self.pool = defaultdict(deque)          # bucket in bytes -> pyopencl buffers
         self.retired = deque()                  # host memory the queue may still use, oldest first
         self.retired_bytes = 0
         self.programs = {}                      # (source, options) -> Program
@@ -250,7 +250,7 @@ class Device:
         bucket = bucket_of(nbytes)
         try:
             memory = self.pool[bucket].pop()
-        except (KeyError, IndexError):
+        except IndexError:
             memory = self.retrying(lambda: self.create(bucket), f"{nbytes} bytes")
         return Buffer(self, memory, nbytes, bucket)
 
@@ -265,7 +265,7 @@ class Device:
         if buffer.host is not None:
             self.retire(buffer.nbytes, buffer.memory, buffer.host)
         else:
-            self.pool.setdefault(buffer.bucket, deque()).append(buffer.memory)
+            self.pool[buffer.bucket].append(buffer.memory)
 
     def trim(self):
         """Waits, and gives the pool's memory back to the device."""
