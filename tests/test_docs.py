@@ -1,7 +1,11 @@
-"""The code blocks of the README and the docs run; what they print is what stands below them."""
+"""The code blocks of the README and the docs run; what they print is what stands below them.
+
+`--update-golden` writes what they print into the pages, to be read before it is kept.
+"""
 
 import contextlib
 import io
+import os
 import re
 from pathlib import Path
 
@@ -9,6 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("benchmarks/*.md")])
+UPDATE = os.environ.get("FGRAD_UPDATE_GOLDEN") == "1"          # set by --update-golden
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
 
 
@@ -16,8 +21,9 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
 def test_the_code_of_a_page_runs_and_prints_what_it_says(page, tmp_path, monkeypatch):
     """Python blocks share one namespace; a `text` block right after one is what it prints."""
     monkeypatch.chdir(tmp_path)
+    content = page.read_text(encoding="utf8")
     space, printed = {"__name__": "page"}, None
-    for k, (language, body) in enumerate(BLOCK.findall(page.read_text(encoding="utf8"))):
+    for k, (language, body) in enumerate(BLOCK.findall(content)):
         if language == "python":
             file = tmp_path / f"{page.stem}_{k}.py"          # a file, so that lines can be shown
             file.write_text(body, encoding="utf8")
@@ -26,7 +32,12 @@ def test_the_code_of_a_page_runs_and_prints_what_it_says(page, tmp_path, monkeyp
                 exec(compile(body, str(file), "exec"), space)
             printed = re.sub(rf"{page.stem}_\d+\.py", f"{page.stem}.py", out.getvalue())
         elif language == "text" and printed is not None:
-            assert lines(printed) == lines(body), f"{page.name}: a block prints\n{printed}"
+            if UPDATE and lines(printed) != lines(body):
+                new = "".join(line.rstrip() + "\n" for line in printed.splitlines())
+                content = content.replace(f"```text\n{body}```", f"```text\n{new}```", 1)
+                page.write_text(content, encoding="utf8")
+            else:
+                assert lines(printed) == lines(body), f"{page.name}: a block prints\n{printed}"
             printed = None
 
 
