@@ -30,6 +30,9 @@ from .joining import (
     append, array_split, column_stack, concat, concatenate, dstack, hsplit, hstack, split, stack,
     unstack, vsplit, vstack)
 from .matrices import diag, diagflat, diagonal, eye, identity, trace, tri, tril, triu
+from .numerics import (
+    bincount, convolve, corrcoef, cov, polyval, trapezoid, tril_indices, triu_indices, unique,
+    unravel_index)
 from .padding import pad
 from .promotion import result_type
 from .ranges import arange, indices, linspace, logspace, meshgrid

@@ -194,13 +194,17 @@ def not_an_index(part):
 
 def known_mask(mask):
     """The NumPy value of a bool index: how many elements it picks decides the shape."""
-    known = mask if isinstance(mask, Array) else mask.known()
+    return known_value(
+        mask, "a bool index picks a number of elements that is not known while tracing.",
+        fix=["where(mask, x, 0) keeps the shape", "where(mask, new, x) writes by a mask"])
+
+
+def known_value(x, sentence, fix):
+    """The NumPy value of x.  Raises ConcretizationError with the sentence where there is none."""
+    known = x if isinstance(x, Array) else x.known()
     if known is None:
-        raise ConcretizationError(
-            "a bool index picks a number of elements that is not known while tracing.",
-            given=typed(mask),
-            fix=["where(mask, x, 0) keeps the shape", "where(mask, new, x) writes by a mask"])
-    return np.asarray(known.value_for("a bool index"))
+        raise ConcretizationError(sentence, given=typed(x), fix=fix)
+    return np.asarray(known.value_for("the value"))
 
 
 def check_masks(index, shape):

@@ -86,13 +86,15 @@ def numbers_of(x, leaves, dtype, shape):
 def whole_numbers(x, dtype, shape):
     """A nested list of ints.  Raises RangeError when one does not fit."""
     try:
-        return np.array(x, dtype=dtype)
-    except OverflowError:
+        out = np.array(x)
+    except (ValueError, OverflowError) as error:
+        raise not_rectangular(x, shape, error) from None
+    limits = np.iinfo(dtype)
+    if out.size and not limits.min <= int(out.min()) <= int(out.max()) <= limits.max:
         raise RangeError(
             f"the list holds an int that does not fit into {SHORT[dtype]}.",
             fix=["give a wider dtype, for example dtype=\"int64\"", "or a float one"]) from None
-    except ValueError as error:
-        raise not_rectangular(x, shape, error) from None
+    return out.astype(dtype)
 
 
 def not_rectangular(x, shape, error):

@@ -1,0 +1,145 @@
+"""Small numerical tools: polynomials, convolution, integration, covariance, counting.
+
+Each is a few lines over the other modules.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .. import ops
+from ..core import Array, as_value
+from ..errors import ArgumentError, ShapeError
+from ..types import I32, default_int
+from .axes import axis_of, shape_of, typed
+from .contract import matmul, numbers
+from .indexing import known_value
+from .promotion import as_float, binary, cast, same, together
+from .reductions import mean
+from .reductions import sum as sum_of
+
+
+def polyval(p, x):
+    """The polynomial with coefficients p, highest power first, at x, by Horner's scheme.
+
+    >>> polyval([1.0, 0.0, 2.0], 3.0).item()
+    11.0
+    """
+    coefficients, x = numbers(p, x)
+    if coefficients.ndim != 1:
+        raise ShapeError("polyval needs a vector of coefficients.", given=typed(coefficients))
+    out = ops.full_like(x, 0)
+    for c in [coefficients[k] for k in range(coefficients.shape[0])]:
+        out = binary(ops.add, same(ops.mul, out, x), c)
+    return out
+
+
+def convolve(a, v, mode="full"):
+    """The convolution of two vectors.   n[a] n[v] → n[a+v-1]; "same" and "valid" as in NumPy
+
+    Raises ArgumentError for another mode, ShapeError for what is no vector or empty.
+    """
+    x, y = numbers(a, v)
+    for u in (x, y):
+        if u.ndim != 1 or not u.size:
+            raise ShapeError("convolve needs vectors with at least one element.", given=typed(u))
+    if mode not in ("full", "same", "valid"):
+        raise ArgumentError(f"convolve has no mode {mode!r}.", expected="full, same or valid")
+    x, y = (x, y) if x.size >= y.size else (y, x)
+    n, m = x.size, y.size
+    wide = ops.pad(x, 0, low=(m - 1,), high=(m - 1,), interior=(0,))
+    places = np.arange(n + m - 1)[:, None] + np.arange(m)
+    out = matmul(ops.gather(wide, Array(places.astype(I32)), axes=(0,)), ops.rev(y, axes=(0,)))
+    cut = {"full": 0, "same": (m - 1) // 2, "valid": m - 1}[mode]
+    size = {"full": n + m - 1, "same": n, "valid": n - m + 1}[mode]
+    return ops.reduce.rows(out, cut, cut + size)
+
+
+def trapezoid(y, x=None, dx=1.0, axis=-1):
+    """The integral of sampled values along an axis, by the trapezoidal rule.   f[…,n,…] → f[…]"""
+    y = as_float(y)
+    k = axis_of(axis, y.ndim, "trapezoid")
+    n = y.shape[k]
+    left, right = ops.reduce.rows(y, 0, max(n - 1, 0), k), ops.reduce.rows(y, min(n, 1), n, k)
+    middle = same(ops.mul, same(ops.add, left, right), 0.5)
+    if x is None:
+        return binary(ops.mul, sum_of(middle, k), dx)
+    x = as_float(x)
+    if x.ndim == 1:
+        x = ops.broadcast(x, shape=y.shape, axes=tuple(a for a in range(y.ndim) if a != k))
+    left, right = ops.reduce.rows(x, 0, max(n - 1, 0), k), ops.reduce.rows(x, min(n, 1), n, k)
+    step = same(ops.sub, right, left)
+    return sum_of(binary(ops.mul, middle, step), k)
+
+
+def cov(m, rowvar=True, ddof=1):
+    """The covariance of variables, one per row (per column unless `rowvar`).   f[k,n] → f[k,k]"""
+    x = as_float(m)
+    if x.ndim != 2:
+        raise ShapeError("cov needs a matrix: variables by observations.", given=typed(x))
+    x = x if rowvar else ops.transpose(x, perm=(1, 0))
+    x, centre = together(x, mean(x, 1, keepdims=True))
+    apart = same(ops.sub, x, centre)
+    product = ops.dot_general(apart, apart, lhs="ij", rhs="kj", to="ik")
+    return same(ops.div, product, float(max(x.shape[1] - ddof, 0)))
+
+
+def corrcoef(x, rowvar=True):
+    """The correlation of variables: covariance over both deviations.   f[k,n] → f[k,k]"""
+    c = cov(x, rowvar)
+    n = c.shape[0]
+    variance = ops.slice(ops.reshape(c, shape=(n * n,)), start=(0,), stop=(n * n,), stride=(n + 1,))
+    size = ops.sqrt(variance)
+    return same(ops.div, c, ops.dot_general(size, size, lhs="i", rhs="j", to="ij"))
+
+
+def bincount(x, weights=None, minlength=0, length=None):
+    """How often each of 0, 1, 2, … occurs in x, or the sum of weights there.   i[n] → i32[length]
+
+    length: the size of the result, with others left out; needed while tracing, else as in NumPy.
+    """
+    x = as_value(x)
+    if x.ndim != 1 or x.dtype.kind not in "iu":
+        raise ShapeError("bincount needs a vector of integers.", given=typed(x))
+    if length is None:
+        value = known_value(
+            x, "bincount needs the largest element, which is not known while tracing.",
+            fix="give length=")
+        length = max(int(value.max()) + 1 if value.size else 0, minlength)
+    (length,) = shape_of(length, "bincount")
+    one_each = ops.full(shape=x.shape, value=1, dtype=default_int())
+    counted = one_each if weights is None else as_value(weights)
+    zeros = ops.full(shape=(length,), value=0, dtype=counted.dtype)
+    return ops.scatter(zeros, x, counted, axes=(0,), mode="drop", how="add")
+
+
+def unique(ar, return_index=False, return_inverse=False, return_counts=False):
+    """The different elements of an array, in order; also their first places, and so on, as in NumPy.
+
+    How many there are is known only from values, so this does not compile.
+    """
+    value = known_value(as_value(ar), "unique needs values, which are not known while tracing.",
+                        fix="sort keeps the shape")
+    out = np.unique(value, return_index, return_inverse, return_counts)
+    if not isinstance(out, tuple):
+        return Array(out)
+    return tuple([Array(out[0]), *[cast(Array(np.asarray(i)), default_int()) for i in out[1:]]])
+
+
+def tril_indices(n, k=0, m=None):
+    """The (rows, columns) of the places at and below diagonal k of a matrix.   → i32[count] each"""
+    return tuple(Array(i.astype(I32)) for i in np.tril_indices(n, k, m))
+
+
+def triu_indices(n, k=0, m=None):
+    """The (rows, columns) of the places at and above diagonal k of a matrix.   → i32[count] each"""
+    return tuple(Array(i.astype(I32)) for i in np.triu_indices(n, k, m))
+
+
+def unravel_index(indices, shape):
+    """Flat indices, in row-major order, as one index array per axis of `shape`."""
+    rest, out = as_value(indices), []
+    for n in reversed(shape_of(shape, "unravel_index")):
+        out.append(same(ops.rem, rest, n))
+        rest = same(ops.div, rest, n)
+    return tuple(out[::-1])
