@@ -429,8 +429,16 @@ def at_text(buffer, at):
     return f"{buffer.name}[{','.join(map(index.text, parts))}]"
 
 
-def text(n):
+def text(root):
     """The expression as printed in loop programs."""
+    known = {}
+    for n in walk(root):
+        known[n] = node_text(n, [known[a] for a in n.args])
+    return known[root]
+
+
+def node_text(n, args):
+    """The text of one node, given the texts of its arguments."""
     match n.op:
         case "const":
             return number_text(n.data, n.dtype)
@@ -441,16 +449,16 @@ def text(n):
         case "index":
             return f"{SHORT[n.dtype]}({index.text(n.data)})"
         case "cast":
-            return f"{SHORT[n.dtype]}({text(n.args[0])})"
+            return f"{SHORT[n.dtype]}({args[0]})"
         case "guard":
             test = " and ".join(f"{lo} <= {index.text(x)} < {hi}" for x, lo, hi in n.data)
-            return f"({text(n.args[0])} if {test} else {text(n.args[1])})"
+            return f"({args[0]} if {test} else {args[1]})"
         case "reduce":
             how, variables = n.data
-            return f"({how} {','.join(v.name for v in variables)}: {text(n.args[0])})"
+            return f"({how} {','.join(v.name for v in variables)}: {args[0]})"
         case "neg":
-            return f"-{text(n.args[0])}"
+            return f"-{args[0]}"
         case op if op in INFIX:
-            return f"({text(n.args[0])} {INFIX[op]} {text(n.args[1])})"
+            return f"({args[0]} {INFIX[op]} {args[1]})"
         case op:
-            return f"{op}({', '.join(map(text, n.args))})"
+            return f"{op}({', '.join(args)})"

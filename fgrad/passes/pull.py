@@ -20,6 +20,9 @@ from ..loop import Buffer
 from .names import Words
 
 
+DEEP = 12                  # pulls that call each other before placeholders are used
+
+
 class Graph:
     """A Program with its makers, readers and buffers looked up by variable."""
 
@@ -152,13 +155,15 @@ class Element:
 class Puller:
     """Elements of variables within one kernel.
 
-    `memo` also holds the values that the kernel itself stores, at their own index.  The depth of
-    inlined operations is bounded by fuse, and so is the recursion here.
+    `memo` also holds the values that the kernel itself stores, at their own index.  From DEEP nested
+    pulls on placeholders stand for elements; they are computed one after the other, at the end, so
+    that Python's stack holds few of our frames.
     """
 
     def __init__(self, graph, stored):
         self.graph, self.stored = graph, stored
         self.memo, self.functions, self.elements = {}, {}, {}
+        self.depth, self.pending, self.since = 0, {}, []     # since: keys of memo, for `settle`
 
     def __call__(self, v, at):
         found = self.memo.get((v, at))
@@ -166,6 +171,8 @@ class Puller:
             return found
         if v in self.stored:
             return scalar.load(self.graph.buffer(v), index.flat(at, v.shape))
+        if self.depth >= DEEP:
+            return self.placeholder(v, at)
         return self.inside(v, at)
 
     def inside(self, v, at):
@@ -173,9 +180,50 @@ class Puller:
         function = self.functions.get(v)
         if function is None:
             function = self.functions[v] = self.pulled(v)
-        out = self.memo[v, at] = function(at)
+        self.depth += 1
+        try:
+            out = function(at)
+        finally:
+            self.depth -= 1
         mark(out, v)
+        self.memo[v, at] = out
+        self.since.append((v, at))
+        if self.depth == 0:
+            if self.pending:
+                self.settle()
+                out = self.memo[v, at]
+            self.since = []
         return out
+
+    def placeholder(self, v, at):
+        free = 0
+        for x in at:
+            free |= x.free
+        out = scalar.node("element", (), (v, at), v.dtype, free)
+        self.pending[out] = None
+        return out
+
+    def settle(self):
+        """Computes what placeholders stand for, and puts it in their place in the memo."""
+        computed, final, memo = {}, {}, {}
+        while self.pending:
+            n, _ = self.pending.popitem()
+            if n not in computed:
+                self.depth = 1
+                computed[n] = self(*n.data)
+                self.depth = 0
+        stack = list(computed)
+        while stack:
+            n = stack[-1]
+            missing = [m for m in placeholders(computed[n]) if m not in final]
+            if missing and n not in final:
+                stack += missing
+                continue
+            stack.pop()
+            if n not in final:
+                final[n] = scalar.rewrite(computed[n], {}, final, {})
+        for key in self.since:
+            self.memo[key] = scalar.rewrite(self.memo[key], {}, final, memo)
 
     def pulled(self, v):
         eqn, k = self.graph.makers[v]
@@ -190,11 +238,19 @@ class Puller:
         return found
 
 
+def placeholders(root):
+    """The placeholders below an expression."""
+    return [n for n in scalar.walk(root) if n.op == "element"]
+
+
+LEAVES = {"const", "name", "index", "load", "element"}
+
+
 def mark(out, v):
     """Nodes that the pull of v made get v as their origin."""
     stack = [out]
     while stack:
         n = stack.pop()
-        if n.origin is None and n.op not in ("const", "name", "index", "load"):
+        if n.origin is None and n.op not in LEAVES:
             n.origin = v
             stack.extend(n.args)

@@ -266,7 +266,7 @@ def simple_pad(walk, eqn):
 
 
 def simple_concatenate(walk, eqn):
-    args = [a for a in eqn.args if 0 not in a.shape] or eqn.args[:1]
+    args = [a for a in eqn.args if a.shape[eqn.params["axis"]]] or eqn.args[:1]
     if len(args) == 1 and args[0].type is eqn.outs[0].type:
         return args[0]
     return instead(eqn, "concatenate", *args, **eqn.params) if len(args) < len(eqn.args) else None

@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from fgrad import passes
 from fgrad.loop import Contract, Kernel
 from fgrad.passes.fuse import Nest, fuse
 from fgrad.passes.target import Target
@@ -119,6 +120,12 @@ def test_deep_chains_are_cut_and_need_no_recursion():
     plan = assert_plan_agrees(programs.chain(2000, size=1))
     assert 5 <= len(plan.steps) <= 60
     assert time.perf_counter() - started < 5
+
+
+def test_a_caller_deep_in_pythons_stack_may_compile():
+    def deep(n):
+        return passes.plan(programs.chain(200)) if n == 0 else deep(n - 1)
+    assert str(deep(500)) == str(deep(0))
 
 
 def test_a_squared_chain_does_not_explode():
