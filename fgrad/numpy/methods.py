@@ -265,12 +265,12 @@ def as_numpy(x, dtype=None, copy=None):
     return out
 
 
-def to_dlpack(x, **options):
-    """A DLPack capsule; a copy for consumers that cannot be told that the memory is read-only."""
-    version = options.get("max_version")
-    memory = np.asarray(x.np)
-    if version is None or version < (1, 0):
-        memory = memory.copy()
+def to_dlpack(x, copy=None, **options):
+    """A DLPack capsule of a copy, since consumers are known to write to memory marked read-only.
+
+    copy=False shares the memory: then nothing may write to it.
+    """
+    memory = np.asarray(x.np) if copy is False else np.array(x.np)
     return memory.__dlpack__(**{k: v for k, v in options.items() if v is not None})
 
 

@@ -101,6 +101,7 @@ def test_numpy_reads_a_view_that_cannot_be_written():
 def test_dlpack_gives_the_elements():
     x = fnp.array(X)
     np.testing.assert_array_equal(np.from_dlpack(x), X)
+    assert not np.shares_memory(np.from_dlpack(x), x.np)
     assert x.__dlpack_device__() == (1, 0)
     np.testing.assert_array_equal(np.asarray(fnp.array(memoryview(X))), X)
 
