@@ -186,8 +186,11 @@ def limits(x, ranges):
     """The lowest and highest value of an Ix where the ranges (Ix, lo, hi) hold.
 
     Each range narrows the atoms it knows; then x is seen as a sum of multiples of the ranges' Ixs.
+    (0, -1) where ranges contradict each other: nothing is read there.
     """
     atoms = narrowed(ranges)
+    if any(first > last for first, last in atoms.values()):
+        return 0, -1
     low, high = span(x, atoms)
     left, base_low, base_high = x, 0, 0
     for y, lo, hi in ranges:

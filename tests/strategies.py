@@ -222,6 +222,9 @@ JUMPS = ("fnp.floor({})", "fnp.ceil({})", "fnp.round({})", "fnp.sign({})", "{} >
 INTEGERS = ("{} + 3", "{} * -2", "{} // 2", "{} % 3", "{} & 5", "{} | 1", "{} ^ 6", "{} << 1", "{} >> 1", "-{}",
             "abs({})", "~{}", "fnp.clip({}, -2, 2)", "{} > 0", "{} == 1", "{}.astype('bool')", "{} ** 2",
             "{}.astype('{float}') * 0.25", "{}.astype('int16')", "{}.astype('uint8')", "fnp.sign({})")
+RING = ("{} + {}", "{} - {}", "{} * {}", "fnp.maximum({}, {})", "fnp.minimum({}, {})")
+FIELD = ("{0} / ({1} * {1} + 1)", "fnp.arctan2({0}, {1} * {1} + 1)", "{0} * 0.5 + {1} * 0.5", "fnp.logaddexp({}, {})",
+         "fnp.hypot({}, {})")
 BOOLS = ("~{}", "{}.astype('int32')", "{}.astype('{float}')", "{} & True", "{} * 2")
 
 
@@ -255,9 +258,7 @@ def binary(w):
     if x is None:
         return None
     y = w.partner(x, "fi")
-    how = w.one(("{} + {}", "{} - {}", "{} * {}", "fnp.maximum({}, {})", "fnp.minimum({}, {})",
-                 "{0} / ({1} * {1} + 1)", "fnp.arctan2({0}, {1} * {1} + 1)", "{0} * 0.5 + {1} * 0.5",
-                 "fnp.logaddexp({}, {})", "fnp.hypot({}, {})"))
+    how = w.one(RING if x.kind == y.kind == "i" else RING + FIELD)
     return how.format(x.name, y.name), [x, y], 2 + x.top + y.top
 
 

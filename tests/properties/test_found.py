@@ -1,11 +1,14 @@
 """Programs that random testing found to be wrong once, each in its smallest form."""
 
 import numpy as np
-import pytest
 
 import fgrad.numpy as fnp
 from fgrad import ops
+from fgrad.interpreters.call import inline
 from fgrad.jit import jit
+from fgrad.loop_check import check_plan
+from fgrad.passes import plan
+from fgrad.transforms import grad, make_ir
 
 
 def agree(f, *args):
@@ -33,3 +36,14 @@ def test_a_place_known_at_run_time_may_be_part_of_an_index_known_outside_of_the_
         y = fnp.sin(x).reshape(12, 2)
         return ops.dynamic_update_slice(y, -y[:8, :1], i, i)
     agree(f, np.linspace(0, 1, 24, dtype="f4").reshape(3, 2, 2, 2), np.int32(1))
+
+
+def test_arrays_without_elements_have_an_extent_when_they_are_joined():
+    agree(lambda x: fnp.stack([x, x]), np.zeros((0,), "f4"))
+
+
+def test_what_stands_under_contradicting_guards_is_never_read():
+    x = np.linspace(0.5, 1.5, 63, dtype="f8").reshape(9, 7)
+    f = grad(lambda x: fnp.sum(fnp.prod(x, axis=1)))
+    check_plan(plan(inline(make_ir(f)(x))))
+    agree(f, x)
