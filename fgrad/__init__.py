@@ -15,7 +15,11 @@ from . import nn, numpy, optim, random, tree
 from .compile import clear_caches, devices
 from .core import Array
 from .custom import custom_jvp, custom_vjp, stop_gradient
-from .errors import FgradError, FgradWarning
+from .errors import (
+    ArgumentError, AxisError, CheckError, ConcretizationError, DataError, DeviceError, DonationError,
+    DownloadError, DtypeError, FgradError, FgradWarning, GradientError, KeyReuseWarning, LeakError,
+    MissingFileError, MutationError, NumpyError, ParseError, PositionError, RandomKeyError, RangeError,
+    ShapeError, TreeError)
 from .gradient_check import check_grads
 from .inspect import explain, show
 from .jit import jit

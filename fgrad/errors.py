@@ -34,6 +34,9 @@ class FgradError(Exception):
         self.given, self.expected, self.fix = given, expected, fix
         self.where = source.here() if where is FIND else where
 
+    def __reduce__(self):                        # code objects cannot be pickled, a Place can
+        return type(self), (self.sentence,), {**vars(self), "where": source.place(self.where)}
+
     def __str__(self):
         rows = [("given", self.given), ("expected", self.expected), ("fix", self.fix)]
         place = source.place(self.where)
