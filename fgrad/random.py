@@ -474,7 +474,7 @@ class Generator:
         """Uniform numbers in [0, 1)."""
         return uniform(self.key(), shape, dtype)
 
-    def uniform(self, low=0.0, high=1.0, shape=(), dtype=None):
+    def uniform(self, shape=(), low=0.0, high=1.0, dtype=None):
         """Uniform numbers in [low, high)."""
         return uniform(self.key(), shape, dtype, low, high)
 

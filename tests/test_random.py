@@ -210,7 +210,7 @@ def test_a_generator_counts_by_itself():
     a, b = rng.normal((3,)), rng.normal((3,))
     assert a.tolist() != b.tolist()
     assert same.normal((3,)).tolist() == a.tolist()
-    assert rng.uniform(2.0, 3.0, (4,)).shape == (4,) and rng.random().shape == ()
+    assert rng.uniform((4,), 2.0, 3.0).shape == (4,) and rng.random().shape == ()
     assert rng.integers(10, shape=(5,)).dtype == np.int32
     assert rng.permutation(4).shape == (4,) and rng.choice([1.0, 2.0], (3,)).shape == (3,)
     assert rng.bernoulli(0.5, (2,)).dtype == bool and rng.split(3).shape == (3,)

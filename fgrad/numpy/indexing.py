@@ -17,7 +17,7 @@ from ..core import Array, Tracer, Value, as_value
 from ..errors import ArgumentError, ConcretizationError, PositionError, ShapeError
 from ..types import BOOL, I32, SHORT
 from .axes import axis_of, broadcast_shapes, text_of, typed
-from .promotion import broadcast_to, same
+from .promotion import broadcast_to, cast, same
 
 
 class Index:
@@ -259,6 +259,7 @@ def in_range(i, n, axis, shape):
 
     Raises PositionError if one is known to be out.
     """
+    i = cast(i, I32) if i.dtype.itemsize < 4 else i          # i8 cannot count to n
     known = i if isinstance(i, Array) else i.known() if isinstance(i, Tracer) else None
     if known is not None and isinstance(known, Array):
         value = np.asarray(known.np)

@@ -40,7 +40,8 @@ def compared(op, shape, k):
     if min(shape) < 0:
         raise ShapeError("sizes cannot be negative.", given=f"shape {shape}")
     rows, columns = [ops.iota(shape=shape, axis=a, dtype=I32) for a in (0, 1)]
-    return same(op, same(ops.add, rows, k.__index__()), columns)
+    k = k.__index__()
+    return same(op, same(ops.add, rows, k) if k else rows, columns)
 
 
 def tril(m, k=0):

@@ -25,8 +25,11 @@ OTHERS = (np.ndarray, np.generic)
 
 # ---------------------------------------------------------------------------- operators
 
-def operator(op, slow=binary, kinds="fiu", swap=False):
-    """The method of an operator that is one operation; `kinds` of dtype need no conversion."""
+def operator(op, slow=binary, kinds="fiu", swap=False, others=OTHERS):
+    """The method of an operator that is one operation; `kinds` of dtype need no conversion.
+
+    others: classes that are made arrays; what is none of them is left to Python.
+    """
     def method(x, y):
         cls = y.__class__
         if cls is float or cls is int:
@@ -36,7 +39,7 @@ def operator(op, slow=binary, kinds="fiu", swap=False):
         elif isinstance(y, Value):
             if x.shape == y.shape and x.dtype is y.dtype and x.dtype.kind in kinds:
                 return _current.get().process(op, (y, x) if swap else (x, y), NOTHING)
-        elif cls is not bool and not isinstance(y, OTHERS) and not hasattr(y, "__array__"):
+        elif cls is not bool and not isinstance(y, others) and not hasattr(y, "__array__"):
             return NotImplemented                # so that [0] * n repeats the list
         return slow(op, y, x) if swap else slow(op, x, y)
     return method
@@ -54,9 +57,8 @@ def operator_of(function, swap=False):
 
 def power_operator(x, y):
     """x ** y."""
-    if y.__class__ is int and y == 2:
-        return _current.get().process(ops.square, (x,),
-                                      NOTHING) if x.dtype.kind != "b" else elementwise.power(x, y)
+    if y.__class__ is int and y == 2 and x.dtype.kind != "b":
+        return _current.get().process(ops.square, (x,), NOTHING)
     return slow_power(x, y)
 
 
@@ -78,7 +80,7 @@ def attach_operators():
     put("__truediv__", operator(ops.div, binary_float, "f"))
     put("__rtruediv__", operator(ops.div, binary_float, "f", swap=True))
     for name, op in COMPARISONS.items():
-        put(f"__{name}__", operator(op))
+        put(f"__{name}__", operator(op, others=(*OTHERS, list, tuple)))
     for name, op in BITS.items():
         put(f"__{name}__", operator(op, kinds="biu"))
         put(f"__r{name}__", operator(op, kinds="biu", swap=True))

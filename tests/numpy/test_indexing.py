@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import fgrad.numpy as fnp
+from fgrad import jit
 
 X = np.arange(24.0, dtype=np.float32).reshape(2, 3, 4)
 INDICES = [
@@ -78,6 +79,13 @@ def test_places_agree_with_numpy():
         np.testing.assert_array_equal(np.asarray(ours), theirs)
     np.testing.assert_array_equal(np.asarray(fnp.argwhere(X > 20)), np.argwhere(X > 20))
     assert fnp.flatnonzero([0, 3, 0, 4]).tolist() == [1, 3]
+
+
+def test_indices_of_8_bits_reach_the_end_of_long_axes():
+    x = fnp.arange(300)
+    assert x[np.array([-1, 5], np.int8)].tolist() == [299, 5]
+    assert x[np.array([255], np.uint8)].tolist() == [255]
+    assert jit(lambda i: x[i])(np.array([-1], np.int8)).tolist() == [299]
 
 
 def test_iteration_and_membership():

@@ -53,6 +53,7 @@ def test_other_things_are_left_to_python():
     assert (x == None) is False and (x == "a") is False and (x != None) is True    # noqa: E711
     with pytest.raises(TypeError, match="unsupported operand"):
         x + None
+    assert (x == [1.0]).tolist() == [True] and (x < (2.0,)).tolist() == [True]
     assert [0] * fnp.array(3) == [0, 0, 0]
     x += 1
     assert x.tolist() == [2.0]
