@@ -1,6 +1,6 @@
-"""What the machine can do at best: multiply-adds from registers, and copies at a given size.
+"""What the machine can do at best: multiply-adds from registers; reading, writing, and copying.
 
-Both are loops in LLVM text, compiled by fgrad's own tools, so that they need nothing that fgrad
+These are loops in LLVM text, compiled by fgrad's own tools, so that they need nothing that fgrad
 does not need.  Each thread runs its own; ctypes lets go of Python's lock meanwhile.
 """
 
@@ -41,18 +41,23 @@ def fma_text():
         "done:", *sums, f"  store {vector} %s{CHAINS - 1}, ptr %out, align 4", "  ret void", "}"])
 
 
-def copy_text(name, hint):
-    """void name(char* to, char* from, i64 bytes, i64 n): n copies; bytes a multiple of STEP."""
-    vector = f"<{LANES} x float>"
-    moves = []
+def move_text(name, reads=True, writes=True, hint=""):
+    """void name(char* to, char* from, i64 bytes, i64 n): n passes; bytes a multiple of STEP.
+
+    Reads `from` and writes it to `to`.  What is only read is asked for by volatile loads, so that it
+    need not be used; what is only written is zero.
+    """
+    vector, moves = f"<{LANES} x float>", []
+    load, align = "load" if writes else "load volatile", f"align {HOST.vector_bytes}"
     for k in range(LINES):
-        at = k * HOST.vector_bytes
-        moves += [f"  %o{k} = add i64 %i, {at}",
+        moves += [f"  %o{k} = add i64 %i, {k * HOST.vector_bytes}",
                   f"  %p{k} = getelementptr i8, ptr %from, i64 %o{k}",
-                  f"  %q{k} = getelementptr i8, ptr %to, i64 %o{k}",
-                  f"  %v{k} = load {vector}, ptr %p{k}, align {HOST.vector_bytes}"]
-    moves += [f"  store {vector} %v{k}, ptr %q{k}, align {HOST.vector_bytes}{hint}"
-              for k in range(LINES)]
+                  f"  %q{k} = getelementptr i8, ptr %to, i64 %o{k}"]
+        if reads:
+            moves.append(f"  %v{k} = {load} {vector}, ptr %p{k}, {align}")
+        if writes:
+            value = f"%v{k}" if reads else "zeroinitializer"
+            moves.append(f"  store {vector} {value}, ptr %q{k}, {align}{hint}")
     return "\n".join([
         f"define void @{name}(ptr %to, ptr %from, i64 %bytes, i64 %n) {ATTRIBUTES} {{",
         "entry:", "  br label %turn",
@@ -65,16 +70,19 @@ def copy_text(name, hint):
         "done:", "  ret void", "}"])
 
 
+BYPASS = ", !nontemporal !0"                     # a store that leaves the cache alone
+MOVES = {"copy": dict(), "copy_past": dict(hint=BYPASS), "read": dict(writes=False),
+         "write": dict(reads=False), "write_past": dict(reads=False, hint=BYPASS)}
+
+
 def compiled():
-    """fma, copy and stream as functions of Python."""
-    text = "\n".join([fma_text(), copy_text("copy", ""),
-                      copy_text("stream", ", !nontemporal !0"), "!0 = !{i32 1}"])
-    library = load(compile_text(text))
+    """fma as a function of Python, and each of MOVES by its name."""
+    moves = [move_text(name, **how) for name, how in MOVES.items()]
+    library = load(compile_text("\n".join([fma_text(), *moves, "!0 = !{i32 1}"])))
     number, pointer = ctypes.c_int64, ctypes.c_void_p
-    fma = ctypes.CFUNCTYPE(None, pointer, number)(library.address("fma"))
-    copies = [ctypes.CFUNCTYPE(None, pointer, pointer, number, number)(library.address(name))
-              for name in ("copy", "stream")]
-    return fma, copies
+    move = ctypes.CFUNCTYPE(None, pointer, pointer, number, number)
+    return (ctypes.CFUNCTYPE(None, pointer, number)(library.address("fma")),
+            {name: move(library.address(name)) for name in MOVES})
 
 
 class Machine:
@@ -83,12 +91,23 @@ class Machine:
     def __init__(self, threads):
         self.threads = threads
         self.pool = ThreadPoolExecutor(threads)
-        self.fma, self.copies = compiled()
+        self.fma, self.moves = compiled()
 
-    def seconds(self, flops, size):
+    def seconds(self, flops, reads, writes):
         """The least time for so many operations, or for moving so many bytes: the larger one."""
         multiply = flops / self.flops_per_second() if flops else 0.0
-        return max(multiply, size / self.bytes_per_second(size) if size else 0.0)
+        return max(multiply, self.moving(reads, writes))
+
+    def moving(self, reads, writes):
+        """The least time for bytes that are read and written: a copy of what is both, and the rest.
+
+        Stores may go past the cache where that is faster.
+        """
+        both, size = min(reads, writes), reads + writes
+        parts = [(2 * both, ("copy", "copy_past")), (reads - both, ("read",)),
+                 (writes - both, ("write", "write_past"))]
+        return sum(part / max(self.bytes_per_second(name, size) for name in names)
+                   for part, names in parts if part)
 
     def flops_per_second(self):
         """f32 multiplications and additions per second."""
@@ -97,20 +116,17 @@ class Machine:
         taken = self.best(lambda k: self.fma(outs[k].ctypes.data, turns), self.threads)
         return 2 * LANES * CHAINS * turns * self.threads / taken
 
-    def bytes_per_second(self, size):
-        """Bytes read and written per second by a copy that touches `size` bytes in all.
-
-        The better of plain stores and of stores that bypass the cache.
-        """
-        workers = self.threads if size >= SERIAL else 1
-        part = max(size // 2 // workers // STEP, 1) * STEP
+    def bytes_per_second(self, name, size):
+        """Bytes per second of one of MOVES that touches `size` bytes in all."""
+        workers, sides = self.threads if size >= SERIAL else 1, 2 if "copy" in name else 1
+        part = max(size // sides // workers // STEP, 1) * STEP
         turns = max(4_000_000 // size, 1)
-        pairs = [(aligned(part), aligned(part)) for _ in range(workers)]
+        buffers = [aligned(sides * part) for _ in range(workers)]
 
-        def copying(copy):
-            return lambda k: copy(pairs[k][0].ctypes.data, pairs[k][1].ctypes.data, part, turns)
-        taken = min(self.best(copying(copy), workers) for copy in self.copies)
-        return 2 * part * turns * workers / taken
+        def task(k):
+            start = buffers[k].ctypes.data
+            self.moves[name](start, start + (sides - 1) * part, part, turns)
+        return sides * part * turns * workers / self.best(task, workers)
 
     def best(self, task, workers):
         """The least time of task(0) … task(workers - 1), run at once."""

@@ -69,7 +69,7 @@ class LimitWorker:
 
     def measure(self, name, seconds):
         found = workloads.find(name)
-        return self.machine.seconds(found.flops, found.bytes)
+        return self.machine.seconds(found.flops, found.reads, found.writes)
 
 
 def caller(case):

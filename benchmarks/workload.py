@@ -21,16 +21,17 @@ class Workload:
 
     `makers` maps a style to maker(lib, *inputs) → (function, *args): a function to be called over
     and over, and its arguments.  `inputs(rng)` gives trees of NumPy arrays; a maker receives them
-    as arrays of its library.  `bytes` are read and written at least, `flops` are multiplications
-    and additions.  A workload that `carries` is a train step, function(state, *data) → (state,
-    loss).  One that `draws` gives random numbers: its mean and deviation are compared.  `full`:
-    only with --full.
+    as arrays of its library.  It `reads` and `writes` so many bytes at least; `flops` are
+    multiplications and additions.  A workload that `carries` is a train step, function(state,
+    *data) → (state, loss).  One that `draws` gives random numbers: its mean and deviation are
+    compared.  `full`: only with --full.
     """
     name: str
     makers: dict[str, Callable]
     inputs: Callable = lambda rng: ()
-    bytes: float = 0
-    flops: float = 0
+    reads: int = 0
+    writes: int = 0
+    flops: int = 0
     tolerance: float = 1e-4
     carries: bool = False
     draws: bool = False

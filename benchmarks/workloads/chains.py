@@ -38,6 +38,6 @@ def vector(n):
     return lambda rng: (rng.standard_normal(n, "float32"),)
 
 
-WORKLOADS = [Workload(f"{name}_{size}", makers, vector(n), bytes=8 * n)
+WORKLOADS = [Workload(f"{name}_{size}", makers, vector(n), reads=4 * n, writes=4 * n)
              for name, makers in (("chain", CHEAP), ("chain_math", COSTLY))
              for size, n in SIZES.items()]

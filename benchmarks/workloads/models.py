@@ -168,5 +168,5 @@ WORKLOADS = [
     *[Workload(f"mlp_step_{batch}", MLP, digits(batch), flops=batch * (6 * WEIGHTS - 2 * 784 * 256),
                tolerance=1e-3, carries=True) for batch in (64, 512)],
     Workload("xor_step", XOR, xor, tolerance=1e-3, carries=True),
-    Workload("per_example_grads_64", PER_EXAMPLE, digits(64), bytes=4 * 64 * WEIGHTS),
+    Workload("per_example_grads_64", PER_EXAMPLE, digits(64), writes=4 * 64 * WEIGHTS),
 ]

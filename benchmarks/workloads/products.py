@@ -20,7 +20,7 @@ def matmul(name, m, k, n, form="nn", full=False):
     a = (k, m) if form[0] == "t" else (m, k)
     b = (n, k) if form[1] == "t" else (k, n)
     return Workload(f"matmul_{name}", product(form), normal(a, b), flops=2 * m * k * n,
-                    bytes=4 * (m * k + k * n + m * n), full=full)
+                    reads=4 * (m * k + k * n), writes=4 * m * n, full=full)
 
 
 def linear_relu(x, w, b, np):

@@ -26,5 +26,5 @@ NORMAL = {"jax":   compiled("normal"),
           "torch": lambda torch: (torch.randn, N),
           "numpy": generator("standard_normal")}
 
-WORKLOADS = [Workload("uniform_1e7", UNIFORM, bytes=4 * N, tolerance=3e-3, draws=True),
-             Workload("normal_1e7", NORMAL, bytes=4 * N, tolerance=3e-3, draws=True)]
+WORKLOADS = [Workload("uniform_1e7", UNIFORM, writes=4 * N, tolerance=3e-3, draws=True),
+             Workload("normal_1e7", NORMAL, writes=4 * N, tolerance=3e-3, draws=True)]

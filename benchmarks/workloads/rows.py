@@ -59,6 +59,11 @@ def normal(*shapes):
     return lambda rng: tuple(rng.standard_normal(shape, "float32") for shape in shapes)
 
 
+def nbytes(shape):
+    """The bytes of an f32 matrix."""
+    return 4 * shape[0] * shape[1]
+
+
 def sums(axis):
     """The styles of a sum over an axis."""
     return {"jax":   lambda lib, x: (lib.jit(lambda x: lib.numpy.sum(x, axis=axis)), x),
@@ -69,17 +74,19 @@ def sums(axis):
 SOFTMAX = row_function(softmax, lambda torch: lambda x: torch.softmax(x, -1))
 LOGSUMEXP = row_function(logsumexp, lambda torch: lambda x: torch.logsumexp(x, -1))
 LAYERNORM = row_function(layernorm, torch_layernorm)
-ROWS, WIDTH = 2048, 768
+AXES = {"0": 0, "1": 1, "all": None}
+SQUARE, BATCH = (4096, 4096), (2048, 768)
 SHAPES = {"1024x1024": (1024, 1024), "64x50257": (64, 50257)}
 
 WORKLOADS = [
-    *[Workload(f"softmax_{size}", SOFTMAX, normal(shape), bytes=8 * shape[0] * shape[1])
+    *[Workload(f"softmax_{size}", SOFTMAX, normal(shape), reads=nbytes(shape), writes=nbytes(shape))
       for size, shape in SHAPES.items()],
-    *[Workload(f"logsumexp_{size}", LOGSUMEXP, normal(shape), bytes=4 * shape[0] * shape[1])
+    *[Workload(f"logsumexp_{size}", LOGSUMEXP, normal(shape), reads=nbytes(shape))
       for size, shape in SHAPES.items()],
-    Workload("layernorm", LAYERNORM, normal((ROWS, WIDTH), WIDTH, WIDTH), bytes=8 * ROWS * WIDTH),
-    Workload("layernorm_grad", LAYERNORM_GRAD, normal((ROWS, WIDTH), WIDTH, WIDTH, (ROWS, WIDTH)),
-             bytes=12 * ROWS * WIDTH),
-    *[Workload(f"sum_axis_{axis}", sums(None if axis == "all" else int(axis)), normal((4096, 4096)),
-               bytes=4 * 4096**2) for axis in ("0", "1", "all")],
+    Workload("layernorm", LAYERNORM, normal(BATCH, BATCH[1], BATCH[1]),
+             reads=nbytes(BATCH), writes=nbytes(BATCH)),
+    Workload("layernorm_grad", LAYERNORM_GRAD, normal(BATCH, BATCH[1], BATCH[1], BATCH),
+             reads=2 * nbytes(BATCH), writes=nbytes(BATCH)),
+    *[Workload(f"sum_axis_{name}", sums(axis), normal(SQUARE), reads=nbytes(SQUARE))
+      for name, axis in AXES.items()],
 ]
