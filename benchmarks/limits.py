@@ -44,8 +44,8 @@ def fma_text():
 def move_text(name, reads=True, writes=True, hint=""):
     """void name(char* to, char* from, i64 bytes, i64 n): n passes; bytes a multiple of STEP.
 
-    Reads `from` and writes it to `to`.  What is only read is asked for by volatile loads, so that it
-    need not be used; what is only written is zero.
+    Reads `from` and writes it to `to`.  What is only read is asked for by volatile loads, so that
+    it need not be used; what is only written is zero.
     """
     vector, moves = f"<{LANES} x float>", []
     load, align = "load" if writes else "load volatile", f"align {HOST.vector_bytes}"
