@@ -15,8 +15,12 @@ from .reduce import (
     argmax, argmin, cummax, cummin, cumprod, cumsum, reduce_and, reduce_max, reduce_min, reduce_or,
     reduce_prod, reduce_sum)
 from .contract import dot_general
+from .convolve import conv_general
 from .index import (
     dynamic_slice, dynamic_update_slice, gather, scatter, scatter_add, scatter_max, scatter_min,
     scatter_mul, scatter_set, take_along)
 from .random import random_bits, random_fold_in, random_split
 from .sort import sort
+from .window import (
+    reduce_window_max, reduce_window_min, reduce_window_sum, window_argmax, window_argmin,
+    window_put, window_spread, window_take)

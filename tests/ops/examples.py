@@ -152,6 +152,51 @@ PRODUCTS = [
     ((2, 3), (), "ij,->j"),
     ((2, 3), (3, 2), "ij,ji->j"),
 ]
+def convolution(x, w, labels, window, stride=None, dilation=None):
+    """A conv_general of shapes x and w."""
+    operands, to = labels.split("->")
+    lhs, rhs = operands.split(",")
+    ones = (1,) * len(window)
+    return case(X(x), X(w), lhs=lhs, rhs=rhs, to=to, window=window, stride=stride or ones,
+                dilation=dilation or ones)
+
+
+CONVOLUTIONS = [
+    ((1, 5, 2), (3, 2, 3), "nwi,wio->nwo", "w"),
+    ((2, 4, 5, 2), (2, 3, 2, 3), "nhwi,hwio->nhwo", "hw"),
+    ((1, 2, 5, 6), (3, 2, 2, 3), "nihw,oihw->nohw", "hw", (2, 3)),
+    ((2, 7), (3, 1), "nw,wo->now", "w", (1,), (2,)),
+    ((1, 8, 2), (2, 2), "nwg,wg->nwg", "w", (2,), (3,)),
+    ((1, 5, 5, 2, 1), (3, 2, 2, 1, 2), "nhwgi,hwgio->nhwgo", "hw", (2, 1), (1, 2)),
+    ((2, 3, 2), (4, 2, 1), "nwi,wio->nwo", "w"),
+    ((5,), (1,), "w,w->w", "w", (2,)),
+    ((1, 3, 2, 4, 1), (2, 2, 3, 1, 2), "ndhwi,dhwio->ndhwo", "dhw"),
+    ((0, 5, 1), (2, 1, 2), "nwi,wio->nwo", "w"),
+    ((1, 5, 0), (2, 0, 2), "nwi,wio->nwo", "w"),
+]
+
+
+def windows():
+    """Cases of an operation over windows of its first argument, and the places of each."""
+    rows = [((5,), (2,), (1,), (1,)), ((5,), (3,), (2,), (1,)), ((7,), (2,), (3,), (2,)),
+            ((2, 4, 5, 1), (1, 2, 3, 1), (1, 2, 1, 1), (1, 1, 2, 1)), ((3, 4), (2, 2), (2, 2), (1, 1)),
+            ((2,), (3,), (1,), (1,)), ((0, 3), (1, 2), (1, 1), (1, 1)), ((), (), (), ()),
+            ((7, 8), (6, 7), (1, 1), (1, 1)), ((4, 1), (1, 1), (2, 1), (1, 1))]
+    for shape, window, stride, dilation in rows:
+        places = tuple(max(0, (n - (k - 1) * d - 1) // s + 1)
+                       for n, k, s, d in zip(shape, window, stride, dilation))
+        yield shape, places, dict(window=window, stride=stride, dilation=dilation)
+
+
+def over_windows(*more):
+    return [case(X(shape), **params) for shape, _, params in windows()] + list(more)
+
+
+def position(places, window):
+    """A position in each window."""
+    return X(places, 0, int(np.prod(window)) - 1, "int32")
+
+
 BITS = [((), "u4"), ((5,), "u4"), ((2, 3), "u1"), ((3,), "u2"), ((3,), "u8"), ((0,), "u4")]
 EXAMPLES = {
     # elementwise
@@ -211,6 +256,16 @@ EXAMPLES = {
     "cumsum": running(), "cumprod": running(), "cummax": running()[:-1], "cummin": running()[:-1],
     # contract
     "dot_general": [product(*row) for row in PRODUCTS],
+    # convolve
+    "conv_general": [convolution(*row) for row in CONVOLUTIONS],
+    # window
+    "reduce_window_sum": over_windows(), "reduce_window_max": over_windows(),
+    "reduce_window_min": over_windows(),
+    "window_argmax": over_windows(case(Values((1, 3, 3, 0)), window=(3,), stride=(1,), dilation=(1,))),
+    "window_argmin": over_windows(case(Values((3, 0, 0, 1)), window=(3,), stride=(1,), dilation=(1,))),
+    "window_take": [case(X(s), position(p, kw["window"]), **kw) for s, p, kw in windows()],
+    "window_put": [case(X(p), position(p, kw["window"]), shape=s, **kw) for s, p, kw in windows()],
+    "window_spread": [case(X(p), shape=s, **kw) for s, p, kw in windows()],
     # index
     "gather": [case(X((4, 2)), I(3), axes=(0,)), case(X((4, 2)), I(3), axes=(0,), mode="fill"),
                case(X((2, 3)), I(), axes=(1,), mode="fill", fill=7),

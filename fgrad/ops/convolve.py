@@ -1,0 +1,242 @@
+"""Convolution: a contraction that slides along some axes.
+
+    conv_general[nhwc,hwio->nhwo] x w      out[n,h,w,o] = sum i,a,b: x[n, h+a, w+b, i] * w[a,b,i,o]
+
+Axes are labelled as in `dot_general`; the labels in `window` slide.  There is no padding and no
+dilation of x: those are a `pad` before it, which costs no memory in compiled code unless the padded
+array is read many times.  Both gradients are convolutions again; that of a strided window is cut
+into phases (`spread`), so that no zeros are multiplied.  Groups are a label that all three arrays
+have.  In compiled code products go to the contraction engine; a depthwise convolution has no
+columns, and is written out over its window.
+"""
+
+from __future__ import annotations
+
+import itertools
+from math import prod
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from .. import index, scalar
+from ..core import Primitive
+from ..errors import DtypeError, ShapeError
+from ..types import F16, F32, NUMBERS, ArrayType
+from . import contract, move
+from .elementwise import quiet
+
+WRITTEN_OUT = 36           # elements of a window up to which they are written out one by one
+
+
+class ConvGeneral(Primitive):
+    """Products of x's windows with w, summed over the window and over the labels that `to` lacks.
+
+    n[*lhs] n[*rhs] → n[*to]; along a label of `window`, with stride s and dilation d,
+    out[i] = sum a: x[i·s + a·d] · w[a], as many i as fit.  f16 accumulates in f32 and rounds once.
+    A label of `window` is in all three arrays, any other in two of them at least.
+    Raises ShapeError where sizes do not agree, DtypeError for different dtypes.
+    """
+    linear_in = (0, 1)
+    dtypes = NUMBERS
+
+    def type(self, x, w, /, *, lhs, rhs, to, window, stride, dilation):
+        if x.dtype != w.dtype or x.dtype not in NUMBERS:
+            raise DtypeError("conv_general needs two arrays of numbers of one dtype.",
+                             given=[f"x: {x}", f"w: {w}"], fix="convert with astype first")
+        check_labels(x, w, lhs, rhs, to, window, stride, dilation)
+        sizes = {}
+        for label, n in (*zip(lhs, x.shape), *zip(rhs, w.shape)):
+            if label not in window and sizes.setdefault(label, n) != n:
+                raise ShapeError(f"a convolution cannot contract axes of size {sizes[label]} and {n}.",
+                                 given=[f"x: {x}", f"w: {w}"],
+                                 expected=f"equal sizes for label {label} in [{lhs},{rhs}->{to}]")
+        for label, s, d in zip(window, stride, dilation):
+            n, k = x.shape[lhs.index(label)], w.shape[rhs.index(label)]
+            sizes[label] = places(n, k, s, d)
+        return ArrayType(x.dtype, tuple(sizes[label] for label in to))
+
+    @quiet
+    def numpy(self, x, w, /, *, lhs, rhs, to, window, stride, dilation):
+        if x.dtype != w.dtype:
+            raise TypeError("operands of two dtypes")            # `type` says it better
+        wide = F32 if x.dtype == F16 else x.dtype
+        taps = fresh(lhs + rhs + to, len(window))
+        windows = sliding(x.astype(wide), lhs, w.shape, rhs, window, stride, dilation)
+        renamed = rhs.translate(str.maketrans(window, taps))
+        return contract.contraction(lhs + taps, renamed, to)(windows, w.astype(wide)).astype(x.dtype)
+
+    def transpose(self, ct, i, x, w, /, *, lhs, rhs, to, window, stride, dilation):
+        aval = (x, w)[i]
+        if ct.size == 0 or aval.size == 0:
+            return move.zeros_like(aval)
+        if i == 0:
+            out = spread(ct, w, to, rhs, lhs, window, stride, dilation)
+            sizes = [x.shape[lhs.index(c)] for c in window]
+            return fitted(out, [lhs.index(c) for c in window], [0] * len(window), sizes)
+        used = tuple((ct.shape[to.index(c)] - 1) * stride[window.index(c)]
+                     + (w.shape[rhs.index(c)] - 1) * dilation[window.index(c)] + 1
+                     if c in window else n for c, n in zip(lhs, x.shape))
+        x = x if used == x.shape else part(x, used)
+        return self(x, ct, lhs=lhs, rhs=to, to=rhs, window=window, stride=dilation, dilation=stride)
+
+    def batch(self, dims, x, w, /, *, lhs, rhs, to, **params):
+        label = fresh(lhs + rhs + to, 1)
+        lhs, rhs = [s if d is None else move.put(s, d, label) for s, d in zip((lhs, rhs), dims)]
+        return self(x, w, lhs="".join(lhs), rhs="".join(rhs), to=label + to, **params), 0
+
+    def pull(self, x, w, /, *, lhs, rhs, to, window, stride, dilation):
+        sizes = {c: n for c, n in zip(rhs, w.shape) if c in window or c not in to}
+        steps = {c: (s, d) for c, s, d in zip(window, stride, dilation)}
+        wide = F32 if x.dtype == F16 else x.dtype
+
+        def read(c, at, r):
+            if c not in steps:
+                return r[c] if c in r else at[c]
+            s, d = steps[c]
+            return index.combine([(at[c], s), (r[c], d)])
+
+        def total(i):
+            def product(r):
+                at, r = dict(zip(to, i)), dict(zip(sizes, r))
+                factors = (x(tuple(read(c, at, r) for c in lhs)),
+                           w(tuple(r[c] if c in r else at[c] for c in rhs)))
+                return scalar.apply("mul", *[scalar.cast(f, wide) for f in factors])
+            columns = [c for c in rhs if c in to and c not in lhs]
+            few = all(w.shape[rhs.index(c)] == 1 for c in columns)
+            return scalar.cast(over("sum", [*sizes.values()], product, few), x.dtype)
+        return total
+
+
+def over(how, extents, body, written_out=True):
+    """body(indices) reduced: by name where there are few indices, else as a loop."""
+    if not written_out or not 0 < prod(extents) <= WRITTEN_OUT:
+        return scalar.reduce(how, extents, body)
+    terms = [body(tuple(map(index.of, r))) for r in itertools.product(*map(range, extents))]
+    out = terms[0]
+    for term in terms[1:]:
+        out = scalar.apply(scalar.REDUCTIONS[how][0], out, term)
+    return out
+
+
+# ---------------------------------------------------------------------------- sizes and labels
+
+def extent(k, d):
+    """The elements that k elements, d apart, stretch over."""
+    return (k - 1) * d + 1 if k else 0
+
+
+def places(n, k, s, d):
+    """How many windows of k elements, d apart, there are s apart in n elements."""
+    return max(0, (n - extent(k, d)) // s + 1)
+
+
+def fresh(labels, count):
+    """`count` labels that are not among `labels`."""
+    free = (c for c in contract.LETTERS if c not in labels)
+    return "".join(itertools.islice(free, count))
+
+
+def check_labels(x, w, lhs, rhs, to, window, stride, dilation):
+    """Raises ShapeError unless the labels fit the axes, and each is where it has a meaning."""
+    text = f"conv_general[{lhs},{rhs}->{to}]"
+    for name, a, labels in (("x", x, lhs), ("w", w, rhs)):
+        if len(labels) != a.ndim or len(set(labels)) != len(labels):
+            raise ShapeError(f"{text} needs one label per axis of {name}, each once.",
+                             given=[f"x: {x}", f"w: {w}"])
+    alone = [c for c in {*lhs, *rhs, *to} if (c in lhs) + (c in rhs) + (c in to) < 2]
+    if alone or len(set(to)) != len(to) or any(not c in lhs or not c in rhs or not c in to for c in window):
+        raise ShapeError(f"{text} needs labels of its window in three arrays, others in two at least.",
+                         given=f"window={window!r}")
+    if not len(window) == len(stride) == len(dilation) or any(n < 1 for n in (*stride, *dilation)):
+        raise ShapeError(f"{text} needs a stride and a dilation of at least 1 per label of {window!r}.",
+                         given=f"stride={stride} dilation={dilation}")
+    if any(w.shape[rhs.index(c)] == 0 for c in window):
+        raise ShapeError("a convolution needs a window of at least one element.", given=f"w: {w}")
+
+
+def sliding(x, lhs, shape, rhs, window, stride, dilation):
+    """A view of x with its windows: window axes hold places, and one axis per tap stands behind."""
+    sizes, steps, taps, tap_steps = list(x.shape), list(x.strides), [], []
+    for c, s, d in zip(window, stride, dilation):
+        a, k = lhs.index(c), shape[rhs.index(c)]
+        taps.append(k)
+        tap_steps.append(x.strides[a] * d)
+        sizes[a], steps[a] = places(x.shape[a], k, s, d), x.strides[a] * s
+    if 0 in sizes:
+        return np.zeros((*sizes, *taps), x.dtype)
+    return as_strided(x, (*sizes, *taps), (*steps, *tap_steps), writeable=False)
+
+
+# ---------------------------------------------------------------------------- the other direction
+
+def spread(x, w, lhs, rhs, to, window, stride, dilation):
+    """out[i·s + a·d] += x[i] · w[a] along each label of `window`: the transposed convolution.
+
+    n[*lhs] n[*rhs] → n[*to], of extent (n - 1)·s + (k - 1)·d + 1.
+    With stride 1 it slides the reversed window over x between zeros.  With stride s and dilation 1,
+    a = s·t + p gives out[s·i + p] = sum t: x[i - t] · w[s·t + p]: one window of ⌈k/s⌉ elements for
+    each phase p, which is an axis of w, and next to i an axis of the result.  With both, x gets
+    zeros between its elements.
+    """
+    phases, wanted, slides = {}, {}, ""
+    for c, s, d in zip(window, stride, dilation):
+        k, n = w.shape[rhs.index(c)], x.shape[lhs.index(c)]
+        wanted[c] = (n - 1) * s + extent(k, d)
+        if s > 1 and d == 1:
+            phases[c] = fresh(lhs + rhs + to + "".join(phases.values()), 1)
+            w, rhs = in_phases(w, rhs, c, s, phases[c])
+    w = move.rev(w, axes=tuple(sorted(rhs.index(c) for c in window)))
+    around = {c: (w.shape[rhs.index(c)] - 1) * d for c, d in zip(window, dilation)}
+    between = {c: s - 1 for c, s, d in zip(window, stride, dilation) if s > 1 and d > 1}
+    x = padded(x, [around.get(c, 0) for c in lhs], [between.get(c, 0) for c in lhs])
+    order = "".join(c + phases.get(c, "") for c in to)
+    out = conv_general(x, w, lhs=lhs, rhs=rhs, to=order, window=window,
+                       stride=(1,) * len(window), dilation=dilation)
+    if phases:
+        merged = [n * (out.shape[order.index(phases[c])] if c in phases else 1)
+                  for c, n in zip(order, out.shape) if c not in phases.values()]
+        out = move.reshape(out, shape=tuple(merged))
+    return fitted(out, [to.index(c) for c in window], [0] * len(window),
+                  [wanted[c] for c in window])
+
+
+def in_phases(w, rhs, c, s, phase):
+    """w with its axis c cut in two: every s-th element, and where they start."""
+    a = rhs.index(c)
+    k = w.shape[a]
+    taps = -(-k // s)
+    if taps * s != k:
+        high = tuple(taps * s - k if b == a else 0 for b in range(w.ndim))
+        none = (0,) * w.ndim
+        w = move.pad(w, 0, low=none, high=high, interior=none)
+    shape = (*w.shape[:a], taps, s, *w.shape[a + 1:])
+    return move.reshape(w, shape=shape), rhs[:a + 1] + phase + rhs[a + 1:]
+
+
+def padded(x, around, between):
+    """x with zeros on both sides of each axis, and between its elements."""
+    if not any(around) and not any(between):
+        return x
+    return move.pad(x, 0, low=tuple(around), high=tuple(around), interior=tuple(between))
+
+
+def part(x, sizes):
+    """The first elements of x along each axis."""
+    return move.slice(x, start=(0,) * x.ndim, stop=tuple(sizes), stride=(1,) * x.ndim)
+
+
+def fitted(x, axes, starts, sizes, value=0):
+    """x along `axes` from `start` on, `size` elements; where x has none, the value."""
+    low, start, stop, high = [0] * x.ndim, [0] * x.ndim, list(x.shape), [0] * x.ndim
+    for a, first, n in zip(axes, starts, sizes):
+        low[a], start[a] = max(0, min(-first, n)), min(max(0, first), x.shape[a])
+        stop[a] = max(start[a], min(x.shape[a], first + n))
+        high[a] = n - low[a] - (stop[a] - start[a])
+    if start != [0] * x.ndim or tuple(stop) != x.shape:
+        x = move.slice(x, start=tuple(start), stop=tuple(stop), stride=(1,) * x.ndim)
+    if any(low) or any(high):
+        x = move.pad(x, value, low=tuple(low), high=tuple(high), interior=(0,) * x.ndim)
+    return x
+
+
+conv_general = ConvGeneral("conv_general")
