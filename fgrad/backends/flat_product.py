@@ -1,7 +1,8 @@
 """A `loop.Contract` over four flat indices: batch, row, column and depth.
 
-Contraction engines count flat; the operands' expressions use loop variables, several of which may make
-up one index.  Here they become quotients and remainders of it.  Relied on by the products of backends.
+Contraction engines count flat; the operands' expressions use loop variables, several of which may
+make up one index.  Here they become quotients and remainders of it.  Relied on by the products of
+the backends.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Arrays that live on an OpenCL device: results of jitted functions, read back when NumPy wants them.
+"""Arrays on an OpenCL device: results of jitted functions, read back when NumPy wants them.
 
 A DeviceArray is an Array like any other; its `np` waits for the device once and keeps what it read.
 Relies on `device.py` for buffers; the OpenCL executables make them and take them without a copy.
@@ -21,7 +21,7 @@ class DeviceArray(Array):
 
     @property
     def np(self):
-        """The elements as a read-only ndarray; the first time it waits for the device and reads them."""
+        """The elements as a read-only ndarray; the first time it waits and reads them."""
         if self.read is None:
             found = self.buffer.device.read(self.buffer, self.shape, self.dtype)
             found.flags.writeable = False
@@ -46,6 +46,7 @@ class DonatedDeviceArray(DeviceArray):
 
     @property
     def np(self):
-        raise DonationError("an array was used after its memory had been donated to a compiled function.",
-                            given=f"an array {self.type}",
-                            fix=["use the function's result instead", "or leave it out of donate_argnums"])
+        raise DonationError(
+            "an array was used after its memory had been donated to a compiled function.",
+            given=f"an array {self.type}",
+            fix=["use the function's result instead", "or leave it out of donate_argnums"])

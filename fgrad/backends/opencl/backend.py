@@ -2,7 +2,7 @@
 
 Kernels that are equal up to names are one function.  Nothing waits but reading results: temporaries
 are taken from the device's pool when they are born and handed back when they are dead, which the
-queue's order makes safe.  Relies on `emit` and `product` for the text, `device` for everything else.
+queue's order makes safe.  Relies on `emit` and `product` for the text, on `device` for the rest.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ class OpenCL(Backend):
         return {"opencl": Program(plan, device.find(name).record).text}
 
     def devices(self):
-        return [(f"opencl:{r.index}", f"{r.name} ({r.platform}, {r.kind}, {r.units} units)") for r in device.devices()]
+        return [(f"opencl:{r.index}", f"{r.name} ({r.platform}, {r.kind}, {r.units} units)")
+                for r in device.devices()]
 
 
 def target_of(record):
@@ -49,15 +50,16 @@ def target_of(record):
     """
     if record.kind == "cpu":
         lanes = min(16, record.lanes)
-        return Target("cpu", vector_bytes=4 * lanes, registers=32 if lanes >= 16 else 16, threads=record.units)
-    return Target("gpu", vector_bytes=4, threads=record.units, parts=PARTS)
+        registers = 32 if lanes >= 16 else 16
+        return Target("cpu", vector_bytes=4 * lanes, registers=registers, threads=record.units)
+    return Target("gpu", vector_bytes=4, threads=record.units, region_cost=500, parts=PARTS)
 
 
 # ---------------------------------------------------------------------------- text
 
 @dataclass(frozen=True)
 class Launch:
-    """A step: the function `name`, or a loop.Call, on buffers; born and dead: temporaries by then."""
+    """A step: the function `name`, or a loop.Call, on buffers."""
     name: str
     call: object
     buffers: tuple
@@ -88,7 +90,8 @@ class Program:
             self.known[key] = made.name
             self.made.append(f"// {heading(kernel)}\n{made.text}")
             self.functions.update(made.functions)
-        self.launches.append(Launch(self.known[key], None, buffers, made.global_size, made.local_size))
+        name = self.known[key]
+        self.launches.append(Launch(name, None, buffers, made.global_size, made.local_size))
 
     def written(self, name, kernel):
         contractions = [s for s in kernel.body if isinstance(s, Contract)]
@@ -97,25 +100,26 @@ class Program:
         return emit.written(name, kernel, self.parts_of(kernel), self.gpu)
 
     def parts_of(self, kernel):
-        """Into how many parts the kernel's parallel loop is cut: one a core, none smaller than its grain."""
+        """The parts of the kernel's parallel loop: one a core, none smaller than its grain."""
         loops = [s for s in kernel.body if isinstance(s, For) and s.kind == "parallel"]
         assert len(loops) <= 1, f"{kernel.name} has {len(loops)} parallel loops"
         return max([min(self.record.units, s.var.extent // s.grain) for s in loops] or [1]) or 1
 
     def joined(self, plan):
         head = "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n" if self.record.fp64 else ""
-        return "\n".join([f"// {plan.name} on {self.record.name}\n{head}{PREAMBLE}", *self.functions.values(), "",
-                          *self.made])
+        return "\n".join([f"// {plan.name} on {self.record.name}\n{head}{PREAMBLE}",
+                          *self.functions.values(), "", *self.made])
 
 
 def heading(kernel):
     """The kernel with its types, as the loop IR prints it."""
-    typed = [", ".join(f"{b.name}: {b.type}" for b in buffers) for buffers in (kernel.params, kernel.outputs)]
-    return f"{kernel.name}({typed[0]}) -> {typed[1]}"
+    params, outputs = [", ".join(f"{b.name}: {b.type}" for b in buffers)
+                       for buffers in (kernel.params, kernel.outputs)]
+    return f"{kernel.name}({params}) -> {outputs}"
 
 
 def canonical(text, name):
-    """The text of kernel `name` without comments, names numbered: equal for kernels that differ in names only."""
+    """The text of kernel `name`, without comments and with its names numbered."""
     numbers = {}
     bare = re.sub(rf"\b{name}", "kernel", re.sub(r" *//.*", "", text))
     return re.sub(r"(?<![\w.])[A-Za-z_]\w*", lambda m: f"v{numbers.setdefault(m[0], len(numbers))}"
@@ -123,17 +127,18 @@ def canonical(text, name):
 
 
 CALL = re.compile(r"\(")   # what is called keeps its name
-KEPT = frozenset("""__kernel __global __local const restrict void int long uint ulong float double half char uchar short
-ushort bool for if else return __attribute__ reqd_work_group_size""".split())
+KEPT = frozenset("""__kernel __global __local const restrict void int long uint ulong float double
+half char uchar short ushort bool for if else return __attribute__ reqd_work_group_size""".split())
 
 
 def check_dtypes(plan, record):
     """Raises DeviceError where the device lacks what a dtype of the Plan needs."""
     if record.fp64:
         return
-    buffers = [*plan.inputs, *plan.outputs, *(b for s in plan.steps for b in (*s.params, *s.outputs))]
-    if any(getattr(b, "type", None) and b.type.dtype == F64 for b in buffers):
-        raise DeviceError(f"{record.name} has no double precision.", given="values of dtype float64",
+    inside = [b for s in plan.steps for b in (*s.params, *s.outputs) if is_buffer(b)]
+    if any(b.type.dtype == F64 for b in (*plan.inputs, *plan.outputs, *inside)):
+        raise DeviceError(f"{record.name} has no double precision.",
+                          given="values of dtype float64",
                           fix=["x.astype('float32')", "or device='cpu'"])
 
 
@@ -148,7 +153,7 @@ class Executable:
         self.text = program.text
         self.external = [*plan.inputs, *(b for b, _ in plan.constants)]
         self.steps = self.prepared(program)
-        self.constants = {}                      # number of a constant → (Array, Buffer) of the last call
+        self.constants = {}                      # number → (Array, Buffer) of the last call
         self.donated = {plan.inputs.index(b) for b in plan.donated.values()}
 
     def prepared(self, program):
@@ -176,7 +181,8 @@ class Executable:
             if kernel is None:
                 self.call(step.call, held)
             else:
-                self.device.launch(kernel, (step.global_size,), (step.local_size,), *[held[b] for b in step.buffers])
+                self.device.launch(kernel, (step.global_size,), (step.local_size,),
+                                   *[held[b] for b in step.buffers])
             for b in dead:
                 del held[b]
         given = dict(zip(self.external, values))
@@ -198,7 +204,7 @@ class Executable:
         return made
 
     def place(self, b, held):
-        """A Buffer for what a step makes: a donated argument's, where no other argument has it too."""
+        """A Buffer for what a step makes: a donated one, where no other argument has it too."""
         given = held.get(self.plan.donated.get(b))
         if given is not None and given.host is None and sum(x is given for x in held.values()) == 1:
             return given
@@ -215,7 +221,8 @@ class Executable:
 
     def call(self, step, held):
         """Runs the NumPy rule of a step on the host."""
-        args = [self.device.read(held[a], a.type.shape, a.type.dtype) if is_buffer(a) else a for a in step.params]
+        args = [self.device.read(held[a], a.type.shape, a.type.dtype) if is_buffer(a) else a
+                for a in step.params]
         out = step.op.numpy(*args, **step.op_params)
         for b, x in zip(step.outputs, out if step.op.multiple else (out,)):
             held[b] = self.device.write(np.array(x, b.type.dtype))
@@ -237,7 +244,7 @@ def is_buffer(x):
 
 
 def settled(x):
-    """The ndarray, copied if somebody might still write to it: the device reads it later, where it lies."""
+    """The ndarray, copied if somebody might still write to it: the device reads it later."""
     x = np.asarray(x)
     if not x.flags.writeable:
         return x

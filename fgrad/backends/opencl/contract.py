@@ -88,8 +88,8 @@ def source(name, sizes, load_a, load_b, store, arguments, *, dtype, scheme, tile
     """The text of kernel `name`, its global size and its local size; PREAMBLE goes before it.
 
     sizes: (batch, M, N, K).  load_a, load_b: expressions over `b m k` and `b k n`; store: a
-    statement over `b m n x`; arguments: the kernel's parameters.  store_vector: the same for the
-    columns n, n + 1, … of a vector x, where a scheme has vectors; if it is given it is used.  Sums have `dtype`, to which
+    statement over `b m n x`; arguments: the kernel's parameters.  store_vector: the same for a
+    vector x of columns n, n + 1, …, used by a scheme that has vectors.  Sums have `dtype`, to which
     operands are converted as they are read.  unit_a is "k" or "m", unit_b "n" or "k".  Indices have
     32 bits unless an operand is larger than that, or `wide` says so.  A global size of 0 means:
     nothing to launch.
@@ -103,8 +103,9 @@ def source(name, sizes, load_a, load_b, store, arguments, *, dtype, scheme, tile
     if wide is None:
         wide = batch * max(M * K, K * N, M * N) >= 2**31 - 2**16
     dtype = np.dtype(dtype)
-    spec = Contraction(batch, M, N, K, load_a, load_b, store, store_vector, arguments, C_TYPES[dtype.name],
-                       dtype.itemsize * 8, "long" if wide else "int", unit_a, unit_b)
+    spec = Contraction(batch, M, N, K, load_a, load_b, store, store_vector, arguments,
+                       C_TYPES[dtype.name], dtype.itemsize * 8, "long" if wide else "int",
+                       unit_a, unit_b)
     return SCHEMES[scheme](name, spec, tile)
 
 

@@ -1,10 +1,10 @@
 """Loop IR as OpenCL C: the text of one kernel, and of the functions that contractions call.
 
 On a CPU device a loop with lanes becomes explicit vectors (`float16`): a read of unit stride is a
-vector load; what lies apart, is guarded or ends before the last lane is done lane by lane in a short
-loop, so that nothing is read that is not there.  A parallel loop is cut into parts, one a work-item;
-on a GPU every iteration of its nest is one.  Relies on `instructions` for expressions and `names` for
-the user's words; `product` and `backend` rely on it.
+vector load; what lies apart, is guarded or ends before the last lane is done lane by lane in a
+short loop, so that nothing is read that is not there.  A parallel loop is cut into parts, one a
+work-item; on a GPU every iteration of its nest is one.  Relies on `instructions` for expressions
+and `names` for the user's words; `product` and `backend` rely on it.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Emitter:
     """Writes expressions and statements into one function.
 
     `pointers`: Buffer → name.  `env`: Var → (name or None, constant), their sum is its value.
-    Values are (text, is it a vector); `vec` is (Var, lanes) inside of a vector loop, `lane` the name of
-    the lane inside of a loop over lanes.
+    Values are (text, is it a vector); `vec` is (Var, lanes) inside of a vector loop, `lane` the
+    name of the lane inside of a loop over lanes.
     """
 
     def __init__(self, pointers, names, instructions, *, env=None, wide_index=False, private=()):
@@ -90,7 +90,8 @@ class Emitter:
         if isinstance(a, Dynamic):
             text, wide = self.value(a.node)
             assert not wide, "a run-time index that differs by lane is read lane by lane"
-            return (text if text.isidentifier() and a.node.dtype == I32 else f"({self.int})({text})"), 0
+            plain = text.isidentifier() and a.node.dtype == I32
+            return (text if plain else f"({self.int})({text})"), 0
         return f"(({self.index(a.ix)}) {a.op} {a.n})", 0
 
     def varies(self, x):
@@ -140,7 +141,7 @@ class Emitter:
         self.memo[-1][n, self.ranges] = text, wide
 
     def pending(self, root):
-        """The nodes that `root` needs and that are not known, arguments first; not what a guard hides."""
+        """The unknown nodes that `root` needs, arguments first; not what a guard hides."""
         order, seen, stack = [], set(), [(root, False)]
         while stack:
             n, done = stack.pop()
@@ -191,7 +192,8 @@ class Emitter:
             return self.by_lane(n)
         steps = ", ".join(str(k * index.stride(x, v)) for k in range(w))
         t = type_text(own, w)
-        return self.instructions.cast(f"(({t})({self.index(x)}) + ({t})({steps}))", own, n.dtype, w), True
+        at = f"(({t})({self.index(x)}) + ({t})({steps}))"
+        return self.instructions.cast(at, own, n.dtype, w), True
 
     # -- loads and guards -----------------------------------------------------------------------
 
@@ -211,7 +213,7 @@ class Emitter:
         return text, True
 
     def by_lane(self, n):
-        """A vector computed in a loop over its lanes; where a range fails, and at idle lanes, it is 0."""
+        """A vector made in a loop over its lanes; where a range fails, and at idle lanes, 0."""
         name, ranges = self.fresh(), self.ranges
         self.line(f"{type_text(n.dtype, self.lanes)} {name} = 0;")
         with self.lane_loop():
@@ -259,7 +261,8 @@ class Emitter:
                     self.instructions.select(f"({test})", a, b, n.dtype, 1)), wide
         name = self.fresh()
         self.line(f"{type_text(n.dtype, self.lanes if wide else 1)} {name};")
-        self.out += [f"if ({test}) {{", [*a_lines, f"{name} = {a};"], "} else {", [*b_lines, f"{name} = {b};"], "}"]
+        self.out += [f"if ({test}) {{", [*a_lines, f"{name} = {a};"],
+                     "} else {", [*b_lines, f"{name} = {b};"], "}"]
         return name, wide
 
     def apart(self, make):
@@ -320,12 +323,14 @@ class Emitter:
     def let(self, s):
         text, wide = self.value(s.expr)
         name = self.word(s.name)
-        self.line(f"const {type_text(s.expr.dtype, self.lanes if wide else 1)} {name} = {text};", s.source)
+        t = type_text(s.expr.dtype, self.lanes if wide else 1)
+        self.line(f"const {t} {name} = {text};", s.source)
         self.values[s.name] = name, wide
 
     def start(self, s):
         name = self.word(s.name)
-        self.line(f"{type_text(s.dtype)} {name} = {number(REDUCTIONS[s.how][1](s.dtype), s.dtype)};")
+        identity = number(REDUCTIONS[s.how][1](s.dtype), s.dtype)
+        self.line(f"{type_text(s.dtype)} {name} = {identity};")
         self.started[s.name], self.values[s.name] = s, (name, False)
 
     def accumulate(self, s):
@@ -334,12 +339,14 @@ class Emitter:
         dtype, slots = s.expr.dtype, self.slots.get(s.name)
         if not slots:
             name = self.values[s.name][0]
-            self.line(f"{name} = {self.instructions.apply(how, [name, value[0]], dtype, 1)};", s.source)
+            total = self.instructions.apply(how, [name, value[0]], dtype, 1)
+            self.line(f"{name} = {total};", s.source)
             return
         text, w = self.splat(value, dtype), self.lanes
         if self.count < w:                                               # idle lanes add nothing
             keep = ", ".join("-1" if j < self.count else "0" for j in range(w))
-            text = self.instructions.select(f"(char{w})({keep})", text, number(identity(dtype), dtype, w), dtype, w)
+            nothing_more = number(identity(dtype), dtype, w)
+            text = self.instructions.select(f"(char{w})({keep})", text, nothing_more, dtype, w)
         name = slots[self.copy % len(slots)]
         self.line(f"{name} = {self.instructions.apply(how, [name, text], dtype, w)};", s.source)
 
@@ -381,7 +388,8 @@ class Emitter:
             self.line(f"{pointer}[{at}] = {value}{tail};", s.source)
 
     def store_vector(self, s, value):
-        at, dtype, w = f"{self.pointers[s.buffer]} + {self.index(s.index)}", s.buffer.type.dtype, self.lanes
+        at = f"{self.pointers[s.buffer]} + {self.index(s.index)}"
+        dtype, w = s.buffer.type.dtype, self.lanes
         if s.how:
             old = f"vload{w}(0, {at})"
             old = f"({old} != (uchar{w})(0))" if dtype == BOOL else old
@@ -417,7 +425,8 @@ class Emitter:
         how, target = REDUCTIONS[start.how][0], self.word(name)
         while len(parts) > 1:
             pairs = [parts[k:k + 2] for k in range(0, len(parts), 2)]
-            parts = [self.instructions.apply(how, p, start.dtype, w) if len(p) == 2 else p[0] for p in pairs]
+            parts = [self.instructions.apply(how, p, start.dtype, w) if len(p) == 2 else p[0]
+                     for p in pairs]
         total = self.instructions.fold(how, parts[0], start.dtype, w)
         self.line(f"{target} = {self.instructions.apply(how, [target, total], start.dtype, 1)};")
 
@@ -430,7 +439,8 @@ class Emitter:
         elif s.width == 1:
             self.counted(s, name, "0", str(s.var.extent), s.step, 1)
         else:
-            self.run_vectors(s, name, "0", str(s.var.extent // (s.width * s.unroll) * (s.width * s.unroll)))
+            block = s.width * s.unroll
+            self.run_vectors(s, name, "0", str(s.var.extent // block * block))
             self.run_tail(s)
 
     def run_part(self, s, name):
@@ -440,11 +450,12 @@ class Emitter:
         block = w * s.unroll if w > 1 else s.step
         blocks = n // block if w > 1 else -(-n // block)
         lo, hi = self.cnames(f"{name}Lo"), self.cnames(f"{name}Hi")
-        self.line(f"const int part = get_global_id(0);")
-        ends = f"({self.int})((long)(part + 1) * {blocks} / {parts}) * {block}"
+        starts, ends = [f"({self.int})((long){part} * {blocks} / {parts}) * {block}"
+                        for part in ("part", "(part + 1)")]
         if w == 1 and n % block:
             ends = f"min({ends}, ({self.int}){n})"
-        self.line(f"const {self.int} {lo} = ({self.int})((long)part * {blocks} / {parts}) * {block}, {hi} = {ends};")
+        self.line("const int part = get_global_id(0);")
+        self.line(f"const {self.int} {lo} = {starts}, {hi} = {ends};")
         if w == 1:
             self.counted(s, name, lo, hi, s.step, 1)
             return
@@ -456,8 +467,8 @@ class Emitter:
     def run_items(self, s, name):
         """One iteration of a perfect nest of parallel loops for each work-item."""
         self.items, nest = None, [s]
-        while len(nest[-1].body) == 1 and isinstance(nest[-1].body[0], For) and nest[-1].body[0].kind == "parallel":
-            nest.append(nest[-1].body[0])
+        while parallel_inside(nest[-1]):
+            nest += nest[-1].body
         counts = [-(-f.var.extent // f.step) for f in nest]
         self.total = prod(counts)
         self.line(f"const {self.int} item = get_global_id(0);")
@@ -467,7 +478,8 @@ class Emitter:
                 text = f"item / {below}" if below > 1 else "item"
                 text = f"{text} % {counts[k]}" if k else text
                 own = name if k == 0 else self.cnames(f.var.name)
-                self.line(f"const {self.int} {own} = {text if f.step == 1 else f'({text}) * {f.step}'};")
+                scaled = text if f.step == 1 else f"({text}) * {f.step}"
+                self.line(f"const {self.int} {own} = {scaled};")
                 self.env[f.var] = own, 0
             self.body(nest[-1].body)
 
@@ -484,7 +496,8 @@ class Emitter:
         main = n // (w * s.unroll) * (w * s.unroll)
         for k in range(-(-(n - main) // w)):
             at = main + k * w
-            self.vec, self.count, self.copy, self.env[s.var] = (s.var, w), min(w, n - at), k, (None, at)
+            self.vec, self.count, self.copy = (s.var, w), min(w, n - at), k
+            self.env[s.var] = None, at
             with self.block(""):
                 self.body(s.body)
         self.vec, self.copy = None, 0
@@ -513,8 +526,13 @@ def element_text(dtype):
     return "char" if dtype == BOOL else type_text(dtype)
 
 
+def parallel_inside(loop):
+    """Is the loop's body one parallel loop?"""
+    return len(loop.body) == 1 and isinstance(loop.body[0], For) and loop.body[0].kind == "parallel"
+
+
 def accumulators(loop):
-    """Those that start outside of the loop and accumulate in it: name → the For around the statement."""
+    """Those that start outside of the loop and accumulate in it: name → the For around them."""
     found, stack, inner = {}, [(loop, s) for s in loop.body], set()
     while stack:
         around, s = stack.pop()
@@ -557,11 +575,12 @@ def arguments(kernel, names):
 
 
 def written(name, kernel, parts=1, gpu=False):
-    """The Written of a kernel that holds no Contract; `parts` work-items, on a GPU one an iteration."""
+    """The Written of a kernel without a Contract: `parts` work-items, on a GPU one an iteration."""
     names, instructions = Names(("part", "item")), Instructions()
     pointers, params = arguments(kernel, names)
     pointers.update((b, names(b.name)) for b in kernel.scratch)
-    emitter = Emitter(pointers, names, instructions, wide_index=needs_long(kernel), private=kernel.scratch)
+    emitter = Emitter(pointers, names, instructions, wide_index=needs_long(kernel),
+                      private=kernel.scratch)
     emitter.parts, emitter.items, emitter.total = parts, (True if gpu else None), 1
     for b in kernel.scratch:
         emitter.line(f"{type_text(b.type.dtype) if b.type.dtype != BOOL else 'uchar'} "
@@ -573,7 +592,8 @@ def written(name, kernel, parts=1, gpu=False):
         local = min(GROUP, 1 << (emitter.total - 1).bit_length())
         items = -(-emitter.total // local) * local
     lines = "\n".join(indented(emitter.out, 1))
-    text = f"__kernel __attribute__((reqd_work_group_size({local}, 1, 1)))\nvoid {name}({params}) {{\n{lines}\n}}\n"
+    text = (f"__kernel __attribute__((reqd_work_group_size({local}, 1, 1)))\n"
+            f"void {name}({params}) {{\n{lines}\n}}\n")
     return Written(name, text, items, local, instructions.used)
 
 

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import re
 
-WORDS = """auto break case char const continue default do double else enum extern float for goto if inline int long
-register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while bool half
-quad complex imaginary uchar ushort uint ulong size_t ptrdiff_t intptr_t uintptr_t global local constant private kernel
-generic pipe uniform read_only write_only read_write image1d_t image2d_t image3d_t sampler_t event_t true false NAN
-INFINITY exp expm1 log log1p tanh sin cos tan asin acos atan atan2 sinh cosh erf pow fmod sqrt rsqrt floor ceil rint
-fabs abs max min select isnan copysign barrier get_global_id get_group_id get_local_id get_global_size mad fma clamp
-sign round trunc dot cross length distance normalize step mix any all degrees radians hypot fmax fmin printf prefetch
-linux unix main WIDE b m n k x l""".split()
+WORDS = """
+auto break case char const continue default do double else enum extern float for goto if inline
+int long register restrict return short signed sizeof static struct switch typedef union unsigned
+void volatile while bool half quad complex imaginary uchar ushort uint ulong size_t ptrdiff_t
+intptr_t uintptr_t global local constant private kernel generic pipe uniform read_only write_only
+read_write image1d_t image2d_t image3d_t sampler_t event_t true false NAN INFINITY exp expm1 log
+log1p tanh sin cos tan asin acos atan atan2 sinh cosh erf pow fmod sqrt rsqrt floor ceil rint fabs
+abs max min select isnan copysign barrier get_global_id get_group_id get_local_id get_global_size
+mad fma clamp sign round trunc dot cross length distance normalize step mix any all degrees
+radians hypot fmax fmin printf prefetch linux unix main WIDE b m n k x l""".split()
 PATTERNS = re.compile(r"(?:float|double|half|u?(?:char|short|int|long))\d+|[A-Z][A-Z0-9]+|"
                       r"(?:convert|as|vload|vstore|native|atomic|async).*")
 

@@ -1,7 +1,7 @@
 """A `loop.Contract` as a tiled OpenCL kernel: its operands and epilogue as texts for `contract`.
 
-An operand that is a plain load is put in as it stands; any other becomes a function of the kernel, as
-does an epilogue.  Relies on `contract` for the schemes and `emit` for expressions.
+An operand that is a plain load is put in as it stands; any other becomes a function of the kernel,
+as does an epilogue.  Relies on `contract` for the schemes and `emit` for expressions.
 """
 
 from __future__ import annotations
@@ -38,25 +38,26 @@ class Product:
         sizes = tuple(v.extent for v in (f.batch, f.rows, f.columns, f.depth))
         unit_a = "m" if f.unit(f.a, f.rows, f.depth) else "k"
         unit_b = "k" if f.unit(f.b, f.depth, f.columns) else "n"
-        scheme, tile = contract.choose(record, *sizes[1:], sizes[0], dtype=dtype, unit_a=unit_a, unit_b=unit_b)
+        scheme, tile = contract.choose(record, *sizes[1:], sizes[0], dtype=dtype, unit_a=unit_a,
+                                       unit_b=unit_b)
         load_a, load_b = self.operand("A", f.a, "bmk"), self.operand("B", f.b, "bkn")
         lanes = tile.lanes if scheme == "thread" and self.expensive() else 1
         text, size, local = contract.source(
-            self.name, sizes, load_a, load_b, self.epilogue(1), self.params, dtype=dtype, scheme=scheme, tile=tile,
-            unit_a=unit_a, unit_b=unit_b, wide=self.wide or None,
+            self.name, sizes, load_a, load_b, self.epilogue(1), self.params, dtype=dtype,
+            scheme=scheme, tile=tile, unit_a=unit_a, unit_b=unit_b, wide=self.wide or None,
             store_vector=self.epilogue(lanes) if lanes > 1 else "")
-        return Written(self.name, "\n".join([*self.functions, text]), size[0], local[0], self.instructions.used)
+        text = "\n".join([*self.functions, text])
+        return Written(self.name, text, size[0], local[0], self.instructions.used)
 
     def emitter(self, letters):
         """An Emitter in which the flat indices have their letters."""
         f = self.flat
         places = {"b": f.batch, "m": f.rows, "n": f.columns, "k": f.depth}
         env = {places[c]: (c, 0) if places[c].extent > 1 else (None, 0) for c in letters}
-        emitter = Emitter(self.pointers, self.names, self.instructions, env=env, wide_index=self.wide)
-        return emitter
+        return Emitter(self.pointers, self.names, self.instructions, env=env, wide_index=self.wide)
 
     def operand(self, side, n, letters):
-        """The expression of an operand's element; where it needs statements, a call of a function."""
+        """The expression of an operand's element: a plain load, or a call of a function."""
         emitter = self.emitter(letters)
         if n.op == "load" and n.data[0].type.dtype != F16:
             text, _ = emitter.value(n)
@@ -67,7 +68,7 @@ class Product:
         return self.function(side, emitter, letters, text, type_text(n.dtype), [])
 
     def function(self, side, emitter, letters, text, result, more):
-        """Adds a function of the indices `letters` and the kernel's buffers; returns a call of it."""
+        """A call of a new function of the indices `letters` and the kernel's buffers."""
         index = "long" if self.wide else "int"
         name = f"{self.name}{side}"
         params = ", ".join([*(f"const {index} {c}" for c in letters), *more, self.params])
@@ -90,4 +91,5 @@ class Product:
         if len(emitter.out) == 1 and "//" not in emitter.out[0]:
             return emitter.out[0]
         x = f"const {type_text(dtype, lanes)} x"
-        return self.function(f"Store{lanes if lanes > 1 else ''}", emitter, "bmn", "", "void", [x]) + ";"
+        side = f"Store{lanes if lanes > 1 else ''}"
+        return self.function(side, emitter, "bmn", "", "void", [x]) + ";"

@@ -249,7 +249,7 @@ def test_a_forked_child_gets_a_clear_error_and_the_parent_goes_on(device):
     assert device.read(device.write(np.ones(3)), (3,), np.float64).tolist() == [1, 1, 1]
 
 
-# ---- short of memory ------------------------------------------------------------------------------
+# ---- short of memory -----------------------------------------------------------------------------
 
 def test_a_launch_that_runs_short_trims_the_pool_and_tries_once_more(device, monkeypatch):
     cl, calls, kernel = device.cl, [], device.build(SCALE).kernel("scale", [None, None, "float32"])

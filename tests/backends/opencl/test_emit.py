@@ -1,4 +1,4 @@
-"""Generated OpenCL C against NumPy's rules: every operation, dtype and loop form, and the text itself."""
+"""Generated OpenCL C against NumPy's rules: operations, dtypes, loop forms, and the text itself."""
 
 import warnings
 
@@ -99,8 +99,12 @@ def test_every_operation_agrees_with_its_numpy_rule(device, names):
 # ---------------------------------------------------------------------------- instructions
 
 SPECIAL = {"f": [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 0.5, 1.5, 2.5, -2.5, 3e4],
-           "i": [0, 1, -1, 2, -2, 7, -7, 100, -100], "u": [0, 1, 2, 7, 100, 200], "b": [False, True]}
-LOGIC = ("add", "mul", "max", "min", "and", "or", "xor", "eq", "ne", "lt", "le", "gt", "ge")
+           "i": [0, 1, -1, 2, -2, 7, -7, 100, -100], "u": [0, 1, 2, 7, 100, 200],
+           "b": [False, True]}
+COMPARISONS = ["max", "min", "eq", "ne", "lt", "le", "gt", "ge"]
+ARITHMETIC = {"f": ["add", "sub", "mul", "div"], "b": ["and", "or", "xor"],
+              "u": ["add", "sub", "mul", "div", "rem", "shl", "shr"],
+              "i": ["add", "sub", "mul", "div", "rem", "and", "or", "xor"]}
 
 
 def special(dtype):
@@ -119,10 +123,7 @@ def dtypes_of(device):
 def test_arithmetic_of_special_values_agrees_in_every_dtype(device):
     arrays, rows = [], []
     for dtype in dtypes_of(device):
-        names = ["max", "min", "eq", "ne", "lt", "le", "gt", "ge"]
-        names += {"f": ["add", "sub", "mul", "div"], "i": ["add", "sub", "mul", "div", "rem", "and", "or", "xor"],
-                  "u": ["add", "sub", "mul", "div", "rem", "shl", "shr"], "b": LOGIC[-6:]}[dtype.kind]
-        names = [n for n in names if dtype in PRIMITIVES[n].dtypes]
+        names = [n for n in COMPARISONS + ARITHMETIC[dtype.kind] if dtype in PRIMITIVES[n].dtypes]
         rows.append((len(arrays), names))
         arrays += special(dtype)
 
@@ -135,7 +136,7 @@ def test_elementary_functions_keep_lanes_apart_beside_special_values(device):
     x = special(F32)[0]
     x[::3] = np.linspace(-4, 4, len(x[::3]))
     x[1::5] = 1e-6
-    names = ["sin", "cos", "tan", "exp", "expm1", "tanh", "atan", "logistic", "erf", "sign", "abs", "is_finite"]
+    names = "sin cos tan exp expm1 tanh atan logistic erf sign abs is_finite".split()
     check(device, lambda x: tuple(PRIMITIVES[n](x) for n in names), x, slack=4)
 
 
@@ -176,8 +177,9 @@ def test_rows_columns_and_totals_of_odd_sizes(device, size):
 
     def function(x):
         m = ops.broadcast(ops.reduce_sum(x, axes=(1,)), shape=x.shape, axes=(1,))
-        return (ops.exp(ops.sub(x, m)), ops.reduce_sum(x, axes=(0,)), ops.reduce_sum(x, axes=(0, 1)),
-                ops.transpose(x, perm=(1, 0)), ops.cumsum(x, axis=1, reverse=False))
+        return (ops.exp(ops.sub(x, m)), ops.reduce_sum(x, axes=(0,)),
+                ops.reduce_sum(x, axes=(0, 1)), ops.transpose(x, perm=(1, 0)),
+                ops.cumsum(x, axis=1, reverse=False))
     check(device, function, x, length=7 * size + 1)
 
 
@@ -194,12 +196,15 @@ def test_guards_inside_of_vectors_read_nothing_outside(device):
 
 def test_large_sums_are_split_into_parts(device):
     x = np.random.default_rng(3).uniform(-1, 1, (4000, 130)).astype("f4")
-    check(device, lambda x: (ops.reduce_sum(x, axes=(0,)), ops.reduce_sum(x, axes=(0, 1)), ops.exp(x)), x,
-          length=x.size)
+
+    def function(x):
+        return ops.reduce_sum(x, axes=(0,)), ops.reduce_sum(x, axes=(0, 1)), ops.exp(x)
+    check(device, function, x, length=x.size)
 
 
 def test_the_form_for_gpus_gives_the_same(device, monkeypatch):
-    monkeypatch.setattr(backend, "target_of", lambda record: Target("gpu", vector_bytes=4, threads=4, parts=8))
+    target = Target("gpu", vector_bytes=4, threads=4, parts=8)
+    monkeypatch.setattr(backend, "target_of", lambda record: target)
     x = np.random.default_rng(4).uniform(-1, 1, (300, 37)).astype("f4")
 
     def function(x):
@@ -209,14 +214,15 @@ def test_the_form_for_gpus_gives_the_same(device, monkeypatch):
     check(device, function, x, length=x.size)
 
 
-PRODUCTS = [("ij", "jk", "ik"), ("ji", "jk", "ik"), ("ij", "kj", "ik"), ("ji", "kj", "ik"), ("ij", "jk", "ki"),
-            ("bij", "bjk", "bik"), ("bji", "bkj", "ibk"), ("ijb", "jk", "bik")]
+PRODUCTS = [("ij", "jk", "ik"), ("ji", "jk", "ik"), ("ij", "kj", "ik"), ("ji", "kj", "ik"),
+            ("ij", "jk", "ki"), ("bij", "bjk", "bik"), ("bji", "bkj", "ibk"), ("ijb", "jk", "bik")]
 
 
 def test_products_in_all_transpose_forms_with_prologue_and_epilogue(device):
     sizes = {"b": 3, "i": 33, "j": 40, "k": 18}
     rng = np.random.default_rng(6)
-    arrays = [rng.uniform(-1, 1, [sizes[c] for c in labels]).astype("f4") for row in PRODUCTS for labels in row[:2]]
+    arrays = [rng.uniform(-1, 1, [sizes[c] for c in labels]).astype("f4")
+              for row in PRODUCTS for labels in row[:2]]
     arrays.append(rng.uniform(-1, 1, 18).astype("f4"))
 
     def function(*flat):
@@ -244,7 +250,8 @@ def test_products_of_integers_and_halves(device):
 
 def test_names_are_the_users_where_c_allows_them():
     names = Names()
-    assert [names(w) for w in ("hidden", "hidden", "h_relu", "exp", "float4", "b", "N", "NAN", "_", "größe")] == [
+    words = ("hidden", "hidden", "h_relu", "exp", "float4", "b", "N", "NAN", "_", "größe")
+    assert [names(w) for w in words] == [
         "hidden", "hidden2", "hRelu", "exp2", "vfloat4", "b2", "N", "vNAN", "v", "gre"]
 
 
@@ -262,7 +269,8 @@ def test_kernels_equal_up_to_names_are_one_function():
     one = "__kernel void a_k(__global float *x) {\n  x[0] = exp(x[1]);   // model.py:5\n}"
     two = "__kernel void b_k(__global float *y) {\n  y[0] = exp(y[1]);   // model.py:9\n}"
     other = "__kernel void c_k(__global float *y) {\n  y[0] = log(y[1]);\n}"
-    assert backend.canonical(one, "a_k") == backend.canonical(two, "b_k") != backend.canonical(other, "c_k")
+    texts = [backend.canonical(t, n) for t, n in ((one, "a_k"), (two, "b_k"), (other, "c_k"))]
+    assert texts[0] == texts[1] != texts[2]
 
 
 def test_numbers_are_spelled_exactly():
@@ -286,7 +294,8 @@ def test_indices_have_64_bits_only_where_a_buffer_is_that_large():
     with index.Space() as space:
         v = space.variable(2**32)
         assert scalar.index_value(index.of(v), I64).dtype == I64
-    plan, _ = planned(ops.exp, [np.broadcast_to(np.float32(0), (2**16, 2**16))], Target("cpu", vector_bytes=64))
+    huge = np.broadcast_to(np.float32(0), (2**16, 2**16))
+    plan, _ = planned(ops.exp, [huge], Target("cpu", vector_bytes=64))
     assert "for (long " in emit.written("large", plan.steps[0]).text
     plan, _ = planned(ops.exp, [np.zeros((3, 4), "f4")], Target("cpu", vector_bytes=64))
     assert "long" not in emit.written("small", plan.steps[0]).text
