@@ -21,6 +21,7 @@ from .ir_text import canonical
 
 EXECUTABLES = OrderedDict()          # (canonical text, device, donated inputs) → executable; least used first
 LIMIT = 1024
+WRITTEN_BY = {"llvm": "cpu", "asm": "cpu", "opencl": "opencl"}       # stage → a device that has it
 _lock = threading.Lock()
 
 
@@ -81,13 +82,19 @@ def device_of(values, wanted=None):
 
 
 def text(program, stage, device):
-    """The text of a Program at a stage of its compilation.  Raises ArgumentError for an unknown stage."""
-    flat, backend = inlined(program), base.find(device)
+    """The text of a Program at a stage of its compilation for a device.
+
+    Code that the device's backend does not write is shown as the backend that does would write it.
+    Raises ArgumentError for an unknown stage.
+    """
+    flat, target = inlined(program), base.find(device).target(device)
     if stage == "ir":
         return str(program)
-    found = passes.stages(flat, backend.target(device))
+    found = passes.stages(flat, target)
     if stage not in found:
-        found = backend.stages(passes.plan(flat, backend.target(device)), device)
+        found = base.find(device).stages(passes.plan(flat, target), device)
+    if stage not in found and WRITTEN_BY.get(stage, device) != device:
+        return text(program, stage, WRITTEN_BY[stage])
     if stage not in found:
         raise ArgumentError(f"there is no stage {stage!r} on {device}.",
                             expected="ir, simplified, fused, loops, schedule, memory, " + ", ".join(found))

@@ -26,8 +26,6 @@ def show(function, *args, stage="ir", device=None, **kwargs):
     f(x: f32[3]) -> f32[3]
     """
     jitted = function if isinstance(function, Jitted) else jit(function)
-    if device is None and stage == "opencl":
-        device = "opencl"
     lowered = jitted.lower(*args, **kwargs)
     return driver.text(lowered.ir, stage, device or lowered.device)
 
