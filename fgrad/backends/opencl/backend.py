@@ -7,11 +7,11 @@ queue's order makes safe.  Relies on `emit` and `product` for the text, on `devi
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 import numpy as np
 
+from ... import loop_key
 from ...errors import DeviceError
 from ...loop import Call, Contract, For
 from ...passes.target import Target
@@ -84,14 +84,13 @@ class Program:
 
     def add(self, kernel, buffers):
         """A kernel's function, if there is no equal one yet, and its launch."""
-        made = self.written(identifier(kernel.name) + "_k", kernel)
-        key = canonical(made.text, made.name)
+        key = loop_key.key(kernel)
         if key not in self.known:
-            self.known[key] = made.name
+            made = self.known[key] = self.written(identifier(kernel.name) + "_k", kernel)
             self.made.append(f"// {heading(kernel)}\n{made.text}")
             self.functions.update(made.functions)
-        name = self.known[key]
-        self.launches.append(Launch(name, None, buffers, made.global_size, made.local_size))
+        made = self.known[key]
+        self.launches.append(Launch(made.name, None, buffers, made.global_size, made.local_size))
 
     def written(self, name, kernel):
         contractions = [s for s in kernel.body if isinstance(s, Contract)]
@@ -116,19 +115,6 @@ def heading(kernel):
     params, outputs = [", ".join(f"{b.name}: {b.type}" for b in buffers)
                        for buffers in (kernel.params, kernel.outputs)]
     return f"{kernel.name}({params}) -> {outputs}"
-
-
-def canonical(text, name):
-    """The text of kernel `name`, without comments and with its names numbered."""
-    numbers = {}
-    bare = re.sub(rf"\b{name}", "kernel", re.sub(r" *//.*", "", text))
-    return re.sub(r"(?<![\w.])[A-Za-z_]\w*", lambda m: f"v{numbers.setdefault(m[0], len(numbers))}"
-                  if m[0] not in KEPT and not CALL.match(bare, m.end()) else m[0], bare)
-
-
-CALL = re.compile(r"\(")   # what is called keeps its name
-KEPT = frozenset("""__kernel __global __local const restrict void int long uint ulong float double
-half char uchar short ushort bool for if else return __attribute__ reqd_work_group_size""".split())
 
 
 def check_dtypes(plan, record):

@@ -265,14 +265,6 @@ def test_a_kernel_carries_names_and_lines():
     assert "exp(" in text and "vload16(" in text
 
 
-def test_kernels_equal_up_to_names_are_one_function():
-    one = "__kernel void a_k(__global float *x) {\n  x[0] = exp(x[1]);   // model.py:5\n}"
-    two = "__kernel void b_k(__global float *y) {\n  y[0] = exp(y[1]);   // model.py:9\n}"
-    other = "__kernel void c_k(__global float *y) {\n  y[0] = log(y[1]);\n}"
-    texts = [backend.canonical(t, n) for t, n in ((one, "a_k"), (two, "b_k"), (other, "c_k"))]
-    assert texts[0] == texts[1] != texts[2]
-
-
 def test_numbers_are_spelled_exactly():
     assert number(0.1, F32) == "0.1f"
     assert number(1, F32, 4) == "(float4)(1.0f)"
