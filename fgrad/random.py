@@ -154,10 +154,9 @@ def notice_reuse(key):
     """Says where the key came from, and where it was used before."""
     now, before, made = map(source.place, (source.here(), key.used, key.made))
     origin = f"key from {made.short}" if made is not None else "a key"
-    notice(("key reuse", before, now), f"{origin} was already used at {before.short}, so both "
-                                       "results depend on "
-           "the same bits; use k1, k2 = random.split(key), or random.clone(key) where that is "
-           "wanted",
+    notice(("key reuse", made, now),
+           f"{origin} was already used at {before.short}, so both results depend on the same bits; "
+           "use k1, k2 = random.split(key), or random.clone(key) where that is wanted",
            KeyReuseWarning)
 
 

@@ -26,6 +26,7 @@ FUZZ = int(os.environ.get("FGRAD_FUZZ", "0"))
 SIZES = (0, 1, 1, 2, 3, 4, 5, 7, 9, 17)
 SOME = SIZES[1:]
 MIXED = ("float32", "float32", "float32", "float64", "float16", "int32", "bool")
+WIDE = (1, 16, 31, 33, 64, 65, 100, 129)
 LARGEST, MOST = 20, 500            # magnitude and number of elements of a value
 WORD = re.compile(r"\b[vx]\d+\b")
 NAMESPACE = {"fnp": fnp, "ops": ops, "np": np}
@@ -86,21 +87,23 @@ def compiled_source(source):
     return names["f"]
 
 
-def programs(dtypes=MIXED, sizes=SIZES, steps=14, host=True):
+def programs(dtypes=MIXED, sizes=SIZES, steps=14, host=True, most=MOST):
     """RandomPrograms of one to three arguments.
 
     dtypes: of the arguments.  host: may operations run that NumPy has to do for compiled code (sort)?
+    most: elements of a value.
     Hypothesis draws a seed and the number of steps, so that what fails shrinks to fewer steps.
     """
-    return st.builds(lambda seed, n: Writer(seed, dtypes, sizes, host).program(n),
+    return st.builds(lambda seed, n: Writer(seed, dtypes, sizes, host, most).program(n),
                      st.integers(0, 2**32 - 1), st.integers(1, steps))
 
 
 class Writer:
     """Draws a program: `step` adds a line, if what it makes is small and known well enough."""
 
-    def __init__(self, seed, dtypes=MIXED, sizes=SIZES, host=True):
-        self.random, self.dtypes, self.host, self.lines = random.Random(seed), dtypes, host, []
+    def __init__(self, seed, dtypes=MIXED, sizes=SIZES, host=True, most=MOST):
+        self.random, self.dtypes, self.host, self.most = random.Random(seed), dtypes, host, most
+        self.lines = []
         self.float = self.one([d for d in dtypes if d.startswith("float")])
         m, n, k = [self.one(sizes) for _ in range(3)]
         shapes = [(m, n), (n,), (n, k), (), (m, n, 2), (m, 1), (2, k, n)]
@@ -143,7 +146,7 @@ class Writer:
         known = {v.name: Array(v.value) for v in self.values}
         value = np.asarray(eval(text, {**NAMESPACE, **known}).np)
         top = float(np.abs(value.astype(float)).max(initial=0))
-        if value.size > MOST or not top <= LARGEST or not np.isfinite(top):
+        if value.size > self.most or not top <= LARGEST or not np.isfinite(top):
             return
         error = 0.0
         if value.dtype.kind == "f":
@@ -177,8 +180,15 @@ class Writer:
 
     def partner(self, x, kinds="fib", exact=False):
         """A value that broadcasts with x; at least x itself."""
-        return self.one([v for v in self.values if v.kind in kinds and broadcastable(v.shape, x.shape)
+        return self.one([v for v in self.values if v.kind in kinds and self.broadcastable(v.shape, x.shape)
                          and not (exact and v.error)] or [x])
+
+    def broadcastable(self, a, b):
+        """Do the shapes broadcast, to something not too large?"""
+        try:
+            return math.prod(np.broadcast_shapes(a, b)) <= self.most
+        except ValueError:
+            return False
 
     def axis(self, x):
         return self.number(0, len(x.shape) - 1)
@@ -200,13 +210,6 @@ def needed(lines, names):
             kept.append(line)
             wanted |= set(WORD.findall(text))
     return kept[::-1]
-
-
-def broadcastable(a, b):
-    try:
-        return math.prod(np.broadcast_shapes(a, b)) <= MOST
-    except ValueError:
-        return False
 
 
 # ---------------------------------------------------------------------------- moves
@@ -280,10 +283,10 @@ def bits(w):
 
 def chosen(w):
     x, c = w.any("fi"), w.any("b")
-    if x is None or c is None or not broadcastable(x.shape, c.shape):
+    if x is None or c is None or not w.broadcastable(x.shape, c.shape):
         return None
     y = w.partner(x, "fi")
-    if not broadcastable(np.broadcast_shapes(x.shape, y.shape), c.shape):
+    if not w.broadcastable(np.broadcast_shapes(x.shape, y.shape), c.shape):
         return None
     if w.coin():
         return f"fnp.where({c.name}, {x.name}, {y.name})", [x, y]
@@ -450,7 +453,7 @@ def matrix_product(w):
     x = w.any("f", 1)
     if x is None:
         return None
-    pairs = [y for y in w.values if y.kind == "f" and fits(x.shape, y.shape)]
+    pairs = [y for y in w.values if y.kind == "f" and fits(w, x.shape, y.shape)]
     if not pairs:
         return (f"{x.name} @ fnp.swapaxes({x.name}, -1, -2)" if len(x.shape) > 1 else f"fnp.outer({x.name}, {x.name})",
                 [x], 4 * (1 + x.top) * max(x.value.size, 1))
@@ -459,11 +462,11 @@ def matrix_product(w):
     return f"{x.name} @ {y.name}", [x, y], gain
 
 
-def fits(a, b):
+def fits(w, a, b):
     """May matmul multiply these shapes?"""
     if not a or not b or a[-1] != b[max(len(b) - 2, 0)]:
         return False
-    return broadcastable(a[:-2], b[:-2])
+    return w.broadcastable(a[:-2], b[:-2])
 
 
 def contraction(w):

@@ -1,9 +1,11 @@
 """Random programs give compiled what they give at once, and what both oracles say."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fgrad import compile as driver
 from fgrad import passes
 from fgrad.backends.reference import run_plan, run_program
 from fgrad.core import Array
@@ -11,7 +13,9 @@ from fgrad.interpreters.call import inline
 from fgrad.interpreters.stage import stage
 from fgrad.jit import jit
 
-from tests.strategies import examples, programs
+from tests.strategies import WIDE, examples, programs
+
+OPENCL = any(d.name.startswith("opencl") for d in driver.devices())
 
 
 def together(batch):
@@ -37,7 +41,7 @@ def assert_within(got, want, errors, what):
             np.testing.assert_array_equal(x, y, err_msg=f"{what}: result {k}")
 
 
-@examples(40)
+@examples(120)
 @given(st.lists(programs(), min_size=1, max_size=4))
 def test_jit_gives_what_the_function_gives(batch):
     function, arrays, errors = together(batch)
@@ -47,7 +51,23 @@ def test_jit_gives_what_the_function_gives(batch):
     assert_within(f(*map(Array, arrays)), want, errors, "the second call of jit")
 
 
-@examples(40)
+@examples(60)
+@given(programs(sizes=WIDE, most=20_000))
+def test_jit_gives_what_the_function_gives_for_wider_arrays(p):
+    f = jit(p.function)
+    assert_within(f(*p.arrays), p(*map(Array, p.arrays)), p.errors, "jit")
+
+
+@pytest.mark.skipif(not OPENCL, reason="no OpenCL device")
+@examples(15)
+@given(st.lists(programs(host=False), min_size=2, max_size=4))
+def test_on_opencl_jit_gives_what_the_function_gives(batch):
+    function, arrays, errors = together(batch)
+    want = function(*map(Array, arrays))
+    assert_within(jit(function, device="opencl")(*arrays), want, errors, "OpenCL")
+
+
+@examples(150)
 @given(programs(steps=8))
 def test_both_oracles_give_what_the_function_gives(p):
     want = p(*[Array(a) for a in p.arrays])
