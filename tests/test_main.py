@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -198,6 +199,11 @@ def test_every_command_has_help(capsys):
         with pytest.raises(SystemExit) as stop:
             command_line.main([*words, "--help"])
         assert stop.value.code == 0 and "usage: python -m fgrad" in capsys.readouterr().out
+
+
+def test_the_version_is_that_of_the_package():
+    text = (Path(__file__).parent.parent / "pyproject.toml").read_text()
+    assert f'version = "{fgrad.__version__}"' in text
 
 
 def test_python_m_fgrad_runs():
