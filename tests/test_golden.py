@@ -1,5 +1,7 @@
 """Printed programs and loops of well-known functions, kept in tests/golden; programs are parsed and run."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -21,6 +23,7 @@ SHAPES = {
     "mlp_gradient":  [W, (8, 4), (8, 2)],
     "attention":     [(2, 5, 4), (2, 7, 4), (2, 7, 3)],
 }
+COLUMNS = pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 does not know where in a line an operation is")
 TARGET = passes.Target(vector_bytes=32, threads=2)
 
 
@@ -31,10 +34,9 @@ def arguments(name):
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_the_program_is_printed_parses_back_and_runs(name):
+def test_the_printed_program_parses_back_and_runs(name):
     function, args = getattr(golden_programs, name), arguments(name)
     program = make_ir(function)(*args).check()
-    assert_golden(f"{name}.ir", str(program))
     again = parse(str(program)).check()
     assert canonical(again) == canonical(program)
     flat = [np.asarray(a) for a in tree.leaves(args)]
@@ -45,6 +47,13 @@ def test_the_program_is_printed_parses_back_and_runs(name):
             np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-5)
 
 
+@COLUMNS
+@pytest.mark.parametrize("name", SHAPES)
+def test_the_program_is_printed(name):
+    assert_golden(f"{name}.ir", str(make_ir(getattr(golden_programs, name))(*arguments(name))))
+
+
+@COLUMNS
 @pytest.mark.parametrize("name", [name for name in SHAPES if name != "mlp_gradient"])     # 53 lines
 def test_the_loops_are_printed(name):
     program = inline(make_ir(getattr(golden_programs, name))(*arguments(name)))
