@@ -33,11 +33,11 @@ class Failed(Exception):
 class Remote:
     """A worker in its own process; its methods are calls over a pipe."""
 
-    def __init__(self, name, python, threads, cache):
+    def __init__(self, name, python, threads, clock, cache):
         self.name = name
         self.process = subprocess.Popen(
-            [python, "-m", "benchmarks.worker", name, str(threads)], cwd=HERE.parent, text=True,
-            env=environment(threads, cache), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            [python, "-m", "benchmarks.worker", name, str(threads), clock], cwd=HERE.parent,
+            text=True, env=environment(threads, cache), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def ask(self, do, *args):
         """The worker's value.  Raises Failed with its words where it has none."""
@@ -71,8 +71,8 @@ class Run:
         names = [*options.impl, *(["limit"] if "fgrad" in options.impl else [])]
         pythons = starts.pythons(options.python, names)
         pythons["limit"] = pythons.get("fgrad")
-        self.workers = {name: Remote(name, pythons[name], threads, tempfile.mkdtemp(dir=folder))
-                        for name in names}
+        self.workers = {name: Remote(name, pythons[name], threads, options.clock,
+                                     tempfile.mkdtemp(dir=folder)) for name in names}
         self.starters = {name: starts.Starter(name, pythons[name], threads, folder)
                          for name in names}
         self.starts = selected_starts(options)
@@ -163,6 +163,8 @@ def parse(argv):
     add("--threads", default=str(os.cpu_count()), type=comma_list, help="numbers of threads: 1,2")
     add("--rounds", default=5, type=int, help="rounds over all workloads (5)")
     add("--seconds", default=0.1, type=float, help="time for each turn (0.1)")
+    add("--clock", default="wall", choices=["wall", "cpu"],
+        help="cpu: processor time, for one thread on a machine that is shared (wall)")
     add("--full", action="store_true", help="with the workloads that take long")
     add("--python", nargs="+", default=[], metavar="IMPL=PATH",
         help="another interpreter for an implementation")
@@ -177,6 +179,8 @@ def parse(argv):
                      + " ".join([s.name for s in starts.ALL] + [w.name for w in workloads.ALL]))
     options.python = dict(pair.split("=", 1) for pair in options.python)
     options.threads = [int(count) for count in options.threads]
+    if options.clock == "cpu" and options.threads != [1]:
+        parser.error("--clock cpu adds up the time of all threads: it needs --threads 1")
     return options
 
 
@@ -201,6 +205,7 @@ def facts(options, argv, versions):
     return {"command": " ".join(command), "date": time.strftime("%Y-%m-%d", time.gmtime()),
             "machine": f"Machine: {processor()}, {os.cpu_count()} processors, {platform.system()}.",
             "versions": ", ".join(f"{package} {version}" for package, version in versions.items()),
+            "clock": "Processor time" if options.clock == "cpu" else "Time",
             "rounds": options.rounds, "subject": options.impl[0],
             "note": f"\n{options.note}\n" if options.note else ""}
 

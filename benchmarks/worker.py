@@ -1,6 +1,6 @@
 """One implementation in a process of its own: prepares workloads and times them on request.
 
-    python -m benchmarks.worker NAME THREADS
+    python -m benchmarks.worker NAME THREADS CLOCK
 
 Requests are lines of JSON on stdin, replies lines of JSON on stdout; what the libraries print goes
 to stderr.  `run.py` starts the workers and gives them their turns.  The worker named `limit` runs
@@ -18,14 +18,15 @@ from itertools import repeat
 
 from . import implementations, limits, workload, workloads
 
+CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
 BATCH = 0.001              # seconds that one reading of the clock should cover at least
 
 
 class Worker:
     """An implementation and the workloads it has prepared so far."""
 
-    def __init__(self, name):
-        self.name = name
+    def __init__(self, name, clock):
+        self.name, self.clock = name, clock
         self.style = implementations.IMPLEMENTATIONS[name].style
         self.lib = implementations.IMPLEMENTATIONS[name].load()
         self.convert = implementations.converter(name, self.lib)
@@ -49,11 +50,11 @@ class Worker:
         """
         case = self.cases[name]
         run = stepper(case) if case.workload.carries else caller(case)
-        count = calls_in(run, BATCH)
+        count = calls_in(run, BATCH, self.clock)
         samples, end = [], time.perf_counter() + seconds
         gc.disable()
         while len(samples) < 3 or time.perf_counter() < end:
-            samples.append(timed(run, count) / count)
+            samples.append(timed(run, count, self.clock) / count)
         gc.enable()
         return min(samples)
 
@@ -61,8 +62,8 @@ class Worker:
 class LimitWorker:
     """Answers like a Worker; its times are what the machine needs at least."""
 
-    def __init__(self, threads):
-        self.machine = limits.Machine(threads)
+    def __init__(self, threads, clock):
+        self.machine = limits.Machine(threads, clock)
 
     def versions(self):
         return {}
@@ -99,18 +100,18 @@ def stepper(case):
     return run
 
 
-def timed(run, count):
-    start = time.perf_counter()
+def timed(run, count, clock):
+    start = clock()
     run(count)
-    return time.perf_counter() - start
+    return clock() - start
 
 
-def calls_in(run, seconds):
+def calls_in(run, seconds, clock):
     """How many calls take so long."""
     run(1)
     count = 1
-    while (taken := timed(run, count)) < seconds:
-        count = max(2 * count, min(int(1.2 * count * seconds / taken), 100 * count))
+    while (taken := timed(run, count, clock)) < seconds:
+        count = max(2 * count, min(int(1.2 * count * seconds / max(taken, 1e-9)), 100 * count))
     return count
 
 
@@ -125,11 +126,11 @@ def handle(worker, request):
 
 
 def main():
-    name, threads = sys.argv[1], int(sys.argv[2])
+    name, threads, clock = sys.argv[1], int(sys.argv[2]), CLOCKS[sys.argv[3]]
     replies = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     implementations.hold_to(threads)
-    worker = LimitWorker(threads) if name == "limit" else Worker(name)
+    worker = LimitWorker(threads, clock) if name == "limit" else Worker(name, clock)
     if name == "torch":
         worker.lib.set_num_threads(threads)
     for line in sys.stdin:

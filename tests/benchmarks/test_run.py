@@ -86,6 +86,13 @@ def test_durations_have_three_digits(seconds, text):
     assert report.duration(seconds) == text
 
 
+def test_processor_time_is_for_one_thread(capsys):
+    assert run.parse(["--threads", "1", "--clock", "cpu"]).clock == "cpu"
+    with pytest.raises(SystemExit):
+        run.parse(["--threads", "2", "--clock", "cpu"])
+    assert "it needs --threads 1" in capsys.readouterr().err
+
+
 def test_an_unknown_workload_is_refused(capsys):
     with pytest.raises(SystemExit):
         run.parse(["--only", "no_such_thing"])
