@@ -24,7 +24,7 @@ from .backends import cache
 from .compile import devices
 from .errors import ArgumentError, FgradError, MissingFileError
 from .inspect import STAGES, show
-from .text import columns
+from .text import columns, counted
 from .types import LONG, ArrayType
 
 TYPE = re.compile(rf"\b({'|'.join(LONG)})\[([\d,\s]*)\]")
@@ -99,11 +99,11 @@ def cache_command(options):
     if options.action == "path":
         return [disk.folder]
     entries = disk.entries()
-    size = megabytes(sum(e.size for e in entries))
+    size, count = megabytes(sum(e.size for e in entries)), counted(len(entries), "file")
     if options.action == "clear":
         disk.clear()
-        return [f"removed {len(entries)} entries, {size}, from {disk.folder}"]
-    total = f"{len(entries)} entries, {size} of {megabytes(disk.limit)}, in {disk.folder}"
+        return [f"removed {count}, {size}, from {disk.folder}"]
+    total = f"{count}, {size} of {megabytes(disk.limit)}, in {disk.folder}"
     return [*(f"{e.key}  {e.size:>10,}" for e in entries), total]
 
 

@@ -20,6 +20,7 @@ from .backends.base import Same
 from .errors import ConcretizationError, DonationError, notice
 from .interpreters.call import call
 from .interpreters.stage import Specialise, stage
+from .text import counted
 from .types import ArrayType
 
 CacheInfo = namedtuple("CacheInfo", "hits misses size")
@@ -215,7 +216,7 @@ class Jitted:
 
     def explain(self):
         """Text: each trace of this function, why it was made, and the memory of its compiled form."""
-        lines = [f"{self.__name__}: {len(self.history)} traces"]
+        lines = [f"{self.__name__}: {counted(len(self.history), 'trace')}"]
         history = self.history
         for k in range(len(history)):
             self.history = history[:k + 1]
@@ -223,7 +224,8 @@ class Jitted:
         self.history = history
         for trace in self.traces.values():
             memory = memory_text(trace, self.device)
-            lines.append(f"  {trace.program.name}: {len(trace.program.eqns)} operations{memory}")
+            operations = counted(len(trace.program.eqns), "operation")
+            lines.append(f"  {trace.program.name}: {operations}{memory}")
         return "\n".join(lines)
 
     def clear_cache(self):

@@ -38,6 +38,15 @@ def paint(text, style, coloured=True):
     return f"\x1b[{STYLES[style]}m{text}\x1b[0m" if coloured and text else text
 
 
+def counted(n, word):
+    """A number and its noun, for words whose plural is regular.
+
+    >>> counted(1, "trace"), counted(2, "trace")
+    ('1 trace', '2 traces')
+    """
+    return f"{n} {word}" if n == 1 else f"{n} {word}s"
+
+
 def identifier(name):
     """The name with everything that no identifier may hold made `_`.
 

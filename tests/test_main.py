@@ -110,12 +110,12 @@ def test_devices_says_why_opencl_is_missing(capsys, monkeypatch):
 def test_cache_lists_entries_and_their_sizes(capsys, cached):
     entry, total = printed(capsys, "cache")
     assert entry.split() == ["abc", "60"]                # 56 bytes of header
-    assert total == f"1 entries, 0.0 MB of 512.0 MB, in {cached}"
+    assert total == f"1 file, 0.0 MB of 512.0 MB, in {cached}"
     assert printed(capsys, "cache", "ls") == [entry, total]
 
 
 def test_cache_clear_removes_the_entries(capsys, cached):
-    assert printed(capsys, "cache", "clear") == [f"removed 1 entries, 0.0 MB, from {cached}"]
+    assert printed(capsys, "cache", "clear") == [f"removed 1 file, 0.0 MB, from {cached}"]
     assert command_line.cache.disk().entries() == []
 
 

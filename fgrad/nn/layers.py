@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Callable
 
 from .. import numpy as fnp
@@ -48,8 +48,8 @@ class Dense(Layer):
     """
     units: int
     bias: bool = True
-    kernel_init: Callable = glorot_uniform()
-    bias_init: Callable = zeros
+    kernel_init: Callable = field(default=glorot_uniform(), repr=False)
+    bias_init: Callable = field(default=zeros, repr=False)
 
     def init(self, key, x):
         w_key, b_key = random.split(key)
@@ -91,10 +91,13 @@ class CheckedDense(Dense):
         return super().init(key, x)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Activation(Layer):
     """A function of the input: Activation(nn.relu)."""
     function: Callable
+
+    def __repr__(self):
+        return self.name
 
     @property
     def name(self):
@@ -140,6 +143,8 @@ class Sequential(Layer):
     Its parameters are named by layer and number: `params["dense1"]["w"]`.
 
     >>> model = Sequential(Dense(4), fnp.tanh, Dense(1))
+    >>> model
+    Sequential(Dense(units=4, bias=True), tanh, Dense(units=1, bias=True))
     >>> params, state = model.init(random.key(0), fnp.ones((2, 3)))
     >>> sorted(params)
     ['dense1', 'dense2']
