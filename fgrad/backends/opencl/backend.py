@@ -22,6 +22,7 @@ from . import device, emit, product
 from .arrays import DeviceArray, DonatedDeviceArray
 from .contract import PREAMBLE
 
+GROUP = 128                # work-items of a group on a GPU
 PARTS = 256                # partial results of a large reduction on a GPU
 
 
@@ -71,7 +72,8 @@ class Program:
     """The text of all kernels of a Plan, and its Launches in order."""
 
     def __init__(self, plan, record):
-        self.record, self.gpu = record, target_of(record).kind == "gpu"
+        self.record = record
+        self.group = min(GROUP, record.max_group) if target_of(record).kind == "gpu" else 0
         self.made, self.known, self.functions, self.launches = [], {}, {}, []
         check_dtypes(plan, record)
         for step in plan.steps:
@@ -96,7 +98,7 @@ class Program:
         contractions = [s for s in kernel.body if isinstance(s, Contract)]
         if contractions:
             return product.written(name, kernel, contractions[0], self.record)
-        return emit.written(name, kernel, self.parts_of(kernel), self.gpu)
+        return emit.written(name, kernel, self.parts_of(kernel), self.group)
 
     def parts_of(self, kernel):
         """The parts of the kernel's parallel loop: one a core, none smaller than its grain."""

@@ -23,7 +23,6 @@ from .instructions import Instructions, number, stored, type_text
 from .names import Names
 
 LONG_TEXT = 60             # characters; a longer expression gets a name
-GROUP = 128                # work-items of a group on a GPU
 
 
 class Emitter:
@@ -574,22 +573,25 @@ def arguments(kernel, names):
     return pointers, ", ".join(texts)
 
 
-def written(name, kernel, parts=1, gpu=False):
-    """The Written of a kernel without a Contract: `parts` work-items, on a GPU one an iteration."""
+def written(name, kernel, parts=1, group=0):
+    """The Written of a kernel without a Contract: `parts` work-items, one for each part.
+
+    group: on a GPU, the work-items of a group; then there is one for each parallel iteration.
+    """
     names, instructions = Names(("part", "item")), Instructions()
     pointers, params = arguments(kernel, names)
     pointers.update((b, names(b.name)) for b in kernel.scratch)
     emitter = Emitter(pointers, names, instructions, wide_index=needs_long(kernel),
                       private=kernel.scratch)
-    emitter.parts, emitter.items, emitter.total = parts, (True if gpu else None), 1
+    emitter.parts, emitter.items, emitter.total = parts, group or None, 1
     for b in kernel.scratch:
         emitter.line(f"{type_text(b.type.dtype) if b.type.dtype != BOOL else 'uchar'} "
                      f"{pointers[b]}[{max(1, b.type.size)}];")
     with kernel.space:
         emitter.body(kernel.body)
     local, items = 1, parts
-    if gpu and emitter.total > 1:
-        local = min(GROUP, 1 << (emitter.total - 1).bit_length())
+    if group and emitter.total > 1:
+        local = min(group, 1 << (emitter.total - 1).bit_length())
         items = -(-emitter.total // local) * local
     lines = "\n".join(indented(emitter.out, 1))
     text = (f"__kernel __attribute__((reqd_work_group_size({local}, 1, 1)))\n"
