@@ -36,8 +36,9 @@ class Remote:
     def __init__(self, name, python, threads, clock, cache):
         self.name = name
         self.process = subprocess.Popen(
-            [python, "-m", "benchmarks.worker", name, str(threads), clock], cwd=HERE.parent,
-            text=True, env=environment(threads, cache), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            [python, "-m", "benchmarks.worker", name, str(threads), clock],
+            cwd=HERE.parent, env=environment(threads, cache),
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def ask(self, do, *args):
         """The worker's value.  Raises Failed with its words where it has none."""
