@@ -47,6 +47,18 @@ class Values:
         return np.array(self.values, self.dtype or dtype)
 
 
+@dataclass(frozen=True)
+class Matrices:
+    """Square matrices that are well conditioned; positive: symmetric and positive definite."""
+    shape: tuple
+    positive: bool = False
+
+    def draw(self, dtype, rng):
+        x = rng.uniform(-1, 1, self.shape)
+        x = x @ np.swapaxes(x, -1, -2) if self.positive else x
+        return (x + 2 * np.eye(self.shape[-1])).astype(dtype)
+
+
 def B(*shape):
     """A bool array."""
     return X(shape, dtype="bool")
@@ -198,6 +210,7 @@ def position(places, window):
 
 
 BITS = [((), "u4"), ((5,), "u4"), ((2, 3), "u1"), ((3,), "u2"), ((3,), "u8"), ((0,), "u4")]
+SQUARES = [(1, 1), (3, 3), (2, 2, 2), (0, 0), (0, 2, 2)]
 EXAMPLES = {
     # elementwise
     "add": each(2), "sub": each(2), "mul": each(2), "div": each(2, 0.5, 3),
@@ -282,6 +295,15 @@ EXAMPLES = {
     "dynamic_update_slice": [case(X((5,)), X((3,)), I()), case(X((4, 3)), X((2, 1)), I(), I()),
                              case(X((3,)), X((0,)), I()), case(X(()), X(())),
                              case(X((3,)), X((3,)), I())],
+    # linalg
+    "cholesky": [case(Matrices(s, True)) for s in SQUARES], "eigh": [case(X(s)) for s in SQUARES],
+    "qr": [case(X(s)) for s in (*SQUARES, (4, 2), (2, 3, 1))] + [case(X((2, 2)), full=True)],
+    "svd": [case(X(s)) for s in (*SQUARES, (4, 2), (2, 3))] + [case(X((2, 2)), full=True)],
+    "solve": [case(Matrices(s), X((*s[:-1], k))) for s in SQUARES for k in (1, 2)],
+    "triangular_solve": [case(Matrices(s), X((*s[:-1], 2)), lower=lower, unit=unit)
+                         for s in SQUARES for lower in (True, False) for unit in (True, False)],
+    "pinv": [case(X(s), rtol=1e-6) for s in ((1, 1), (4, 2), (2, 3), (2, 2, 3))],
+    "slogdet": [case(Matrices(s)) for s in SQUARES],
     # random
     "random_bits": [case(K(), shape=s, dtype=np.dtype(d)) for s, d in BITS] + [
         case(K(2), shape=(3,))],

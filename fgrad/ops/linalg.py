@@ -1,0 +1,406 @@
+"""Factorisations and solutions of matrices, by NumPy's routines (LAPACK).
+
+Each works on the last two axes; axes before them are independent matrices.  None has a pull:
+compiled code calls the NumPy rule on the host.  Where LAPACK finds no answer (a singular matrix,
+one that is not positive definite, no convergence) the results for that matrix are NaN: nothing is
+raised, so that the other matrices of a stack keep their results.
+
+Sources of the derivatives: M. Giles, "An extended collection of matrix derivative results for
+forward and reverse mode algorithmic differentiation" (2008); M. Seeger et al., "Auto-differentiating
+linear algebra" (2017); G. Golub and V. Pereyra (1973) for the pseudo-inverse.  Relies on `dot_general`
+and the elementwise operations.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core import Primitive
+from ..errors import DtypeError, GradientError, ShapeError
+from ..types import F32, F64, I32, SHORT
+from . import move
+from .contract import dot_general
+from .elementwise import add, div, eq, ge, mul, ne, neg, quiet, select, sub
+from .move import broadcast, iota, transpose
+from .reduce import reduce_sum
+
+BATCH = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+BLOCK = 64                 # rows that one step of triangular substitution solves at once
+
+
+# ---------------------------------------------------------------------------- small functions
+
+def product(a, b):
+    """a @ b of matrices with equal leading axes."""
+    lead = BATCH[:a.ndim - 2]
+    return dot_general(a, b, lhs=lead + "ij", rhs=lead + "jk", to=lead + "ik")
+
+
+def turned(x):
+    """The transposed matrices."""
+    return transpose(x, perm=(*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
+
+
+def along_rows(v, like):
+    """Matrices of the shape of `like` whose rows are all v: column j is scaled by v[j]."""
+    return broadcast(v, shape=like.shape, axes=(like.ndim - 2,))
+
+
+def along_columns(v, like):
+    """Matrices of the shape of `like` whose columns are all v: row i is scaled by v[i]."""
+    return broadcast(v, shape=like.shape, axes=(like.ndim - 1,))
+
+
+def below(x, k):
+    """Is the row at least k larger than the column?   bool[*s] of x's shape"""
+    row, column = [iota(shape=x.shape, axis=x.ndim - a, dtype=I32) for a in (2, 1)]
+    return ge(row, add(column, k))
+
+
+def lower_part(x, k=0):
+    """x where the row is at least k larger than the column, else 0."""
+    return select(below(x, k), x, 0.0)
+
+
+def diagonal_of(x):
+    """The main diagonal of square matrices.   f[…,n,n] → f[…,n]"""
+    row, column = [iota(shape=x.shape, axis=x.ndim - a, dtype=I32) for a in (2, 1)]
+    return reduce_sum(select(eq(row, column), x, 0.0), axes=(x.ndim - 2,))
+
+
+def half_lower(x):
+    """The lower triangle with half of the diagonal: Φ of Giles, so that Φ(x + xᵀ) + Φ(x + xᵀ)ᵀ = x + xᵀ."""
+    return mul(0.5, add(lower_part(x), lower_part(x, 1)))
+
+
+def one_over_differences(w):
+    """1 / (w[j] - w[i]) off the diagonal, and 0 on it.   f[…,n] → f[…,n,n]"""
+    shape = (*w.shape, w.shape[-1])
+    column, row = [broadcast(w, shape=shape, axes=(w.ndim - a,)) for a in (1, 0)]
+    apart = sub(column, row)
+    indices = [iota(shape=shape, axis=w.ndim - a, dtype=I32) for a in (1, 0)]
+    off = ne(*indices)
+    return select(off, div(1.0, select(off, apart, 1.0)), 0.0)
+
+
+def check_matrices(name, x, square=True):
+    """Raises DtypeError unless f32 or f64, ShapeError unless there are (square) matrices."""
+    if x.dtype not in (F32, F64):
+        raise DtypeError(f"{name} is not defined for {SHORT[x.dtype]}.", given=str(x),
+                         expected="f32 f64", fix="convert with astype first")
+    if x.ndim < 2 or square and x.shape[-1] != x.shape[-2]:
+        raise ShapeError(f"{name} needs {'square ' if square else ''}matrices.", given=str(x),
+                         expected="f[…,n,n]" if square else "f[…,m,n]")
+
+
+def per_matrix(routine, *stacks):
+    """routine(*stacks), and NaN for the matrices that LAPACK gives up on."""
+    try:
+        with np.errstate(all="ignore"):
+            return routine(*stacks)
+    except np.linalg.LinAlgError:
+        if stacks[0].ndim == 2:
+            return missing(routine, *stacks)
+    parts = [per_matrix(routine, *each) for each in zip(*stacks)]
+    if isinstance(parts[0], tuple):
+        return tuple(np.stack(x) for x in zip(*parts))
+    return np.stack(parts)
+
+
+def missing(routine, *matrices):
+    """NaN in the shapes of what the routine gives for the identity."""
+    n, m = matrices[0].shape
+    like = routine(np.eye(n, m, dtype=matrices[0].dtype), *matrices[1:])
+    if isinstance(like, tuple):
+        return tuple(np.full_like(x, np.nan) for x in like)
+    return np.full_like(like, np.nan)
+
+
+class Factorisation(Primitive):
+    """An operation on one stack of matrices; a batch is one more axis of the stack."""
+    dtypes = (F32, F64)
+
+    def batch(self, dims, x, /, **params):
+        out = self(move.to_front(x, *dims), **params)
+        return out, 0
+
+
+# ---------------------------------------------------------------------------- factorisations
+
+class Cholesky(Factorisation):
+    """L, lower triangular, with L Lᵀ = (x + xᵀ) / 2.   f[…,n,n] → f[…,n,n]; NaN unless positive definite
+
+    dL = L Φ(L⁻¹ dx L⁻ᵀ), where Φ takes the lower triangle and half of the diagonal: with
+    M = L⁻¹ dL, which is lower triangular, dx = dL Lᵀ + L dLᵀ says M + Mᵀ = L⁻¹ dx L⁻ᵀ (Giles, 4.1).
+    """
+
+    def type(self, x, /):
+        check_matrices(self.name, x)
+        return x
+
+    def numpy(self, x, /):
+        return per_matrix(np.linalg.cholesky, (x + np.swapaxes(x, -1, -2)) / x.dtype.type(2))
+
+    def jvp(self, out, args, tangents, /):
+        (t,) = tangents
+        t = mul(0.5, add(t, turned(t)))
+        left = triangular_solve(out, t, lower=True, unit=False)            # L⁻¹ dx
+        both = triangular_solve(out, turned(left), lower=True, unit=False)   # L⁻¹ dx L⁻ᵀ
+        return product(out, half_lower(both))
+
+
+class Eigh(Factorisation):
+    """(w, V): eigenvalues, ascending, and vectors, in columns, of (x + xᵀ) / 2.
+
+    f[…,n,n] → f[…,n], f[…,n,n]
+
+    With E = Vᵀ dx V: dw = diag E, and dV = V (F ∘ E), Fᵢⱼ = 1 / (wⱼ - wᵢ) off the diagonal: the
+    derivative of xV = V diag w, times Vᵀ (Giles, 3.1).  Vectors of equal eigenvalues have none.
+    """
+    multiple = True
+
+    def type(self, x, /):
+        check_matrices(self.name, x)
+        return x.with_shape(x.shape[:-1]), x
+
+    def numpy(self, x, /):
+        return tuple(per_matrix(eigh_of, (x + np.swapaxes(x, -1, -2)) / x.dtype.type(2)))
+
+    def jvp(self, out, args, tangents, /):
+        (w, v), (t,) = out, tangents
+        t = mul(0.5, add(t, turned(t)))
+        inside = product(turned(v), product(t, v))
+        return diagonal_of(inside), product(v, mul(one_over_differences(w), inside))
+
+
+def eigh_of(x):
+    """NumPy's eigh as a plain tuple."""
+    return tuple(np.linalg.eigh(x))
+
+
+class Qr(Factorisation):
+    """(Q, R) with x = Q R, Q of orthonormal columns, R upper triangular; m >= n.
+
+    f[…,m,n] → f[…,m,n], f[…,n,n]; full: Q is f[…,m,m], and R f[…,m,n]
+
+    With C = dx R⁻¹ and M = Qᵀ C: Qᵀ dQ = Ω is antisymmetric and dR R⁻¹ = M - Ω upper triangular, so
+    Ω = lower(M) - lower(M)ᵀ, dQ = C - Q (M - Ω), dR = (M - Ω) R (Seeger et al., 2017).
+    """
+    multiple = True
+
+    def type(self, x, /, *, full=False):
+        check_matrices(self.name, x, square=False)
+        m, n = x.shape[-2:]
+        if m < n and not full:
+            raise ShapeError("qr needs matrices with at least as many rows as columns.", given=str(x))
+        k = m if full else n
+        return x.with_shape((*x.shape[:-2], m, k)), x.with_shape((*x.shape[:-2], k, n))
+
+    def numpy(self, x, /, *, full=False):
+        return tuple(np.linalg.qr(x, "complete" if full else "reduced"))
+
+    def jvp(self, out, args, tangents, /, *, full=False):
+        (q, r), (t,) = out, tangents
+        if full and q.shape[-1] != r.shape[-1]:
+            raise no_derivative("qr", "mode='reduced'")
+        c = turned(triangular_solve(turned(r), turned(t), lower=True, unit=False))
+        m = product(turned(q), c)
+        strict = lower_part(m, 1)
+        rest = sub(m, sub(strict, turned(strict)))
+        return sub(c, product(q, rest)), product(rest, r)
+
+
+class Svd(Factorisation):
+    """(U, s, Vᵀ) with x = U diag(s) Vᵀ; s descends.   f[…,m,n] → f[…,m,k], f[…,k], f[…,k,n], k = min(m,n)
+
+    full: U is f[…,m,m], and Vᵀ f[…,n,n].
+
+    With E = Uᵀ dx V: ds = diag E, dU = U (F ∘ (E S + S Eᵀ)), dV = V (F ∘ (S E + Eᵀ S)), where
+    Fᵢⱼ = 1 / (sⱼ² - sᵢ²) off the diagonal; and, outside of the space of U, (I - U Uᵀ) dx V S⁻¹, likewise
+    for V (Giles, 3.2).  Vectors of equal singular values have no derivative.
+    """
+    multiple = True
+
+    def type(self, x, /, *, full=False):
+        check_matrices(self.name, x, square=False)
+        *lead, m, n = x.shape
+        k = min(m, n)
+        shapes = (m, m if full else k), (k,), (n if full else k, n)
+        return tuple(x.with_shape((*lead, *s)) for s in shapes)
+
+    def numpy(self, x, /, *, full=False):
+        return tuple(per_matrix(lambda a: tuple(np.linalg.svd(a, full)), x))
+
+    def jvp(self, out, args, tangents, /, *, full=False):
+        (u, s, vt), (t,) = out, tangents
+        if full and u.shape[-1] != vt.shape[-1]:
+            raise no_derivative("svd", "full_matrices=False")
+        v = turned(vt)
+        moved = product(t, v)                                                # dx V
+        inside = product(turned(u), moved)
+        apart = one_over_differences(mul(s, s))
+        by_columns = mul(inside, along_rows(s, inside))
+        by_rows = mul(inside, along_columns(s, inside))
+        du = product(u, mul(apart, add(by_columns, turned(by_columns))))
+        dv = product(v, mul(apart, add(by_rows, turned(by_rows))))
+        if u.shape[-2] > u.shape[-1]:
+            du = add(du, outside(u, moved, s))
+        if v.shape[-2] > v.shape[-1]:
+            dv = add(dv, outside(v, product(turned(t), u), s))
+        return du, diagonal_of(inside), turned(dv)
+
+
+def outside(u, moved, s):
+    """(I - U Uᵀ) of what moved, over s."""
+    left = sub(moved, product(u, product(turned(u), moved)))
+    return div(left, along_rows(s, left))
+
+
+def no_derivative(name, fix):
+    """The error for a derivative of vectors that are not determined."""
+    return GradientError(f"{name} with additional columns has no derivative: "
+                         "they are any that complete the basis.", fix=fix)
+
+
+# ---------------------------------------------------------------------------- solutions
+
+class Solution(Primitive):
+    """y with a y = b; linear in b.   f[…,n,n] f[…,n,k] → f[…,n,k]
+
+    dy = a⁻¹ (db - da y), from da y + a dy = db; so the cotangents are a⁻ᵀ ct for b, and for a that
+    times -yᵀ.
+    """
+    dtypes = (F32, F64)
+
+    def type(self, a, b, /, **params):
+        check_matrices(self.name, a)
+        if b.dtype != a.dtype or b.ndim != a.ndim or b.shape[:-1] != a.shape[:-1]:
+            raise ShapeError(f"{self.name} needs a right-hand side with the dtype, the leading axes "
+                             "and the rows of the matrix.", given=[f"a: {a}", f"b: {b}"])
+        return b
+
+    def jvp(self, out, args, tangents, /, **params):
+        (a, _), (ta, tb) = args, tangents
+        right = None if ta is None else neg(product(self.read(ta, **params), out))
+        return self(a, move.plus(tb, right), **params)
+
+    def pullback(self, ct, out, args, active, params):
+        """(cotangent of a, or None; cotangent of b), by one solution."""
+        back = self.transpose(ct, 1, *args, **params)
+        if active[0] < 0:
+            return None, back
+        return neg(self.read(product(back, turned(out)), **params)), back
+
+    def batch(self, dims, a, b, /, **params):
+        n = move.size_of((a, b), dims)
+        return self(*[move.to_front(x, d, n) for x, d in zip((a, b), dims)], **params), 0
+
+
+class Solve(Solution):
+    """y with a y = b; NaN where a is singular.   f[…,n,n] f[…,n,k] → f[…,n,k]"""
+    linear_in = (1,)
+
+    def numpy(self, a, b, /):
+        return per_matrix(np.linalg.solve, a, b)
+
+    def read(self, a):
+        """What of the matrix decides the result: all of it."""
+        return a
+
+    def transpose(self, ct, i, a, b, /):
+        return self(turned(a), ct)
+
+
+class TriangularSolve(Solution):
+    """y with a y = b for the lower (or upper) triangle of a; unit: with ones on its diagonal.
+
+    f[…,n,n] f[…,n,k] → f[…,n,k]
+    """
+    linear_in = (1,)
+
+    def numpy(self, a, b, /, *, lower, unit):
+        a = np.tril(a, -1 if unit else 0) if lower else np.triu(a, 1 if unit else 0)
+        if unit:
+            a = a + np.eye(a.shape[-1], dtype=a.dtype)
+        return per_matrix(lambda a, b: substituted(a, b, lower), a, b)
+
+    def read(self, a, /, *, lower, unit):
+        """The triangle."""
+        if lower:
+            return lower_part(a, 1 if unit else 0)
+        return turned(lower_part(turned(a), 1 if unit else 0))
+
+    def transpose(self, ct, i, a, b, /, *, lower, unit):
+        return self(turned(a), ct, lower=not lower, unit=unit)
+
+
+def substituted(a, b, lower):
+    """Substitution by halves: the first unknowns, then the others with those put in."""
+    n = a.shape[-1]
+    if n <= BLOCK:
+        return np.linalg.solve(a, b)
+    h = n // 2
+    first, second = (slice(0, h), slice(h, n)) if lower else (slice(h, n), slice(0, h))
+    out = np.empty_like(b)
+    out[..., first, :] = substituted(a[..., first, first], b[..., first, :], lower)
+    rest = b[..., second, :] - a[..., second, first] @ out[..., first, :]
+    out[..., second, :] = substituted(a[..., second, second], rest, lower)
+    return out
+
+
+class Pinv(Factorisation):
+    """P, the pseudo-inverse: singular values up to rtol times the largest count as 0.
+
+    f[…,m,n] → f[…,n,m]
+
+    dP = -P dx P + P Pᵀ dxᵀ (I - x P) + (I - P x) dxᵀ Pᵀ P, where the rank is constant (Golub, Pereyra).
+    """
+
+    def type(self, x, /, *, rtol):
+        check_matrices(self.name, x, square=False)
+        return x.with_shape((*x.shape[:-2], x.shape[-1], x.shape[-2]))
+
+    def numpy(self, x, /, *, rtol):
+        return per_matrix(lambda a: np.linalg.pinv(a, rtol), x)
+
+    def jvp(self, out, args, tangents, /, *, rtol):
+        (x,), (t,) = args, tangents
+        p, pt, tt = out, turned(out), turned(t)
+        first = neg(product(p, product(t, p)))
+        second = product(p, product(pt, tt))                                 # P Pᵀ dxᵀ
+        second = sub(second, product(product(second, x), p))
+        third = product(product(tt, pt), p)                                  # dxᵀ Pᵀ P
+        third = sub(third, product(p, product(x, third)))
+        return add(first, add(second, third))
+
+
+class Slogdet(Factorisation):
+    """(sign, log |det x|); (0, -inf) for a singular matrix.   f[…,n,n] → f[…], f[…]
+
+    d log |det x| = tr(x⁻¹ dx) (Giles, 2.2.4); the sign is constant.
+    """
+    multiple = True
+
+    def type(self, x, /):
+        check_matrices(self.name, x)
+        out = x.with_shape(x.shape[:-2])
+        return out, out
+
+    @quiet
+    def numpy(self, x, /):
+        return tuple(np.asarray(v) for v in np.linalg.slogdet(x))
+
+    def jvp(self, out, args, tangents, /):
+        (x,), (t,) = args, tangents
+        inside = diagonal_of(solve(x, t))
+        return None, reduce_sum(inside, axes=(inside.ndim - 1,))
+
+
+cholesky = Cholesky("cholesky")
+eigh = Eigh("eigh")
+qr = Qr("qr")
+svd = Svd("svd")
+solve = Solve("solve")
+triangular_solve = TriangularSolve("triangular_solve")
+pinv = Pinv("pinv")
+slogdet = Slogdet("slogdet")
