@@ -11,6 +11,8 @@
 Arrays: `fgrad.numpy`, `fgrad.random`.  Models: `fgrad.nn`, `fgrad.optim`, `fgrad.data`, `fgrad.io`.
 """
 
+import importlib as _importlib
+
 from . import nn, numpy, optim, random, tree
 from .compile import clear_caches, devices
 from .core import Array
@@ -29,3 +31,10 @@ from .tree import pytree, static
 from .types import ArrayType, default_dtype
 
 __version__ = "0.1.0"
+
+
+def __getattr__(name):
+    """`fgrad.data` and `fgrad.io`, loaded at first use."""
+    if name in ("data", "io"):
+        return _importlib.import_module(f"fgrad.{name}")
+    raise AttributeError(f"module 'fgrad' has no attribute {name!r}")

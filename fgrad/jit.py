@@ -15,6 +15,7 @@ from collections import OrderedDict, namedtuple
 
 from . import compile as driver
 from . import signature, tree, types
+from .arguments import check_function
 from .core import EVALUATE, Array, current
 from .backends.base import Same
 from .errors import ConcretizationError, DonationError, notice
@@ -365,5 +366,6 @@ def jit(function=None, *, static_argnums=None, static_argnames=None, donate_argn
                    donate_argnums=donate_argnums, donate_argnames=donate_argnames)
     if function is None:
         return functools.partial(jit, device=device, max_traces=max_traces, **options)
+    check_function(function, "jit")
     own = type("Jitted", (Jitted,), {"__call__": Jitted.call, "__module__": "fgrad"})
     return own(function, options, max_traces, device)

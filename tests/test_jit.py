@@ -368,3 +368,8 @@ def test_keys_of_equal_calls_are_equal():
         return signature.take_apart(args, {}, {}, str).keys
     assert key(fnp.ones(2), 1.0, "a") == key(np.zeros(2, np.float32), 2.0, "a")
     assert key(1) != key(1.0) != key(True)
+
+
+def test_jit_of_something_that_is_no_function_says_so():
+    with pytest.raises(ArgumentError, match="jit takes a function"):
+        jit(3)
