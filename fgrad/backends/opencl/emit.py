@@ -40,7 +40,7 @@ class Emitter:
         self.values, self.started, self.slots, self.words = {}, {}, {}, {}
         self.out, self.memo, self.shared, self.temporaries = [], [{}], set(), 0
         self.vec, self.count, self.lane, self.ranges, self.copy = None, 0, None, (), 0
-        self.parts, self.items = None, None
+        self.parts, self.items, self.total = None, None, 1
         self.note = (None, None)
 
     # -- writing --------------------------------------------------------------------------------
@@ -583,7 +583,7 @@ def written(name, kernel, parts=1, group=0):
     pointers.update((b, names(b.name)) for b in kernel.scratch)
     emitter = Emitter(pointers, names, instructions, wide_index=needs_long(kernel),
                       private=kernel.scratch)
-    emitter.parts, emitter.items, emitter.total = parts, group or None, 1
+    emitter.parts, emitter.items = parts, group or None
     for b in kernel.scratch:
         emitter.line(f"{type_text(b.type.dtype) if b.type.dtype != BOOL else 'uchar'} "
                      f"{pointers[b]}[{max(1, b.type.size)}];")
