@@ -22,7 +22,7 @@ FLOORS = {
     7: "passes",
     8: "backends",
     9: "signature compile jit",
-    10: "numpy lax random inspect",
+    10: "numpy lax convolution random inspect",
     11: "nn optim",
     12: "__init__ __main__",
 }

@@ -1,0 +1,141 @@
+"""Normalisation layers: subtract a mean, divide by a deviation, then scale and shift by parameters.
+
+`params["scale"]` and `params["shift"]` are f[c], for the last axis.  BatchNorm keeps running
+statistics in its state.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .. import numpy as fnp
+from ..errors import ArgumentError, ShapeError
+from .layers import Layer
+
+
+def normalised(x, axes, epsilon):
+    """(x - mean) / sqrt(variance + epsilon) over `axes`; and the mean and variance."""
+    mean = fnp.mean(x, axis=axes, keepdims=True)
+    centred = x - mean
+    variance = fnp.mean(centred * centred, axis=axes, keepdims=True)
+    return centred / fnp.sqrt(variance + epsilon), mean, variance
+
+
+@dataclass(frozen=True)
+class Norm(Layer):
+    """What normalising layers share.  affine: with scale and shift."""
+    epsilon: float = 1e-5
+    affine: bool = True
+
+    def init(self, key, x):
+        if not self.affine:
+            return {}, {}
+        c = x.shape[-1:]
+        return {"scale": fnp.ones(c, x.dtype), "shift": fnp.zeros(c, x.dtype)}, {}
+
+    def scaled(self, params, x):
+        """x · scale + shift."""
+        if not self.affine:
+            return x
+        if params["scale"].shape != x.shape[-1:]:
+            raise ShapeError(f"{type(self).__name__}: the input has {x.shape[-1]} channels, the scale "
+                             f"{params['scale'].shape[-1]}.", given=f"x: {x.type}")
+        return x * params["scale"] + params["shift"]
+
+
+@dataclass(frozen=True)
+class BatchNorm(Norm):
+    """Normalises each channel over the batch and all axes between: f[n,*s,c] → f[n,*s,c].
+
+    In training by the statistics of the batch, which also move `state["mean"]` and
+    `state["variance"]` by 1 - momentum of the way (the variance unbiased, as in torch); else by those.
+    Source: Ioffe and Szegedy 2015.
+
+    >>> layer, x = BatchNorm(), fnp.arange(6.0).reshape(3, 2)
+    >>> params, state = layer.init(None, x)
+    >>> y, after = layer.apply(params, state, x, train=True)
+    >>> [round(float(v), 3) for v in after["mean"]]
+    [0.2, 0.3]
+    """
+    momentum: float = 0.9
+
+    def __post_init__(self):
+        if not 0 <= self.momentum <= 1:
+            raise ArgumentError(f"BatchNorm: the momentum {self.momentum} is not in [0, 1].",
+                                fix="the share of the old statistics that is kept, as 0.9 (torch's 0.1)")
+
+    def init(self, key, x):
+        params, _ = super().init(key, x)
+        c = x.shape[-1:]
+        return params, {"mean": fnp.zeros(c, x.dtype), "variance": fnp.ones(c, x.dtype)}
+
+    def apply(self, params, state, x, *, train=False, key=None):
+        if not train:
+            y = (x - state["mean"]) / fnp.sqrt(state["variance"] + self.epsilon)
+            return self.scaled(params, y), state
+        y, mean, variance = normalised(x, tuple(range(x.ndim - 1)), self.epsilon)
+        count = max(1, x.size // max(1, x.shape[-1]))
+        unbiased = variance * (count / max(1, count - 1))
+        after = {"mean": self.moved(state["mean"], mean), "variance": self.moved(state["variance"], unbiased)}
+        return self.scaled(params, y), after
+
+    def moved(self, old, seen):
+        """The running statistic after one more batch; no gradient flows into it."""
+        return old * self.momentum + fnp.reshape(seen, old.shape) * (1 - self.momentum)
+
+
+@dataclass(frozen=True)
+class LayerNorm(Norm):
+    """Normalises over the last axis: f[*s,c] → f[*s,c].   Source: Ba et al. 2016.
+
+    >>> layer, x = LayerNorm(), fnp.array([[1.0, 3.0]])
+    >>> params, _ = layer.init(None, x)
+    >>> [[round(float(v), 3) for v in row] for row in layer.apply(params, {}, x)[0]]
+    [[-1.0, 1.0]]
+    """
+
+    def apply(self, params, state, x, *, train=False, key=None):
+        return self.scaled(params, normalised(x, -1, self.epsilon)[0]), state
+
+
+@dataclass(frozen=True)
+class GroupNorm(Norm):
+    """Normalises each of `groups` groups of channels over all axes but the batch.
+
+    f[n,*s,c] → f[n,*s,c].  One group per channel is instance normalisation.  Source: Wu and He 2018.
+
+    >>> layer, x = GroupNorm(groups=2), fnp.ones((1, 3, 4))
+    >>> params, _ = layer.init(None, x)
+    >>> layer.apply(params, {}, x)[0].shape
+    (1, 3, 4)
+    """
+    groups: int = 32
+
+    def apply(self, params, state, x, *, train=False, key=None):
+        c = x.shape[-1]
+        if c % self.groups:
+            raise ShapeError(f"GroupNorm: {self.groups} groups do not divide {c} channels.", given=f"x: {x.type}")
+        grouped = fnp.reshape(x, (*x.shape[:-1], self.groups, c // self.groups))
+        axes = (*range(1, x.ndim - 1), x.ndim)
+        y = fnp.reshape(normalised(grouped, axes, self.epsilon)[0], x.shape)
+        return self.scaled(params, y), state
+
+
+@dataclass(frozen=True)
+class RMSNorm(Norm):
+    """x over the root of the mean of its squares, over the last axis, times `params["scale"]`.
+
+    f[*s,c] → f[*s,c].   Source: Zhang and Sennrich 2019.
+
+    >>> layer, x = RMSNorm(epsilon=0.0), fnp.array([3.0, 3.0])
+    >>> layer.apply({"scale": fnp.ones(2)}, {}, x)[0].tolist()
+    [1.0, 1.0]
+    """
+
+    def init(self, key, x):
+        params, state = super().init(key, x)
+        return {k: v for k, v in params.items() if k == "scale"}, state
+
+    def apply(self, params, state, x, *, train=False, key=None):
+        y = x / fnp.sqrt(fnp.mean(x * x, axis=-1, keepdims=True) + self.epsilon)
+        return (y * params["scale"] if self.affine else y), state

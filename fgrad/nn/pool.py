@@ -1,0 +1,100 @@
+"""Pooling layers over f[n,*s,c]: windows of `window`, a tuple with an entry per axis of s.
+
+They have no parameters.  Relies on `fgrad.convolution`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from .. import convolution
+from .. import numpy as fnp
+from ..errors import ArgumentError, ShapeError
+from .layers import Layer
+
+
+@dataclass(frozen=True)
+class Pool(Layer):
+    """What pooling layers share.  stride: as `window` unless given."""
+    window: tuple
+    stride: object = None
+    padding: object = "VALID"
+    dilation: object = 1
+
+    def __post_init__(self):
+        if not isinstance(self.window, tuple) or not all(isinstance(k, int) and k > 0 for k in self.window):
+            raise ArgumentError(f"{type(self).__name__}: the window is a tuple of sizes.",
+                                given=f"window={self.window!r}", expected="as (2, 2)")
+
+    def reduced(self, x, how):
+        """x reduced over the windows."""
+        count = len(self.window)
+        if x.ndim != count + 2:
+            raise ShapeError(f"{type(self).__name__}: a window of {count} axes needs {count + 2} axes, and the "
+                             f"input has {x.ndim}.", given=f"x: {x.type}", expected="[batch, …, channels]")
+        stride = self.window if self.stride is None else convolution.per_axis(self.stride, count, "stride")
+        dilation = convolution.per_axis(self.dilation, count, "dilation")
+        pairs = convolution.padding_pairs(self.padding, x.shape[1:-1], self.window, stride, dilation)
+        return convolution.reduce_window(x, how, (1, *self.window, 1), (1, *stride, 1),
+                                         ((0, 0), *pairs, (0, 0)), (1, *dilation, 1))
+
+
+class MaxPool(Pool):
+    """The largest element of each window, per channel; the gradient goes to the first of them.
+
+    >>> x = fnp.arange(16.0).reshape(1, 4, 4, 1)
+    >>> MaxPool((2, 2)).apply({}, {}, x)[0].ravel().tolist()
+    [5.0, 7.0, 13.0, 15.0]
+    """
+
+    def apply(self, params, state, x, *, train=False, key=None):
+        return self.reduced(x, "max"), state
+
+
+@dataclass(frozen=True)
+class AvgPool(Pool):
+    """The mean of each window, per channel.  count_padding: the padding counts as zeros, as in torch.
+
+    >>> x = fnp.arange(16.0).reshape(1, 4, 4, 1)
+    >>> AvgPool((2, 2)).apply({}, {}, x)[0].ravel().tolist()
+    [2.5, 4.5, 10.5, 12.5]
+    """
+    count_padding: bool = True
+
+    def apply(self, params, state, x, *, train=False, key=None):
+        total = self.reduced(x, "sum")
+        if self.count_padding:
+            return total / prod(self.window), state
+        ones = fnp.ones((1, *x.shape[1:-1], 1), x.dtype)
+        return total / self.reduced(ones, "sum"), state
+
+
+class GlobalAvgPool(Layer):
+    """The mean over all axes between batch and channels: f[n,*s,c] → f[n,c].
+
+    >>> GlobalAvgPool().apply({}, {}, fnp.ones((2, 3, 3, 5)))[0].shape
+    (2, 5)
+    """
+
+    def apply(self, params, state, x, *, train=False, key=None):
+        return fnp.mean(x, axis=tuple(range(1, x.ndim - 1))), state
+
+
+@dataclass(frozen=True)
+class AdaptiveAvgPool(Layer):
+    """The mean of as many equal windows as `sizes` says: f[n,*s,c] → f[n,*sizes,c].
+
+    Raises ShapeError where `sizes` does not divide s.
+
+    >>> AdaptiveAvgPool((2, 2)).apply({}, {}, fnp.ones((1, 6, 4, 3)))[0].shape
+    (1, 2, 2, 3)
+    """
+    sizes: tuple
+
+    def apply(self, params, state, x, *, train=False, key=None):
+        inner = x.shape[1:-1]
+        if len(inner) != len(self.sizes) or any(n % k for n, k in zip(inner, self.sizes)):
+            raise ShapeError(f"AdaptiveAvgPool: {self.sizes} windows do not divide the sizes {inner}.",
+                             given=f"x: {x.type}")
+        return AvgPool(tuple(n // k for n, k in zip(inner, self.sizes))).apply(params, state, x)
