@@ -12,10 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.test_floors import FLOORS
+
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("benchmarks/*.md")])
 UPDATE = os.environ.get("FGRAD_UPDATE_GOLDEN") == "1"          # set by --update-golden
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
+FLOOR = re.compile(r"^\| (\d+) \| `([^`]*)` \|", re.M)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
@@ -40,6 +43,17 @@ def test_the_code_of_a_page_runs_and_prints_what_it_says(page, tmp_path, monkeyp
             else:
                 assert lines(printed) == lines(body), f"{page.name}: a block prints\n{printed}"
             printed = None
+
+
+def test_the_floors_on_the_architecture_page_are_those_of_the_house():
+    page = ROOT / "docs" / "architecture.md"
+    content = page.read_text(encoding="utf8")
+    real = FLOOR.sub(lambda m: f"| {m[1]} | `{FLOORS[int(m[1])]}` |", content)
+    if UPDATE:
+        page.write_text(real, encoding="utf8")
+    else:
+        assert content == real, "pytest --update-golden renews the page"
+    assert len(FLOOR.findall(content)) == len(FLOORS)
 
 
 def lines(text):
