@@ -182,10 +182,11 @@ def known_number(x):
 def other(x, name):
     """(key, value) of a leaf that is no Array, number or tracer."""
     if isinstance(x, (np.ndarray, np.generic)):
-        if x.dtype not in SHORT:
+        dtype = x.dtype.newbyteorder("=")
+        if dtype not in SHORT:
             raise ArgumentError(f"{name()} is a NumPy array of dtype {x.dtype}, which cannot be compiled.",
                                 fix="convert it to numbers, or mark it static")
-        value = Array(x)
+        value = Array(x.astype(dtype, copy=False))
         return value.type, value
     if isinstance(x, Value):
         return x.type, x
