@@ -33,7 +33,7 @@ class DeviceArray(Array):
         """The device that holds the array: "opencl:0"."""
         return f"opencl:{self.buffer.device.record.index}"
 
-    def wait(self):
+    def block_until_ready(self):
         """The array itself, once the device has computed it."""
         self.buffer.device.sync()
         return self

@@ -84,6 +84,7 @@ def test_a_device_array_is_an_array_everywhere(device):
     assert_close(pickle.loads(pickle.dumps(y)).np, want)
     assert_close(copy.deepcopy(y).np, want)
     assert len(y.tolist()) == 4
+    assert y.block_until_ready() is y
 
 
 def test_native_code_takes_device_arrays(device):
