@@ -1,4 +1,7 @@
-"""Linear algebra that needs no factorisation: norms, products, powers."""
+"""Linear algebra under NumPy's names: norms, powers; factorisations come from `factorisations`.
+
+Real dtypes only.  Everything works on stacks of matrices in the last two axes.
+"""
 
 from __future__ import annotations
 
@@ -8,24 +11,28 @@ from .. import ops
 from ..core import as_value
 from ..errors import ArgumentError, ShapeError
 from . import contract, reductions
-from .axes import axes_of, axis_of, typed
+from .axes import axes_in_order, axes_of, typed
 from .contract import cross, matmul, multi_dot, outer, tensordot, vecdot
 from .elementwise import power
+from .factorisations import (
+    cholesky, cond, det, eigh, eigvalsh, inv, lstsq, matrix_rank, pinv, qr, slogdet, solve, svd,
+    svdvals, tensorinv, tensorsolve)
 from .matrices import diagonal, eye, trace
 from .promotion import as_float, binary, cast
-from .shape import matrix_transpose
+from .shape import matrix_transpose, moveaxis
 
-__all__ = ["cross", "diagonal", "matmul", "matrix_norm", "matrix_power", "matrix_transpose",
-           "multi_dot", "norm",
-           "outer", "tensordot", "trace", "vecdot", "vector_norm"]
+__all__ = ["cholesky", "cond", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "lstsq",
+           "matmul", "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "multi_dot",
+           "norm", "outer", "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "tensordot",
+           "tensorinv", "tensorsolve", "trace", "vecdot", "vector_norm"]
 
 
 def norm(x, ord=None, axis=None, keepdims=False):
     """The length of vectors along an axis, or the norm of matrices along two; None: of all.
 
     f[*s] → f[s without axes].  ord: 2 (the default), 1, inf, -inf, 0, or a number for vectors;
-    "fro", 1, -1, inf, -inf for matrices.  The derivative of the length at 0 is NaN: 0 has no
-    direction.
+    "fro", "nuc", 1, -1, 2, -2, inf, -inf for matrices.  The derivative of the length at 0 is NaN: 0
+    has no direction.
 
     >>> norm([3.0, 4.0]).item()
     5.0
@@ -37,9 +44,8 @@ def norm(x, ord=None, axis=None, keepdims=False):
     if axis is None and x.ndim > 2:
         raise ArgumentError("norm with an order needs the axis.", given=typed(x))
     if len(axes) == 2:
-        first, second = (axis if axis is not None else (0, 1))
-        return matrix_order(x, ord, axis_of(first, x.ndim, "norm"), axis_of(second, x.ndim, "norm"),
-                            keepdims)
+        first, second = axes_in_order((0, 1) if axis is None else axis, x.ndim, "norm")
+        return matrix_order(x, ord, first, second, keepdims)
     return vector_order(x, ord, axes, keepdims)
 
 
@@ -65,11 +71,11 @@ def vector_order(x, ord, axes, keepdims):
         return root_of_squares(x, axes, keepdims)
     size = ops.abs(x)
     if ord == math.inf:
-        return reductions.max(size, axes, keepdims)
+        return reductions.max(size, axes, keepdims=keepdims)
     if ord == -math.inf:
-        return reductions.min(size, axes, keepdims)
+        return reductions.min(size, axes, keepdims=keepdims)
     if ord == 0:
-        return cast(reductions.count_nonzero(x, axes, keepdims), x.dtype)
+        return cast(reductions.count_nonzero(x, axes, keepdims=keepdims), x.dtype)
     if isinstance(ord, str):
         raise ArgumentError(f"norm has no order {ord!r} for vectors.",
                             expected="a number, inf or -inf")
@@ -78,10 +84,14 @@ def vector_order(x, ord, axes, keepdims):
 
 
 def matrix_order(x, ord, rows, columns, keepdims):
-    """The largest, or smallest, sum of sizes of a column (1, -1) or of a row (inf, -inf)."""
+    """A norm of matrices whose rows and columns are numbered by two axes."""
+    if ord in (2, -2, "nuc"):
+        out = singular(moveaxis(x, (rows, columns), (-2, -1)), ord)
+        return out if not keepdims else ops.reshape(out, shape=tuple(
+            1 if k in (rows, columns) else n for k, n in enumerate(x.shape)))
     if ord not in (1, -1, math.inf, -math.inf):
         raise ArgumentError(f"norm has no order {ord!r} for matrices.",
-                            expected="'fro', 1, -1, inf or -inf")
+                            expected="'fro', 'nuc', 1, -1, 2, -2, inf or -inf")
     summed, other = (rows, columns) if abs(ord) == 1 else (columns, rows)
     sums = reductions.sum(ops.abs(x), summed, keepdims=True)
     extreme = reductions.max if ord > 0 else reductions.min
@@ -90,16 +100,21 @@ def matrix_order(x, ord, rows, columns, keepdims):
         n for k, n in enumerate(out.shape) if k not in (rows, columns)))
 
 
+def singular(x, ord):
+    """The largest (2), smallest (-2) or the sum ("nuc") of the singular values."""
+    reduction = {2: reductions.max, -2: reductions.min, "nuc": reductions.sum}[ord]
+    return reduction(svdvals(x), -1)
+
+
 def matrix_power(a, n):
-    """The product of n times the square matrix, by repeated squaring; n >= 0.
+    """The product of n times the square matrix, by repeated squaring; of its inverse for n < 0.
 
     n[…,a,a] → n[…,a,a]
     """
     x = as_value(a)
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         raise ShapeError("matrix_power needs square matrices.", given=typed(x))
-    if n < 0:
-        raise ArgumentError("matrix_power needs a power that is not negative.", given=f"n={n}")
+    x, n = (inv(x), -n) if n < 0 else (x, n)
     out = None
     while n:
         if n & 1:

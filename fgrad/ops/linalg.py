@@ -6,9 +6,9 @@ one that is not positive definite, no convergence) the results for that matrix a
 raised, so that the other matrices of a stack keep their results.
 
 Sources of the derivatives: M. Giles, "An extended collection of matrix derivative results for
-forward and reverse mode algorithmic differentiation" (2008); M. Seeger et al., "Auto-differentiating
-linear algebra" (2017); G. Golub and V. Pereyra (1973) for the pseudo-inverse.  Relies on `dot_general`
-and the elementwise operations.
+forward and reverse mode algorithmic differentiation" (2008); M. Seeger et al.,
+"Auto-differentiating linear algebra" (2017); G. Golub and V. Pereyra (1973) for the pseudo-inverse.
+Relies on `dot_general` and the elementwise operations.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def diagonal_of(x):
 
 
 def half_lower(x):
-    """The lower triangle with half of the diagonal: Φ of Giles, so that Φ(x + xᵀ) + Φ(x + xᵀ)ᵀ = x + xᵀ."""
+    """Φ(x) of Giles: the lower triangle with half of the diagonal; x = xᵀ is Φ(x) + Φ(x)ᵀ."""
     return mul(0.5, add(lower_part(x), lower_part(x, 1)))
 
 
@@ -128,7 +128,9 @@ class Factorisation(Primitive):
 # ---------------------------------------------------------------------------- factorisations
 
 class Cholesky(Factorisation):
-    """L, lower triangular, with L Lᵀ = (x + xᵀ) / 2.   f[…,n,n] → f[…,n,n]; NaN unless positive definite
+    """L, lower triangular, with L Lᵀ = (x + xᵀ) / 2.   f[…,n,n] → f[…,n,n]
+
+    NaN unless positive definite.
 
     dL = L Φ(L⁻¹ dx L⁻ᵀ), where Φ takes the lower triangle and half of the diagonal: with
     M = L⁻¹ dL, which is lower triangular, dx = dL Lᵀ + L dLᵀ says M + Mᵀ = L⁻¹ dx L⁻ᵀ (Giles, 4.1).
@@ -192,11 +194,13 @@ class Qr(Factorisation):
         check_matrices(self.name, x, square=False)
         m, n = x.shape[-2:]
         if m < n and not full:
-            raise ShapeError("qr needs matrices with at least as many rows as columns.", given=str(x))
+            raise ShapeError("qr needs at least as many rows as columns.", given=str(x))
         k = m if full else n
         return x.with_shape((*x.shape[:-2], m, k)), x.with_shape((*x.shape[:-2], k, n))
 
     def numpy(self, x, /, *, full=False):
+        if x.shape[-2] < x.shape[-1] and not full:
+            raise ValueError("more columns than rows")       # `type` says it better
         return tuple(np.linalg.qr(x, "complete" if full else "reduced"))
 
     def jvp(self, out, args, tangents, /, *, full=False):
@@ -211,13 +215,13 @@ class Qr(Factorisation):
 
 
 class Svd(Factorisation):
-    """(U, s, Vᵀ) with x = U diag(s) Vᵀ; s descends.   f[…,m,n] → f[…,m,k], f[…,k], f[…,k,n], k = min(m,n)
+    """(U, s, Vᵀ) with x = U diag(s) Vᵀ; s descends.
 
-    full: U is f[…,m,m], and Vᵀ f[…,n,n].
+    f[…,m,n] → f[…,m,k], f[…,k], f[…,k,n], k = min(m,n); full: U is f[…,m,m], and Vᵀ f[…,n,n].
 
     With E = Uᵀ dx V: ds = diag E, dU = U (F ∘ (E S + S Eᵀ)), dV = V (F ∘ (S E + Eᵀ S)), where
-    Fᵢⱼ = 1 / (sⱼ² - sᵢ²) off the diagonal; and, outside of the space of U, (I - U Uᵀ) dx V S⁻¹, likewise
-    for V (Giles, 3.2).  Vectors of equal singular values have no derivative.
+    Fᵢⱼ = 1 / (sⱼ² - sᵢ²) off the diagonal; and, outside of the space of U, (I - U Uᵀ) dx V S⁻¹,
+    likewise for V (Giles, 3.2).  Vectors of equal singular values have no derivative.
     """
     multiple = True
 
@@ -275,8 +279,8 @@ class Solution(Primitive):
     def type(self, a, b, /, **params):
         check_matrices(self.name, a)
         if b.dtype != a.dtype or b.ndim != a.ndim or b.shape[:-1] != a.shape[:-1]:
-            raise ShapeError(f"{self.name} needs a right-hand side with the dtype, the leading axes "
-                             "and the rows of the matrix.", given=[f"a: {a}", f"b: {b}"])
+            raise ShapeError(f"{self.name} needs a right-hand side with the dtype, the leading "
+                             "axes and the rows of the matrix.", given=[f"a: {a}", f"b: {b}"])
         return b
 
     def jvp(self, out, args, tangents, /, **params):
@@ -353,7 +357,8 @@ class Pinv(Factorisation):
 
     f[…,m,n] → f[…,n,m]
 
-    dP = -P dx P + P Pᵀ dxᵀ (I - x P) + (I - P x) dxᵀ Pᵀ P, where the rank is constant (Golub, Pereyra).
+    dP = -P dx P + P Pᵀ dxᵀ (I - x P) + (I - P x) dxᵀ Pᵀ P, where the rank is constant (Golub,
+    Pereyra).
     """
 
     def type(self, x, /, *, rtol):
