@@ -297,7 +297,10 @@ class Evaluate(Interpreter):
         except FgradError:
             raise
         except (ValueError, TypeError, IndexError) as error:
-            raise self.diagnosed(error, op, args, params) from None
+            better = self.diagnosed(error, op, args, params)
+            if better is error:
+                raise
+            raise better from None
 
     def diagnosed(self, error, op, args, params):
         """What the type rule says of the arguments, or NumPy's own error where that finds no fault."""
@@ -358,6 +361,8 @@ class Primitive:
     numbers = False         # takes Python numbers for arguments
     settles = True          # makes arrays of traced Python numbers
     transparent = False     # means the Program of its parameter `program`
+    nested = False          # has Programs among its parameters, which it runs by itself
+    effect = False          # does more than give its results: programs keep it, in its place
     pullback = None         # derived, see interpreters/backward.py
     pull = None             # without one, compiled code calls the NumPy rule
     dtypes = DTYPES         # what its (first) argument may be; used by the law tests

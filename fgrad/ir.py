@@ -57,6 +57,20 @@ class Equation:
         """The arguments that are variables."""
         return [a for a in self.args if a.__class__ is Var]
 
+    @property
+    def effect(self):
+        """Does it do more than give its results, by itself or by a Program among its parameters?"""
+        return self.op.effect or any(p.effect for p in programs_in(tuple(self.params.values())))
+
+
+def programs_in(value):
+    """The Programs that a parameter holds."""
+    if value.__class__ is Program:
+        yield value
+    elif value.__class__ is tuple:
+        for v in value:
+            yield from programs_in(v)
+
 
 @dataclass(eq=False, repr=False)
 class Program:
@@ -87,6 +101,11 @@ class Program:
     def out_types(self):
         return [v.type for v in self.outputs]
 
+    @property
+    def effect(self):
+        """Does one of its equations do more than give its results?"""
+        return self.derive(has_effect)
+
     def derive(self, how, *key):
         """how(self, *key), made once."""
         if (how, key) not in self.derived:
@@ -109,6 +128,11 @@ class Program:
             if v not in known:
                 raise CheckError(f"{self.name}: the result {v} is assigned nowhere.", where=None)
         return self
+
+
+def has_effect(program):
+    """Has one of its equations an effect?"""
+    return any(eqn.effect for eqn in program.eqns)
 
 
 def check_equation(program, eqn, known):

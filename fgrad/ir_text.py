@@ -21,7 +21,7 @@ import numpy as np
 
 from . import source, text
 from .errors import ParseError
-from .ir import Equation, Program, Var, evaluate_types
+from .ir import Equation, Program, Var, evaluate_types, programs_in
 from .types import LONG, SHORT, ArrayType
 
 OPERATIONS = {}            # name → operation; written by core.Primitive only
@@ -55,13 +55,6 @@ def all_programs(program):
     return list(done.values())[::-1]
 
 
-def programs_in(value):
-    """The programs that a parameter holds."""
-    if value.__class__ is Program:
-        return [value]
-    return [q for v in value for q in programs_in(v)] if value.__class__ is tuple else []
-
-
 def block(program, titles, coloured):
     """The text of one program."""
     names = variable_names(program)
@@ -83,11 +76,12 @@ def block(program, titles, coloured):
 
 
 def equations(lefts, rights):
-    """`left = right` per equation, with the = below each other; several results do not widen the
-    column.
+    """`left = right` per equation, with the = below each other, or `right` where nothing is left;
+    several results do not widen the column.
     """
     width = max([len(left) for left in lefts if ", " not in left] or [0])
-    return [f"  {left:{width}} = {right}" for left, right in zip(lefts, rights)]
+    return [f"  {left:{width}} = {right}" if left else f"  {right}"
+            for left, right in zip(lefts, rights)]
 
 
 def right_side(eqn, names, titles):

@@ -18,11 +18,11 @@ FLOORS = {
     3: "core",
     4: "ops data",
     5: "interpreters",
-    6: "arguments transforms gradient_check control custom",
+    6: "arguments transforms gradient_check control custom callbacks",
     7: "passes",
     8: "backends",
     9: "signature compile jit",
-    10: "numpy lax convolution random inspect",
+    10: "numpy lax convolution random inspect debug",
     11: "nn optim",
     12: "__init__ __main__",
 }

@@ -3,7 +3,7 @@
     a = mul x x;  b = mul x x;  c = add a b      →      a = mul x x;  c = add a a
 
 Operations are pure, so equal operations on equal arguments with equal parameters have equal
-results. One walk, linear in the number of equations.
+results; those with an effect stay as they are. One walk, linear in the number of equations.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def share(program):
     known, instead, eqns = {}, {}, []
     for eqn in program.eqns:
         eqn = with_args(eqn, [instead.get(a, a) if a.__class__ is Var else a for a in eqn.args])
-        key = key_of(eqn)
+        key = key_of(eqn) if not eqn.effect else eqn
         found = known.setdefault(key, eqn)
         if found is eqn:
             eqns.append(eqn)

@@ -33,10 +33,10 @@ def simplify(program):
 
 
 def without_dead(program):
-    """The Program without equations whose results nothing reads."""
+    """The Program without equations whose results nothing reads, save those with an effect."""
     wanted, kept = set(program.outputs), []
     for eqn in reversed(program.eqns):
-        if any(v in wanted for v in eqn.outs):
+        if any(v in wanted for v in eqn.outs) or eqn.effect:
             kept.append(eqn)
             wanted.update(eqn.variables)
     return Program(program.name, program.inputs, reversed(kept), program.outputs, program.hidden)

@@ -17,11 +17,11 @@ import numpy as np
 
 from ... import tree
 from ...core import Array
-from ...loop import Call, Contract, For, Kernel
+from ...loop import Call, Contract, For, Kernel, Loop
 from ...passes.target import Target
 from ..base import Backend
-from . import emit, native_call, product, runner, target, threads, vmath
-from .host_call import HostCall
+from . import emit, host_call, native_call, product, runner, steps, target, threads, vmath
+from .steps import WORKSPACE, taken
 from .text import intrinsics
 
 LONG = 20_000              # scalar operations from which the interpreter's lock is released
@@ -59,30 +59,35 @@ class Module:
     """The functions of a Plan's kernels: `functions` name → text; `steps` (name, parts, buffers) in order."""
 
     def __init__(self, plan):
-        self.functions, self.steps, self.used, self.workspace = {}, [], set(), 0
-        for step in plan.steps:
-            buffers = [*step.params, *step.outputs]
-            if isinstance(step, Call):
-                self.steps.append((step, 1, buffers))
-            else:
-                self.add(step, buffers)
+        self.functions, self.used, self.workspace = {}, set(), 0
+        self.steps = self.steps_of(plan)
 
-    def add(self, kernel, buffers):
-        """The functions of one kernel."""
+    def steps_of(self, plan):
+        """The steps of a Plan; those of a Loop are (Loop, the steps of each of its Plans)."""
+        out = []
+        for step in plan.steps:
+            if isinstance(step, Loop):
+                out.append((step, [self.steps_of(p) for p in step.plans]))
+                continue
+            buffers = [*step.params, *step.outputs]
+            out += [(step, 1, buffers)] if isinstance(step, Call) else self.added(step, buffers)
+        return out
+
+    def added(self, kernel, buffers):
+        """The steps of one kernel, whose functions are added."""
         contractions = [s for s in kernel.body if isinstance(s, Contract)]
         if not contractions:
             parts = parts_of(kernel)
             fn, used = emit.function("kernel", kernel, parts)
-            self.steps.append((self.named({"kernel": str(fn)})["kernel"], parts, buffers))
             self.used |= used
-            return
+            return [(self.named({"kernel": str(fn)})["kernel"], parts, buffers)]
         (statement,) = contractions
         made, used = product.emitted("kernel", kernel, statement, host_target())
         self.used |= used
         names = self.named(made.functions)
         work = [WORKSPACE] if made.workspace else []
         self.workspace = max(self.workspace, made.workspace)
-        self.steps += [(names[name], parts, buffers + work) for name, parts in made.phases]
+        return [(names[name], parts, buffers + work) for name, parts in made.phases]
 
     def named(self, functions):
         """Functions called kernel… under names that depend on their text alone: equal ones are one."""
@@ -147,9 +152,6 @@ def parts_of(kernel):
     return max([min(host_target().threads, loop.var.extent // loop.grain) for loop in loops] or [1]) or 1
 
 
-WORKSPACE = "workspace"
-
-
 # ---------------------------------------------------------------------------- running
 
 
@@ -165,23 +167,20 @@ class Executable:
                                if b.kind == "input"})
         constants = [b for b, _ in plan.constants]
         external = [*plan.inputs, *self.made, None, *constants]
-        offsets = list(plan.offsets.items())
-        number = {b: k for k, b in enumerate([*external, *[b for b, _ in offsets]]) if b is not None}
-        number[WORKSPACE] = len(external) + len(offsets)
-        number.update((b, number[origin]) for b, origin in {**taken(plan), **plan.donated}.items() if b not in number)
-        places = [offset for _, offset in offsets] + [plan.arena]
         self.calls = {}                          # Call step → its native callback, kept alive
-        steps = [(self.address(step, addresses), parts, [place_of(b, number) for b in buffers])
-                 for step, parts, buffers in written.steps]
-        self.table = runner.PlanTable(steps, places, plan.arena + written.workspace, len(external), arena_free())
+        layout = steps.Layout(plan, external)
+        words = steps.Words(layout, functools.partial(self.address, addresses))
+        made = words.steps(written.steps)
+        self.table = runner.PlanTable(made, layout.places, plan.arena + written.workspace,
+                                      len(external), words.most, arena_free())
         self.release_gil = work(plan) > LONG
         self.run = (run_unlocked if self.release_gil else run_locked)()
 
-    def address(self, step, addresses):
+    def address(self, addresses, step):
         """The address of a step's function."""
         if isinstance(step, str):
             return addresses[step]
-        self.calls[step] = HostCall(step)
+        self.calls[step] = host_call.HostCall(step)
         return self.calls[step].address
 
     def __call__(self, values):
@@ -194,8 +193,8 @@ class Executable:
         pointers = (ctypes.c_void_p * len(data))(*[a.__array_interface__["data"][0] for a in data])
         at = ctypes.addressof(pointers)
         self.run(at, at + 8 * (n + len(made)))
-        for step in self.calls.values():
-            step.check()
+        if self.calls:
+            host_call.check()
         return self.results(values, arrays, made)
 
     def results(self, values, arrays, made):
@@ -222,21 +221,6 @@ class Executable:
         return native_call.entry(run_address(), types, [b.type for b in self.made], fallback, Array, name,
                                  forms=forms, assemble=assemble, constants=[self.table.words, *held],
                                  release_gil=self.release_gil, keep=self)
-
-
-def place_of(buffer, number):
-    """The number of a step's buffer; one without elements is made by nobody and read by nobody: any will do."""
-    assert buffer in number or buffer.type.size == 0, f"{buffer.name} has no memory"
-    return number.get(buffer, 0)
-
-
-def taken(plan):
-    """Buffer → the one whose storage it takes over, to the end of the chain."""
-    origin = {}
-    for step in plan.steps:
-        for out, param in getattr(step, "aliases", ()):
-            origin[out] = origin.get(param, param)
-    return origin
 
 
 def given_away(value, array):

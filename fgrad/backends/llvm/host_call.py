@@ -1,7 +1,8 @@
 """A step of a Plan that NumPy runs: the operation's own rule, on the buffers of the running call.
 
 Operations without a pull (sorting, linear algebra) become such steps.  The native runner calls them
-like any kernel; what they raise is kept and raised when the run is over.
+like any kernel; what one raises is kept, and raised when the run is over, and no later one of the
+run is called.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import threading
 import numpy as np
 
 CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
+RAISED = threading.local()           # `error`: what a step of the run on this thread has raised
 
 
 class HostCall:
@@ -20,11 +22,12 @@ class HostCall:
     def __init__(self, step):
         self.step = step
         self.inputs, self.outputs = [b.type for b in step.params], [b.type for b in step.outputs]
-        self.raised = threading.local()
         self.callback = CALLBACK(self.run)
         self.address = ctypes.cast(self.callback, ctypes.c_void_p).value
 
     def run(self, buffers, part):
+        if getattr(RAISED, "error", None) is not None:
+            return
         types = [*self.inputs, *self.outputs]
         pointers = (ctypes.c_void_p * len(types)).from_address(buffers)
         arrays = [view(p, t) for p, t in zip(pointers, types)]
@@ -32,15 +35,16 @@ class HostCall:
             out = self.step.op.numpy(*arrays[:len(self.inputs)], **self.step.op_params)
             for place, value in zip(arrays[len(self.inputs):], out if self.step.op.multiple else (out,)):
                 place[...] = value
-        except Exception as error:               # a callback cannot raise through native code
-            self.raised.error = error
+        except BaseException as error:           # a callback cannot raise through native code
+            RAISED.error = error
 
-    def check(self):
-        """Raises what the last run on this thread raised."""
-        error = getattr(self.raised, "error", None)
-        if error is not None:
-            self.raised.error = None
-            raise error
+
+def check():
+    """Raises what a step of the last run on this thread raised."""
+    error = getattr(RAISED, "error", None)
+    if error is not None:
+        RAISED.error = None
+        raise error
 
 
 def view(pointer, type):
