@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 import fgrad.numpy as fnp
 from fgrad import ops
 from fgrad.core import Array
+from fgrad.transforms import eval_shape
 
 from tests.tolerance import EPS
 
@@ -143,8 +144,10 @@ class Writer:
 
     def add(self, text, args, gain=2.0):
         """v = text; the errors of args grow by `gain` at most.  Nothing, where v would be too large."""
-        known = {v.name: Array(v.value) for v in self.values}
-        value = np.asarray(eval(text, {**NAMESPACE, **known}).np)
+        known = {**NAMESPACE, **{v.name: Array(v.value) for v in self.values}}
+        if self.most > MOST and eval_shape(lambda: eval(text, known)).size > self.most:
+            return
+        value = np.asarray(eval(text, known).np)
         top = float(np.abs(value.astype(float)).max(initial=0))
         if value.size > self.most or not top <= LARGEST or not np.isfinite(top):
             return

@@ -10,9 +10,12 @@ import numpy as np
 import pytest
 
 import fgrad.numpy as fnp
+from fgrad.core import Array
 from fgrad.jit import jit
 from fgrad.transforms import grad, vmap
 
+from tests.properties.test_compiled import assert_within
+from tests.strategies import FUZZ, Writer
 from tests.tolerance import EPS
 
 LARGE = {                                        # name: (function, shapes of its f32 arguments, terms in a sum)
@@ -67,6 +70,25 @@ def test_large_kernels_are_right_with_any_number_of_threads(threads, tmp_path):
         assert got.shape == want.shape and got.dtype == np.float32, name
         top = np.abs(want).max()
         np.testing.assert_allclose(got, want, rtol=0, atol=16 * EPS["float32"] * terms ** 0.5 * max(1.0, top), err_msg=name)
+
+
+def random_programs():
+    """A few random programs over arrays that are large enough for several threads."""
+    return [Writer(seed, dtypes=("float32", "float32", "int32"), sizes=(100, 257, 300, 511), most=200_000).program(12)
+            for seed in range(12 * max(1, FUZZ))]
+
+
+def compare_random_programs():
+    """Compiled and at once, each gives the same."""
+    for p in random_programs():
+        want = p(*map(Array, p.arrays))
+        assert_within(jit(p.function)(*p.arrays), want, p.errors, repr(p))
+
+
+def test_random_programs_over_large_arrays_are_right_with_three_threads():
+    script = "from tests.properties.test_threads import compare_random_programs; compare_random_programs()"
+    env = {**os.environ, "FGRAD_THREADS": "3", "PYTHONPATH": str(Path(__file__).parents[2])}
+    subprocess.run([sys.executable, "-c", script], env=env, check=True, timeout=600)
 
 
 def run_in_threads(n, work):
