@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from fgrad.backends import base
+from fgrad.core import PRIMITIVES
 from tests.test_floors import FLOORS
 
 ROOT = Path(__file__).parent.parent
@@ -19,6 +21,17 @@ PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("benchma
 UPDATE = os.environ.get("FGRAD_UPDATE_GOLDEN") == "1"          # set by --update-golden
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
 FLOOR = re.compile(r"^\| (\d+) \| `([^`]*)` \|", re.M)
+
+
+@pytest.fixture(autouse=True)
+def registered():
+    """What a page registers, a backend or an operation, is gone when it is done."""
+    tables = base.BACKENDS, base.INSTANCES, PRIMITIVES
+    before = [set(table) for table in tables]
+    yield
+    for table, names in zip(tables, before):
+        for name in set(table) - names:
+            del table[name]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
