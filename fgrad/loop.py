@@ -140,6 +140,52 @@ class Call:
 
 
 @dataclass(eq=False)
+class Loop:
+    """Plans that are run again and again ("scan", "while"), or one of several ("cond").
+
+    scan: plans (body,); length, reverse.   while: plans (cond, body).   cond: plans, one a branch.
+    An inner Plan's inputs are consts, carry, xs; its outputs carry, ys; those of a while's cond one
+    bool; those of a branch the `ys`.  Inner inputs for consts are the outer buffers themselves.
+
+    starts, ends: the carry before and behind the loop; starts are read only.  xs: stacked inputs; None
+    stands for a counter 0, 1, … of the steps.  ys: stacked outputs.  index: what a cond chooses by.
+    work: what the loop needs while it runs: `block` (bytes for the temporaries of inner Plans),
+    `others` (per carry a second buffer, where a step cannot write over the carry it reads), `flag` (a
+    while's bool), `counter` (i32[]).
+    """
+    name: str
+    kind: str
+    programs: tuple
+    consts: list
+    starts: list
+    ends: list
+    xs: list
+    ys: list
+    length: int = 0
+    reverse: bool = False
+    index: Buffer = None
+    plans: tuple = ()
+    block: Buffer = None
+    others: dict = field(default_factory=dict)
+    flag: Buffer = None
+    counter: Buffer = None
+    source: tuple = None
+
+    @property
+    def params(self):
+        """The buffers it reads."""
+        index = [self.index] if self.index is not None else []
+        return list(dict.fromkeys([*index, *self.consts, *self.starts,
+                                   *(x for x in self.xs if x is not None)]))
+
+    @property
+    def outputs(self):
+        """The buffers it writes: results, then what it works in."""
+        work = [b for b in (self.block, self.flag, self.counter) if b is not None]
+        return [*self.ends, *self.ys, *work, *self.others.values()]
+
+
+@dataclass(eq=False)
 class Plan:
     """What a Program becomes: steps in order over buffers.
 

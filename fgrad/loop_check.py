@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from . import index, scalar
 from .errors import CheckError
-from .loop import Accumulate, Call, Contract, For, Let, Start, Store
+from .loop import Accumulate, Call, Contract, For, Let, Loop, Start, Store
 from .scalar import INSTRUCTIONS, REDUCTIONS
 from .types import BOOL
 
@@ -21,7 +21,10 @@ def check_plan(plan):
             if hasattr(b, "type") and b not in known and b.type.size:
                 raise CheckError(f"{step.name} reads {b.name}, which nothing has written.",
                                  where=None)
-        if not isinstance(step, Call):
+        if isinstance(step, Loop):
+            for inner in step.plans:
+                check_plan(inner)
+        elif not isinstance(step, Call):
             check_kernel(step)
         known.update(step.outputs)
     for b in plan.outputs:

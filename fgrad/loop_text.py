@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 
 from . import index, source
-from .loop import TEXT, Accumulate, Contract, For, Kernel, Let, Start, Store
+from .loop import TEXT, Accumulate, Call, Contract, For, Kernel, Let, Loop, Start, Store
 from .scalar import REDUCTIONS, at_text, number_text, text
 from .types import SHORT
 
@@ -128,7 +128,8 @@ def call_text(call):
     params = " ".join(b.name if hasattr(b, "name") else str(b) for b in call.params)
     inside = " ".join(f"{k}={v}" for k, v in call.op_params.items())
     inside = f"[{inside}]" if inside else ""
-    return f"call {', '.join(map(typed, call.outputs))} = {call.op.name}{inside} {params}"
+    made = f"{', '.join(map(typed, call.outputs))} = " if call.outputs else ""
+    return f"call {made}{call.op.name}{inside} {params}"
 
 
 def plan_text(plan):
@@ -136,8 +137,30 @@ def plan_text(plan):
     inputs, outputs = (", ".join(map(typed, bs)) for bs in (plan.inputs, plan.outputs))
     out = [f"plan {plan.name}({inputs}) -> {outputs}"]
     for s in plan.steps:
-        out.append(kernel_text(s) if isinstance(s, Kernel) else call_text(s))
+        out.append(STEPS[type(s)](s))
     return "\n\n".join(out)
+
+
+def loop_text(loop):
+    """A Loop as printed: what goes round, and its inner Plans, indented."""
+    def names(buffers):
+        return " ".join("counter" if b is None else b.name for b in buffers) or "nothing"
+    head = {"scan": f"scan {loop.name} {loop.length} times" + " backwards" * loop.reverse,
+            "while": f"while {loop.name}"}.get(loop.kind) or f"cond {loop.name} by {loop.index.name}"
+    lines = [head, f"  const {names(loop.consts)}"]
+    if loop.kind != "cond":
+        lines.append(f"  carry {names(loop.starts)} -> {', '.join(map(typed, loop.ends))}")
+    if loop.kind == "scan":
+        lines.append(f"  along {names(loop.xs)}")
+    if loop.ys:
+        lines.append(f"  {'gives' if loop.kind == 'cond' else 'stack'} "
+                     f"{', '.join(map(typed, loop.ys))}")
+    for plan in loop.plans:
+        lines += ["", *("  " + line if line else "" for line in plan_text(plan).split("\n"))]
+    return "\n".join(lines)
+
+
+STEPS = {Kernel: kernel_text, Call: call_text, Loop: loop_text}
 
 
 TEXT.update(kernel=kernel_text, plan=plan_text)

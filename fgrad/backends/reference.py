@@ -13,7 +13,7 @@ import numpy as np
 from .. import index
 from ..core import Array
 from ..ir import Var
-from ..loop import Accumulate, Call, Contract, For, Let, Start, Store
+from ..loop import Accumulate, Call, Contract, For, Kernel, Let, Loop, Start, Store
 from ..scalar import INSTRUCTIONS, REDUCTIONS
 from ..passes.target import CPU
 from ..types import BOOL
@@ -90,9 +90,38 @@ def run_plan(plan, arrays, constants=None):
     memory.update(arena_views(plan))
     memory.update((out, memory[b]) for out, b in plan.donated.items())
     with np.errstate(all="ignore"):
-        for step in plan.steps:
-            run_call(step, memory) if isinstance(step, Call) else run_kernel(step, memory)
+        run_steps(plan, memory)
     return [view(memory, b) for b in plan.outputs]
+
+
+def run_steps(plan, memory):
+    """Runs the steps of a Plan on memory: Buffer → its flat array."""
+    for step in plan.steps:
+        RUN[type(step)](step, memory)
+
+
+def run_loop(loop, memory):
+    """Runs a Loop: its inner Plans on arrays of their own, as the Plan lays them out."""
+    given = [view(memory, b) for b in loop.consts]
+    carry = [np.array(view(memory, b)) for b in loop.starts]
+    rows = {b: memory.setdefault(b, np.empty(b.type.size, b.type.dtype)).reshape(b.type.shape)
+            for b in loop.ys}
+    if loop.kind == "cond":
+        k = min(max(int(view(memory, loop.index)), 0), len(loop.plans) - 1)
+        for b, x in zip(loop.ys, run_plan(loop.plans[k], given)):
+            rows[b][...] = x
+    elif loop.kind == "while":
+        while run_plan(loop.plans[0], [*given, *carry])[0]:
+            carry = run_plan(loop.plans[1], [*given, *carry])
+    else:
+        for k in range(loop.length)[::-1 if loop.reverse else 1]:
+            xs = [np.int32(k) if b is None else view(memory, b)[k] for b in loop.xs]
+            out = run_plan(loop.plans[0], [*given, *carry, *xs])
+            carry = [np.array(x) for x in out[:len(carry)]]
+            for b, x in zip(loop.ys, out[len(carry):]):
+                rows[b][k] = x
+    for b, x in zip(loop.ends, carry):
+        memory.setdefault(b, np.empty(b.type.size, b.type.dtype))[:] = x.reshape(-1)
 
 
 def arena_views(plan):
@@ -124,6 +153,9 @@ def run_kernel(kernel, memory):
     for b in kernel.params:
         view(memory, b)
     Run(memory).body(kernel.body, {})
+
+
+RUN = {Call: run_call, Kernel: run_kernel, Loop: run_loop}
 
 
 def sentinel(dtype):

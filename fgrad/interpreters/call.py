@@ -229,5 +229,9 @@ def expand(program, env, eqns, hidden, mark):
             expand(inner, inside, eqns, hidden, eqn.mark or mark)
             env.update(zip(eqn.outs, [inside[v] for v in inner.outputs]))
         else:
-            outs = [env.get(v, v) for v in eqn.outs]
-            eqns.append(Equation(eqn.op, args, eqn.params, outs, eqn.source, eqn.mark or mark))
+            outs, params = [env.get(v, v) for v in eqn.outs], eqn.params
+            if eqn.op.nested:
+                def lift(a):
+                    return hidden.setdefault(id(a), (Var(a.type), a))[0]
+                args, params = eqn.op.opened(args, params, lift)
+            eqns.append(Equation(eqn.op, args, params, outs, eqn.source, eqn.mark or mark))

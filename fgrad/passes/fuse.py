@@ -27,6 +27,7 @@ from math import prod
 
 from .. import index, scalar
 from ..scalar import EXPENSIVE
+from ..types import I32
 from .collapse import collapse_reduction
 from .pull import Graph, Puller, step_of, uncast
 from .product import product_of
@@ -72,7 +73,7 @@ class Nest:
 
 @dataclass(eq=False)
 class Step:
-    """An equation that is a step of its own.  kind: "scan", "push" or "call"."""
+    """An equation that is a step of its own.  kind: "scan", "push", "call" or "loop"."""
     number: int
     kind: str
     eqn: object
@@ -108,8 +109,8 @@ def initially_stored(graph, products):
     for eqn in graph.program.eqns:
         kind = step_of(eqn.op)
         assert eqn.op.name != "call", "programs are inlined before they are compiled"
-        if kind == "call":
-            stored.update(eqn.variables)
+        if kind in ("call", "loop"):
+            stored.update(stored_arguments(graph, eqn))
         if kind != "pull":
             stored.update(eqn.outs)
     depths = {}
@@ -118,6 +119,23 @@ def initially_stored(graph, products):
         for v in eqn.outs:
             depths[v] = inlined_depth(graph, v, below, stored, products)
     return stored
+
+
+def stored_arguments(graph, eqn):
+    """The arguments that a call or loop reads from memory: not a scan's counters."""
+    if step_of(eqn.op) == "call":
+        return eqn.variables
+    return [a for a, c in zip(eqn.args, counters(graph, eqn)) if not c]
+
+
+def counters(graph, eqn):
+    """Per argument of a loop: is it one of the xs of a scan, and 0, 1, 2, … as i32?"""
+    if eqn.op.loop != "scan":
+        return [False] * len(eqn.args)
+    at = eqn.params["n_consts"] + eqn.params["n_carry"]
+    makers = [graph.makers.get(a, (None, 0))[0] for a in eqn.args[at:]]
+    return [False] * at + [m is not None and m.op.name == "iota" and len(m.outs[0].shape) == 1
+                           and m.outs[0].dtype == I32 for m in makers]
 
 
 def inlined_depth(graph, v, below, stored, products):
@@ -292,7 +310,7 @@ class Attempt:
         self.steps.append(step)
         for v in eqn.outs:
             self.home[v] = step.number
-        if kind != "call":
+        if kind not in ("call", "loop"):
             self.prepare(eqn)
 
     def prepare(self, eqn):
@@ -511,12 +529,29 @@ class Attempt:
         if g.roots:
             return
         for side, other in ((p.a, p.columns), (p.b, p.rows)):
+            if reads_again(side, (*p.batch, *p.rows, *p.columns, *p.k)):
+                self.found.add(uncast(side).origin)
+                continue
             many = prod(v.extent for v in other) > PACKED_ONCE
             for n in scalar.walk(side):
                 again = many or len(self.graph.readers.get(n.origin, ())) > 1
                 dear = n.cost >= EXPENSIVE and again
                 if dear and n.origin is not None:
                     self.found.add(n.origin)
+
+
+def reads_again(side, variables):
+    """Is an operand a window over something computed, each element of which many others read?
+
+    Then it is stored: with its padding, so that all windows lie inside of it.
+    """
+    if uncast(side).op == "load" or uncast(side).origin is None:
+        return False
+    loads = [n.data for n in scalar.walk(side) if n.op == "load"]
+    if any(index.divides(x) or scalar.dynamic_nodes(x) for _, x in loads):
+        return False
+    largest = max([b.type.size for b, _ in loads], default=0)
+    return prod(v.extent for v in variables if side.free & v.bit) > 2 * largest > 0
 
 
 def value_of_product(product, expr):

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from .. import index, scalar
 from ..ir import Var
-from ..loop import Accumulate, Call, Contract, For, Kernel, Let, Start, Store
+from ..loop import Accumulate, Call, Contract, For, Kernel, Let, Loop, Start, Store
 from ..text import identifier
 from ..types import F16, F32
 from .collapse import collapse, indices, merged
-from .fuse import PRODUCT, Nest
+from .fuse import PRODUCT, Nest, counters
 from .levels import Levels, guards_inward, inner_nodes
 from .names import Words
 from .parts import cost_of, split, spread, substituted
@@ -297,4 +297,24 @@ def lower_call(eqn, name, fused, names, target):
     return [Call(name, eqn.op, eqn.params, params, outputs, (eqn.source, eqn.mark))]
 
 
-STEPS = {"scan": lower_scan, "push": lower_push, "call": lower_call}
+# ---------------------------------------------------------------------------- loops
+
+def lower_loop(eqn, name, fused, names, target):
+    """A loop over nested Programs; nest.py plans them."""
+    buffer, p, kind = fused.graph.buffer, eqn.params, eqn.op.loop
+    args = [None if c else buffer(a) for a, c in zip(eqn.args, counters(fused.graph, eqn))]
+    outs = [buffer(v) for v in eqn.outs]
+    source = eqn.source, eqn.mark
+    programs = eqn.op.programs(p)
+    if kind == "cond":
+        return [Loop(name, kind, programs, args[1:], [], [], [], outs, index=args[0],
+                     source=source)]
+    n = p["n_consts"]
+    if kind == "while":
+        return [Loop(name, kind, programs, args[:n], args[n:], outs, [], [], source=source)]
+    at, m = n + p["n_carry"], p["n_carry"]
+    return [Loop(name, kind, programs, args[:n], args[n:at], outs[:m], args[at:], outs[m:],
+                 p["length"], p["reverse"], source=source)]
+
+
+STEPS = {"scan": lower_scan, "push": lower_push, "call": lower_call, "loop": lower_loop}

@@ -21,10 +21,14 @@ def aligned(n):
     return -(-n // ALIGN) * ALIGN
 
 
-def plan_memory(plan, donate=()):
-    """The Plan with offsets, arena size, aliases and donations filled in.  Changes it in place."""
+def plan_memory(plan, donate=(), partner=None):
+    """The Plan with offsets, arena size, aliases and donations filled in.  Changes it in place.
+
+    donate: positions of inputs whose storage may be taken over.  partner: donated input → the only
+    output that may live in its storage; without it any may.
+    """
     births, deaths = lifetimes(plan)
-    root = in_place(plan, births, deaths, donate)
+    root = in_place(plan, births, deaths, donate, partner)
     blocks = {}
     for b in births:
         if b.kind == "temporary":
@@ -68,7 +72,7 @@ def first_fit(spans):
 
 # ---------------------------------------------------------------------------- in place
 
-def in_place(plan, births, deaths, donate):
+def in_place(plan, births, deaths, donate, partner):
     """Buffer → the buffer whose storage it takes.  Fills in kernel aliases and plan.donated."""
     given = {plan.inputs[k]: None for k in donate}
     protected = set(plan.outputs)
@@ -81,13 +85,14 @@ def in_place(plan, births, deaths, donate):
         for out in step.outputs:
             if births[out] != k or not candidates:
                 continue
-            match = next((b for b in candidates if fits(out, b, step, root)), None)
+            match = next((b for b in candidates if fits(out, b, step, root)
+                          and suits(out, root.get(b, b), partner)), None)
             if match is not None:
                 candidates.remove(match)
                 taken.add(match)
                 step.aliases.append((out, match))
                 take(plan, out, match, root)
-    donate_rest(plan, births, deaths, [b for b in given if b not in taken])
+    donate_rest(plan, births, deaths, [b for b in given if b not in taken], partner)
     return root
 
 
@@ -100,6 +105,11 @@ def fits(out, b, kernel, root):
     return elementwise(kernel.body, out, b)
 
 
+def suits(out, origin, partner):
+    """May a result live in the storage of a donated input?"""
+    return partner is None or out.kind != "output" or partner.get(origin) is out
+
+
 def take(plan, out, b, root):
     origin = root.get(b, b)
     root[out] = origin
@@ -107,13 +117,14 @@ def take(plan, out, b, root):
         plan.donated[out] = origin
 
 
-def donate_rest(plan, births, deaths, given):
+def donate_rest(plan, births, deaths, given, partner):
     """Donated inputs that die before a result of their size is born give it their storage."""
     for out in dict.fromkeys(plan.outputs):
         if out.kind != "output" or out in plan.donated or out not in births:
             continue
         for b in given:
-            if b.type == out.type and b not in plan.outputs and deaths.get(b, -1) < births[out]:
+            if b.type == out.type and b not in plan.outputs and deaths.get(
+                    b, -1) < births[out] and suits(out, b, partner):
                 plan.donated[out] = b
                 given.remove(b)
                 break

@@ -13,6 +13,7 @@ from .fuse import fuse
 from .fused_text import fused_text
 from .lower import lower
 from .memory import memory_text, plan_memory
+from .nest import nest
 from .share import share
 from .simplify import simplify
 from .schedule import schedule, schedule_for
@@ -26,8 +27,15 @@ def plan(program, target=CPU, donate=()):
 
     donate: positions of inputs whose storage results may take over.
     """
-    fused = fuse(prepared(program), target)
-    return plan_memory(planned(fused, schedule(lower(fused, target), schedule_for(target))), donate)
+    return plan_memory(without_memory(prepared(program), target), donate)
+
+
+def without_memory(program, target):
+    """The Plan of a prepared Program, whose nested Plans have their memory."""
+    fused = fuse(program, target)
+    made = planned(fused, schedule(lower(fused, target), schedule_for(target)))
+    nest(made, lambda p: without_memory(p, target), prepared)
+    return made
 
 
 def stages(program, target=CPU):
@@ -35,7 +43,9 @@ def stages(program, target=CPU):
     ready = prepared(program)
     fused = fuse(ready, target)
     steps = lower(fused, target)
-    loops = plan_text(planned(fused, steps))
+    unscheduled = planned(fused, steps)
+    nest(unscheduled, lambda p: without_memory(p, target), prepared)
+    loops = plan_text(unscheduled)
     scheduled = planned(fused, schedule(steps, schedule_for(target)))
     return {"ir": str(program), "simplified": str(ready), "fused": fused_text(fused),
             "loops": loops, "schedule": plan_text(scheduled),

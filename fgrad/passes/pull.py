@@ -90,8 +90,8 @@ class Graph:
 
 
 def step_of(op):
-    """How an operation runs: "pull", "scan", "push" or "call" (its NumPy rule)."""
-    for how in ("pull", "scan", "push"):
+    """How an operation runs: "pull", "scan", "push", "loop" or "call" (its NumPy rule)."""
+    for how in ("pull", "scan", "push", "loop"):
         if getattr(op, how, None) is not None:
             return how
     return "call"

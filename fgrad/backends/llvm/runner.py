@@ -2,25 +2,52 @@
 
 A plan in memory is one array of i64:
 
-    [0] steps   [1] arena bytes   [2] external pointers   [3] temporaries   [4] most arguments of a step
+    [0] unused   [1] arena bytes   [2] external pointers   [3] further slots   [4] most arguments
     [5] an arena kept between calls, or 0
-    then the offset of each temporary in the arena,
-    then for each step: function address, parts, number of arguments, their numbers
+    then the offset in the arena of each further slot,
+    then instructions: an Op and its operands, up to Op.END
 
-Numbers below [2] are external pointers (inputs, outputs, the plan itself, constants), then come the
-temporaries.  The plan travels as the first constant, so one function runs every plan.  The arena is taken out of its slot while a call runs, so that threads which call one function at the same
-time each have their own.
+Slots below [2] are external pointers (inputs, outputs, the plan itself, constants).  The plan travels as
+the first constant, so one function runs every plan.  The arena is taken out of its slot while a call
+runs, so that threads which call one function at the same time each have their own.
 """
 
 from __future__ import annotations
 
 import ctypes
+import enum
 import weakref
 
 import numpy as np
 
 HEADER = 6
 ARENA = 5                  # the slot of the kept arena
+
+
+class Op(enum.IntEnum):
+    """Instructions, and their operands; a delta counts from the next instruction.
+
+    END                             CALL function, parts, count, slots…
+    COPY to, from, bytes            SWAP a, b: the two slots change places
+    SET to, from, bytes: a slot is another's pointer, moved by some bytes
+    PUT slot, number                AGAIN slot, delta: counts down, and jumps while not at 0
+    JUMP delta                      UNLESS slot, delta: jumps if its byte is 0
+    CHOOSE slot, n, deltas…: jumps by its i32, moved into 0..n
+    WRITE slot, number: its i32     BUMP slot, number: added to its i32
+    """
+    END = 0
+    CALL = 1
+    COPY = 2
+    SWAP = 3
+    SET = 4
+    PUT = 5
+    AGAIN = 6
+    JUMP = 7
+    UNLESS = 8
+    CHOOSE = 9
+    WRITE = 10
+    BUMP = 11
+
 
 IR = """
 declare void @fg.par_run(ptr, ptr, i64)
@@ -56,7 +83,6 @@ done:
 define void @fg.run(ptr %external, ptr %constants) nounwind {
 entry:
   %plan = load ptr, ptr %constants, align 8
-  %steps = load i64, ptr %plan, align 8
   %p1 = getelementptr i64, ptr %plan, i64 1
   %bytes = load i64, ptr %p1, align 8
   %p2 = getelementptr i64, ptr %plan, i64 2
@@ -104,23 +130,37 @@ ready:
   %first = getelementptr i64, ptr %offsets, i64 %temporaries
   br label %step
 step:
-  %s = phi i64 [ 0, %ready ], [ %s1, %ran ]
-  %record = phi ptr [ %first, %ready ], [ %after, %ran ]
-  %s.more = icmp slt i64 %s, %steps
-  br i1 %s.more, label %fill, label %done
-fill:
-  %r1 = getelementptr i64, ptr %record, i64 1
-  %r2 = getelementptr i64, ptr %record, i64 2
-  %numbers = getelementptr i64, ptr %record, i64 3
-  %function = load ptr, ptr %record, align 8
-  %parts = load i64, ptr %r1, align 8
-  %count = load i64, ptr %r2, align 8
+  %pc = phi ptr [ %first, %ready ], [ %call.next, %serial ], [ %call.next, %parallel ], [ %copy.next, %copy ], [ %swap.next, %swap ], [ %set.next, %set ], [ %put.next, %put ], [ %again.next, %again ], [ %jump.next, %jump ], [ %unless.next, %unless ], [ %choose.next, %choose ], [ %write.next, %write ], [ %bump.next, %bump ]
+  %op = load i64, ptr %pc, align 8
+  switch i64 %op, label %done [
+    i64 1, label %call
+    i64 2, label %copy
+    i64 3, label %swap
+    i64 4, label %set
+    i64 5, label %put
+    i64 6, label %again
+    i64 7, label %jump
+    i64 8, label %unless
+    i64 9, label %choose
+    i64 10, label %write
+    i64 11, label %bump
+  ]
+call:
+  %call.function.at = getelementptr i64, ptr %pc, i64 1
+  %call.function = load i64, ptr %call.function.at, align 8
+  %call.parts.at = getelementptr i64, ptr %pc, i64 2
+  %call.parts = load i64, ptr %call.parts.at, align 8
+  %call.count.at = getelementptr i64, ptr %pc, i64 3
+  %call.count = load i64, ptr %call.count.at, align 8
+  %function = inttoptr i64 %call.function to ptr
+  %numbers = getelementptr i64, ptr %pc, i64 4
+  %call.next = getelementptr i64, ptr %numbers, i64 %call.count
   br label %argument
 argument:
-  %a = phi i64 [ 0, %fill ], [ %a1, %copy ]
-  %a.more = icmp slt i64 %a, %count
-  br i1 %a.more, label %copy, label %call
-copy:
+  %a = phi i64 [ 0, %call ], [ %a1, %take.one ]
+  %a.more = icmp slt i64 %a, %call.count
+  br i1 %a.more, label %take.one, label %enter
+take.one:
   %n.at = getelementptr i64, ptr %numbers, i64 %a
   %n = load i64, ptr %n.at, align 8
   %from = getelementptr ptr, ptr %table, i64 %n
@@ -129,18 +169,140 @@ copy:
   store ptr %pointer, ptr %to, align 8
   %a1 = add i64 %a, 1
   br label %argument
-call:
-  %alone = icmp sle i64 %parts, 1
+enter:
+  %alone = icmp sle i64 %call.parts, 1
   br i1 %alone, label %serial, label %parallel
 serial:
   call void %function(ptr %arguments, i64 0)
-  br label %ran
+  br label %step
 parallel:
-  call void @fg.par_run(ptr %function, ptr %arguments, i64 %parts)
-  br label %ran
-ran:
-  %s1 = add i64 %s, 1
-  %after = getelementptr i64, ptr %numbers, i64 %count
+  call void @fg.par_run(ptr %function, ptr %arguments, i64 %call.parts)
+  br label %step
+copy:
+  %copy.to.at = getelementptr i64, ptr %pc, i64 1
+  %copy.to = load i64, ptr %copy.to.at, align 8
+  %copy.from.at = getelementptr i64, ptr %pc, i64 2
+  %copy.from = load i64, ptr %copy.from.at, align 8
+  %copy.bytes.at = getelementptr i64, ptr %pc, i64 3
+  %copy.bytes = load i64, ptr %copy.bytes.at, align 8
+  %copy.to.slot = getelementptr ptr, ptr %table, i64 %copy.to
+  %copy.to.pointer = load ptr, ptr %copy.to.slot, align 8
+  %copy.from.slot = getelementptr ptr, ptr %table, i64 %copy.from
+  %copy.from.pointer = load ptr, ptr %copy.from.slot, align 8
+  call void @llvm.memmove.p0.p0.i64(ptr %copy.to.pointer, ptr %copy.from.pointer, i64 %copy.bytes, i1 false)
+  %copy.next = getelementptr i64, ptr %pc, i64 4
+  br label %step
+swap:
+  %swap.a.at = getelementptr i64, ptr %pc, i64 1
+  %swap.a = load i64, ptr %swap.a.at, align 8
+  %swap.b.at = getelementptr i64, ptr %pc, i64 2
+  %swap.b = load i64, ptr %swap.b.at, align 8
+  %swap.a.slot = getelementptr ptr, ptr %table, i64 %swap.a
+  %swap.a.pointer = load ptr, ptr %swap.a.slot, align 8
+  %swap.b.slot = getelementptr ptr, ptr %table, i64 %swap.b
+  %swap.b.pointer = load ptr, ptr %swap.b.slot, align 8
+  store ptr %swap.b.pointer, ptr %swap.a.slot, align 8
+  store ptr %swap.a.pointer, ptr %swap.b.slot, align 8
+  %swap.next = getelementptr i64, ptr %pc, i64 3
+  br label %step
+set:
+  %set.to.at = getelementptr i64, ptr %pc, i64 1
+  %set.to = load i64, ptr %set.to.at, align 8
+  %set.from.at = getelementptr i64, ptr %pc, i64 2
+  %set.from = load i64, ptr %set.from.at, align 8
+  %set.bytes.at = getelementptr i64, ptr %pc, i64 3
+  %set.bytes = load i64, ptr %set.bytes.at, align 8
+  %set.to.slot = getelementptr ptr, ptr %table, i64 %set.to
+  %set.to.pointer = load ptr, ptr %set.to.slot, align 8
+  %set.from.slot = getelementptr ptr, ptr %table, i64 %set.from
+  %set.from.pointer = load ptr, ptr %set.from.slot, align 8
+  %set.moved = getelementptr i8, ptr %set.from.pointer, i64 %set.bytes
+  store ptr %set.moved, ptr %set.to.slot, align 8
+  %set.next = getelementptr i64, ptr %pc, i64 4
+  br label %step
+put:
+  %put.slot.at = getelementptr i64, ptr %pc, i64 1
+  %put.slot = load i64, ptr %put.slot.at, align 8
+  %put.number.at = getelementptr i64, ptr %pc, i64 2
+  %put.number = load i64, ptr %put.number.at, align 8
+  %put.at = getelementptr i64, ptr %table, i64 %put.slot
+  store i64 %put.number, ptr %put.at, align 8
+  %put.next = getelementptr i64, ptr %pc, i64 3
+  br label %step
+again:
+  %again.slot.at = getelementptr i64, ptr %pc, i64 1
+  %again.slot = load i64, ptr %again.slot.at, align 8
+  %again.delta.at = getelementptr i64, ptr %pc, i64 2
+  %again.delta = load i64, ptr %again.delta.at, align 8
+  %again.at = getelementptr i64, ptr %table, i64 %again.slot
+  %again.left = load i64, ptr %again.at, align 8
+  %again.less = sub i64 %again.left, 1
+  store i64 %again.less, ptr %again.at, align 8
+  %again.more = icmp sgt i64 %again.less, 0
+  %again.here = select i1 %again.more, i64 %again.delta, i64 0
+  %again.behind = getelementptr i64, ptr %pc, i64 3
+  %again.next = getelementptr i64, ptr %again.behind, i64 %again.here
+  br label %step
+jump:
+  %jump.delta.at = getelementptr i64, ptr %pc, i64 1
+  %jump.delta = load i64, ptr %jump.delta.at, align 8
+  %jump.behind = getelementptr i64, ptr %pc, i64 2
+  %jump.next = getelementptr i64, ptr %jump.behind, i64 %jump.delta
+  br label %step
+unless:
+  %unless.flag.at = getelementptr i64, ptr %pc, i64 1
+  %unless.flag = load i64, ptr %unless.flag.at, align 8
+  %unless.delta.at = getelementptr i64, ptr %pc, i64 2
+  %unless.delta = load i64, ptr %unless.delta.at, align 8
+  %unless.flag.slot = getelementptr ptr, ptr %table, i64 %unless.flag
+  %unless.flag.pointer = load ptr, ptr %unless.flag.slot, align 8
+  %unless.byte = load i8, ptr %unless.flag.pointer, align 1
+  %unless.zero = icmp eq i8 %unless.byte, 0
+  %unless.here = select i1 %unless.zero, i64 %unless.delta, i64 0
+  %unless.behind = getelementptr i64, ptr %pc, i64 3
+  %unless.next = getelementptr i64, ptr %unless.behind, i64 %unless.here
+  br label %step
+choose:
+  %choose.index.at = getelementptr i64, ptr %pc, i64 1
+  %choose.index = load i64, ptr %choose.index.at, align 8
+  %choose.count.at = getelementptr i64, ptr %pc, i64 2
+  %choose.count = load i64, ptr %choose.count.at, align 8
+  %choose.index.slot = getelementptr ptr, ptr %table, i64 %choose.index
+  %choose.index.pointer = load ptr, ptr %choose.index.slot, align 8
+  %choose.narrow = load i32, ptr %choose.index.pointer, align 4
+  %choose.wide = sext i32 %choose.narrow to i64
+  %choose.low = call i64 @llvm.smax.i64(i64 %choose.wide, i64 0)
+  %choose.last = sub i64 %choose.count, 1
+  %choose.k = call i64 @llvm.smin.i64(i64 %choose.low, i64 %choose.last)
+  %choose.deltas = getelementptr i64, ptr %pc, i64 3
+  %choose.delta.at = getelementptr i64, ptr %choose.deltas, i64 %choose.k
+  %choose.delta = load i64, ptr %choose.delta.at, align 8
+  %choose.behind = getelementptr i64, ptr %choose.deltas, i64 %choose.count
+  %choose.next = getelementptr i64, ptr %choose.behind, i64 %choose.delta
+  br label %step
+write:
+  %write.to.at = getelementptr i64, ptr %pc, i64 1
+  %write.to = load i64, ptr %write.to.at, align 8
+  %write.number.at = getelementptr i64, ptr %pc, i64 2
+  %write.number = load i64, ptr %write.number.at, align 8
+  %write.to.slot = getelementptr ptr, ptr %table, i64 %write.to
+  %write.to.pointer = load ptr, ptr %write.to.slot, align 8
+  %write.narrow = trunc i64 %write.number to i32
+  store i32 %write.narrow, ptr %write.to.pointer, align 4
+  %write.next = getelementptr i64, ptr %pc, i64 3
+  br label %step
+bump:
+  %bump.to.at = getelementptr i64, ptr %pc, i64 1
+  %bump.to = load i64, ptr %bump.to.at, align 8
+  %bump.number.at = getelementptr i64, ptr %pc, i64 2
+  %bump.number = load i64, ptr %bump.number.at, align 8
+  %bump.to.slot = getelementptr ptr, ptr %table, i64 %bump.to
+  %bump.to.pointer = load ptr, ptr %bump.to.slot, align 8
+  %bump.narrow = trunc i64 %bump.number to i32
+  %bump.old = load i32, ptr %bump.to.pointer, align 4
+  %bump.new = add i32 %bump.old, %bump.narrow
+  store i32 %bump.new, ptr %bump.to.pointer, align 4
+  %bump.next = getelementptr i64, ptr %pc, i64 3
   br label %step
 done:
   br i1 %wanted, label %give, label %out
@@ -154,21 +316,21 @@ out:
 }
 
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)
+declare i64 @llvm.smax.i64(i64, i64)
+declare i64 @llvm.smin.i64(i64, i64)
 """
 
 
 class PlanTable:
-    """A Plan's steps in memory, for `fg.run`.
+    """A Plan in memory, for `fg.run`; the kept arena is freed with it.
 
-    steps: (function address, parts, buffer numbers) triples.  The kept arena is freed with the table.
+    words: the instructions.  places: of slots behind the `outside` external ones.
     """
 
-    def __init__(self, steps, offsets, arena, outside, free):
-        words = [len(steps), arena, outside, len(offsets), max([len(n) for _, _, n in steps], default=0) or 1, 0]
-        words += offsets
-        for address, parts, numbers in steps:
-            words += [address, parts, len(numbers), *numbers]
-        self.words = np.array(words, np.int64)
+    def __init__(self, words, places, arena, outside, most, free):
+        head = [0, arena, outside, len(places), most, 0]
+        self.words = np.array([*head, *places, *words, Op.END], np.int64)
         self.address = self.words.ctypes.data
         weakref.finalize(self, release, self.words, free)
 

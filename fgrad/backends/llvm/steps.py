@@ -1,0 +1,191 @@
+"""A Plan's steps as words for the native runner: slots for buffers, and instructions.
+
+A slot of the running call's table holds a pointer, or the count of a loop.  Kernels read their
+arguments from slots, so a loop only moves pointers: a slice of xs is a slot that advances, carries
+change places by swapping slots.  Inner inputs for consts are the outer slots themselves.
+
+    scan      copies of the carry, first slices, count
+              → body → next slices, swaps, again unless counted down
+    while     copies → cond → unless flag: out → body → swaps → back
+
+Relies on `runner.py` for the instructions; `backend.py` relies on it.
+"""
+
+from __future__ import annotations
+
+from ...loop import Loop
+from .runner import Op
+
+WORKSPACE = "workspace"
+
+
+def taken(plan):
+    """Buffer → the one whose storage it takes over, to the end of the chain."""
+    origin = {}
+    for step in plan.steps:
+        for out, param in getattr(step, "aliases", ()):
+            origin[out] = origin.get(param, param)
+    return origin
+
+
+class Layout:
+    """The slot of every buffer, inner Plans' included.
+
+    external: the Buffers that a call gives pointers of, None for one of no Buffer.  places: offsets in
+    the arena of the slots behind; those that instructions fill have 0.
+    """
+
+    def __init__(self, plan, external):
+        self.number = {b: k for k, b in enumerate(external) if b is not None}
+        self.first, self.places = len(external), []
+        self.number[WORKSPACE] = self.slot(plan.arena)
+        self.add(plan, 0)
+
+    def slot(self, place=0):
+        """A slot of its own."""
+        self.places.append(place)
+        return self.first + len(self.places) - 1
+
+    def of(self, b):
+        """The slot of a buffer; one without elements is written and read by nobody: any will do."""
+        known = b in self.number
+        assert known or b.type.size == 0, f"{b.name} has no memory"
+        return self.number[b] if known else 0
+
+    def add(self, plan, base):
+        """Slots for the temporaries of a Plan, whose arena begins at `base`, and of its loops."""
+        for b, offset in plan.offsets.items():
+            self.number[b] = self.slot(base + offset)
+        for b, origin in {**taken(plan), **plan.donated}.items():
+            if b not in self.number:
+                self.number[b] = self.of(origin)
+        for step in plan.steps:
+            if isinstance(step, Loop):
+                self.bind(step)
+                inside = base + plan.offsets[step.block] if step.block is not None else 0
+                for inner in step.plans:
+                    self.add(inner, inside)
+
+    def bind(self, loop):
+        """Slots for the inputs and outputs of a loop's inner Plans."""
+        at, number = len(loop.consts), self.number
+        for plan in loop.plans:
+            number.update((b, self.of(a)) for b, a in zip(plan.inputs, loop.consts))
+        if loop.kind == "cond":
+            for plan in loop.plans:
+                number.update((b, self.of(y)) for b, y in zip(plan.outputs, loop.ys))
+            return
+        body, n = loop.plans[-1], len(loop.ends)
+        for carry, out, start, end in zip(body.inputs[at:], body.outputs, loop.starts, loop.ends):
+            if carry is out:
+                number[carry] = self.of(start)
+            elif body.donated.get(out) is carry:
+                number[carry] = number[out] = self.of(end)
+            else:
+                number[carry], number[out] = self.slot(), self.slot()
+        for b, x in zip(body.inputs[at + n:], loop.xs):
+            number[b] = self.of(loop.counter) if x is None else self.slot()
+        number.update((b, self.slot()) for b in body.outputs[n:])
+        if loop.kind == "while":
+            test = loop.plans[0]
+            number[test.outputs[0]] = self.of(loop.flag)
+            number.update((b, number[c]) for b, c in zip(test.inputs[at:], body.inputs[at:]))
+
+
+class Words:
+    """Instructions for the steps of a Module.
+
+    address(step): of the function of a kernel's name or of a loop.Call.
+    """
+
+    def __init__(self, layout, address):
+        self.layout, self.of, self.address = layout, layout.of, address
+        self.most = 1                            # arguments of a call
+
+    def steps(self, steps):
+        """The words of some steps: (function, parts, buffers) or (Loop, inner steps)."""
+        out = []
+        for first, *rest in steps:
+            if isinstance(first, Loop):
+                out += getattr(self, "cond" if first.kind == "cond" else first.kind + "_")(
+                    first, *rest)
+            else:
+                out += self.call(first, *rest)
+        return out
+
+    def call(self, function, parts, buffers):
+        self.most = max(self.most, len(buffers))
+        return [Op.CALL, self.address(function), parts, len(buffers), *map(self.of, buffers)]
+
+    def copy(self, to, b):
+        return [Op.COPY, self.of(to), self.of(b), b.type.nbytes] if b.type.nbytes else []
+
+    def scan_(self, loop, inner):
+        """A loop that is counted down."""
+        before, after, swaps = self.carries(loop, loop.length % 2 == 1)
+        if not loop.length:
+            return [w for a, b in zip(loop.ends, loop.starts) for w in self.copy(a, b)]
+        body, step = self.steps(inner[0]), -1 if loop.reverse else 1
+        first = loop.length - 1 if loop.reverse else 0
+        for slot, b in self.slices(loop):
+            size = b.type.nbytes // loop.length
+            before += [Op.SET, slot, self.of(b), first * size]
+            body += [Op.SET, slot, slot, step * size]
+        if loop.counter is not None:
+            before += [Op.WRITE, self.of(loop.counter), first]
+            body += [Op.BUMP, self.of(loop.counter), step]
+        body += swaps
+        count = self.layout.slot()
+        return [*before, Op.PUT, count, loop.length, *body,
+                Op.AGAIN, count, -(len(body) + 3), *after]
+
+    def slices(self, loop):
+        """(slot of the slice, stacked buffer) of xs and ys with elements."""
+        at, n = len(loop.consts) + len(loop.starts), len(loop.ends)
+        body = loop.plans[0]
+        pairs = [*zip(body.inputs[at:], loop.xs), *zip(body.outputs[n:], loop.ys)]
+        return [(self.of(a), b) for a, b in pairs if b is not None and b.type.nbytes]
+
+    def while_(self, loop, inner):
+        """A loop that looks at its flag."""
+        before, after, swaps = self.carries(loop, False)
+        test, body = self.steps(inner[0]), [*self.steps(inner[1]), *swaps]
+        at, plan = len(loop.consts), loop.plans[1]
+        for j in loop.others:                    # the carry may lie in either buffer now
+            after += self.copy(loop.ends[j], plan.inputs[at + j])
+        back = len(test) + 3 + len(body) + 2
+        return [*before, *test, Op.UNLESS, self.of(loop.flag), len(body) + 2,
+                *body, Op.JUMP, -back, *after]
+
+    def carries(self, loop, odd):
+        """(instructions before the loop, behind it, at the end of each step) for its carries.
+
+        odd: the number of steps is odd, so that a carry with two buffers begins in the other.
+        """
+        before, after, swaps = [], [], []
+        at, body = len(loop.consts), loop.plans[-1]
+        for j, (start, end) in enumerate(zip(loop.starts, loop.ends)):
+            carry, out = body.inputs[at + j], body.outputs[j]
+            if carry is out:
+                after += self.copy(end, start)
+            elif j not in loop.others:
+                before += self.copy(end, start)
+            elif end.type.nbytes:
+                first, second = (loop.others[j], end) if odd else (end, loop.others[j])
+                before += [*self.copy(first, start), Op.SET, self.of(carry), self.of(first), 0,
+                           Op.SET, self.of(out), self.of(second), 0]
+                swaps += [Op.SWAP, self.of(carry), self.of(out)]
+        return before, after, swaps
+
+    def cond(self, loop, inner):
+        """One of several lists of steps."""
+        branches = [self.steps(steps) for steps in inner]
+        ends, total = [], 0
+        for b in branches:
+            ends.append(total)
+            total += len(b) + 2
+        out = [Op.CHOOSE, self.of(loop.index), len(branches), *ends]
+        for b in branches:
+            total -= len(b) + 2
+            out += [*b, Op.JUMP, total]
+        return out

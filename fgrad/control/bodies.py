@@ -1,0 +1,316 @@
+"""Functions as bodies of control flow: staged once, closed over nothing, and checked.
+
+    scan[body=step n_consts=1 n_carry=1 length=200 reverse=False] w h xs
+
+A body is a Program whose first inputs are the consts: everything the function closed over, arrays and
+values of other transformations alike.  `Control` is what scan, while and cond have in common: outside
+of transformations one of them runs as a compiled Program of one equation, and its reverse derivative is
+a `call` of two Programs, forward and backward.  Relies on the interpreters; the other modules of
+`control` rely on it.
+"""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass
+
+from .. import source, tree
+from ..arguments import is_array, leaf_names, lifted, name_of, tree_text
+from ..core import Primitive, as_value
+from ..errors import ArgumentError, TreeError
+from ..interpreters.backward import pull
+from ..interpreters.call import call, chosen, derived, inline, merged
+from ..interpreters.forward import filled
+from ..interpreters.stage import evaluate, stage
+from ..ir import Equation, Program, Var
+from ..ops import broadcast, transpose, zeros_like
+from ..types import default_float
+
+BODIES = weakref.WeakKeyDictionary()   # function → {(cells, structure, types, default): (cells, Body)}
+
+
+# ---------------------------------------------------------------------------- staging
+
+@dataclass(frozen=True)
+class Body:
+    """program: consts, then arguments → results.  consts: the values closed over.  out: the result's
+    tree.
+    """
+    function: object
+    program: Program
+    consts: tuple
+    out: tree.Structure
+
+    @property
+    def types(self):
+        """The types of the results."""
+        return self.program.out_types
+
+    def place(self):
+        """`step (model.py:12)`, for messages."""
+        return place_of(self.function)
+
+
+def place_of(f):
+    """The function's name, and where it is written."""
+    code = getattr(f, "__code__", None)
+    if code is None:
+        return f"`{name_of(f)}`"
+    where = source.Place(code.co_filename, code.co_firstlineno, "", "")
+    return f"`{name_of(f)}` ({where.short})"
+
+
+def leaves_of(x):
+    """(the leaves as Values, their types, the Structure) of a pytree of arrays and numbers.
+
+    Raises ArgumentError for a leaf that is no array.
+    """
+    pairs, structure = tree.flatten_with_path(x)
+    for path, leaf in pairs:
+        if not is_array(leaf):
+            raise ArgumentError(
+                f"`{tree.path_text('$', path)}` is a {type(leaf).__name__}, which no loop or branch "
+                "can carry.", given=f"{tree.path_text('$', path)}: {leaf!r:.60}",
+                expected="arrays and numbers", fix="let the function close over it")
+    values = [lifted(leaf).settled() for _, leaf in pairs]
+    return values, tuple([v.type for v in values]), structure
+
+
+def body_of(f, structure, types):
+    """The Body of f for arguments of this Structure (of a tuple) and these types of leaves.
+
+    Staged once per function, what its cells hold, and types, unless it closes over values of other
+    transformations.
+    """
+    cells = cells_of(f)
+    key = tuple([id(c) for c in cells]), structure, types, default_float()
+    try:
+        known = BODIES.setdefault(f, {})
+    except TypeError:                            # it cannot be hashed, or not referred to weakly
+        known = {}
+    if key in known:
+        return known[key][1]
+    args = tree.unflatten(structure, types)
+    trace = stage(lambda *xs: f(*tree.unflatten(structure, xs)), types, name=name_of(f),
+                  names=leaf_names(f, args, {}))
+    body = Body(f, *closed(trace.program, trace.captured), trace.out)
+    if not trace.captured:
+        known[key] = cells, body
+    return body
+
+
+def cells_of(f):
+    """What the function closes over by name; another value there is another function."""
+    cells = [*(getattr(f, "__closure__", None) or ()), *(getattr(f, "__defaults__", None) or ())]
+    return [getattr(c, "cell_contents", c) for c in cells]
+
+
+def closed(program, captured=()):
+    """(the Program with what it closes over for its first inputs, those values, a tuple).
+
+    captured: the values of its last inputs.
+    """
+    own = len(program.inputs) - len(captured)
+    consts = [*program.inputs[own:], *(v for v, _ in program.hidden)]
+    values = (*captured, *(a for _, a in program.hidden))
+    if not consts:
+        return program, ()
+    inputs = (*consts, *program.inputs[:own])
+    return Program(program.name, inputs, program.eqns, program.outputs), values
+
+
+def in_common(bodies):
+    """(Programs that all begin with the same consts, those consts)."""
+    consts = list({id(x): x for b in bodies for x in b.consts}.values())
+    place = {id(x): k for k, x in enumerate(consts)}
+    programs = []
+    for b in bodies:
+        given = {place[id(x)]: v for x, v in zip(b.consts, b.program.inputs)}
+        first = [given.get(k) or Var(x.type) for k, x in enumerate(consts)]
+        programs.append(with_inputs(b.program, (*first, *b.program.inputs[len(b.consts):])))
+    return programs, consts
+
+
+class Opened:
+    """A Program and the values of its consts, as `in_common` takes them."""
+
+    def __init__(self, program, consts):
+        self.program, self.consts = program, consts
+
+
+def with_inputs(program, inputs, outputs=None):
+    """The Program with other lists of inputs and outputs."""
+    if inputs == program.inputs and outputs is None:
+        return program
+    return Program(program.name, inputs, program.eqns,
+                   program.outputs if outputs is None else outputs, program.hidden)
+
+
+# ---------------------------------------------------------------------------- messages
+
+def check_trees(bodies, what):
+    """Raises TreeError unless the branches have results of one tree and of the same types."""
+    first = bodies[0]
+    for other in bodies[1:]:
+        if first.out == other.out and first.types == other.types:
+            continue
+        kind = "trees" if first.out != other.out else "types"
+        raise TreeError(f"the branches of {what} return different {kind}.",
+                        given=[f"{b.place()} returns {result_text(b)}" for b in (first, other)],
+                        expected="one tree, and the same types in it",
+                        fix="return the same kind of result from every branch")
+
+
+def result_text(body):
+    """The result as a tree of types: `(f32[], f32[])`."""
+    return tree_text(tree.unflatten(body.out, body.types))
+
+
+def check_carry(body, structure, types, out, out_types, what):
+    """Raises TreeError unless the carry comes out of the body as it went in, naming the leaf."""
+    given = [f"in   {tree_text(tree.unflatten(structure, types))}",
+             f"out  {tree_text(tree.unflatten(out, out_types))}"]
+    if structure != out:
+        raise TreeError(f"{what}: {body.place()} must return the carry as the tree it was given.",
+                        given=given, fix="return every part of the carry, changed or not")
+    for path, a, b in zip(tree.paths(structure), types, out_types):
+        if a is not b:
+            leaf = tree.path_text("$", path)
+            raise TreeError(f"{what}: the carry of {body.place()} changes its type.",
+                            given=f"carry leaf {leaf}: in {a}, out {b}", fix=started(leaf, a, b))
+
+
+def started(leaf, a, b):
+    """How to make a carry leaf of type a, which comes out as b, fit."""
+    if a.shape != b.shape:
+        return [f"start it with shape {b.shape}", f"or keep its shape {a.shape} in the body"]
+    if a.dtype.kind in "iub" and b.dtype.kind == "f" and not a.shape and b.dtype == default_float():
+        return ["start it as 0.0 instead of 0", f"or return {leaf}.astype('{a.dtype}')"]
+    return [f"start it as .astype('{b.dtype}')", f"or return {leaf}.astype('{a.dtype}')"]
+
+
+# ---------------------------------------------------------------------------- Programs from Programs
+
+def reached(program, mask):
+    """Per output: can it have a derivative by the masked inputs?"""
+    active = set(chosen(program.inputs, mask))
+    for eqn in program.eqns:
+        if eqn.op.differentiable and any(v in active for v in eqn.variables):
+            active.update(v for v in eqn.outs if v.dtype.kind == "f")
+    return tuple([v in active and v.dtype.kind == "f" for v in program.outputs])
+
+
+def carried(program, consts, carry, rest=()):
+    """The mask of carries that can have a derivative, a superset of `carry`: the least fixed point."""
+    while True:
+        found = reached(program, (*consts, *carry, *rest))
+        grown = tuple([a or b for a, b in zip(carry, found)])
+        if grown == carry:
+            return carry
+        carry = grown
+
+
+def single(home, op, types, params):
+    """The Program of one operation; `home`, a Program in its parameters, keeps it."""
+    inputs = [Var(t) for t in types]
+    params = dict(params)
+    outs = [Var(t) for t in op.type(*types, **params)]
+    return Program(op.name, inputs, [Equation(op, inputs, params, outs)], outs)
+
+
+def moved(x, d, to):
+    """x with its axis d at position `to`."""
+    if d == to:
+        return x
+    order = [a for a in range(x.ndim) if a != d]
+    return transpose(x, perm=(*order[:to], d, *order[to:]))
+
+
+def spread(mask, x):
+    """A mask of lanes, as wide as x, whose first axis is the lanes."""
+    return broadcast(mask, shape=x.shape, axes=tuple(range(1, x.ndim))) if x.ndim > 1 else mask
+
+
+# ---------------------------------------------------------------------------- the operations
+
+class Control(Primitive):
+    """An operation with Programs for parameters.  `loop` says how compiled code runs it."""
+    multiple = True
+    settles = False
+    nested = True
+    loop = None
+
+    def programs(self, params):
+        """The Programs, in a tuple."""
+        raise NotImplementedError
+
+    def count(self, params):
+        """The number of results."""
+        return len(self.programs(params)[-1].outputs)
+
+    def vjp_programs(self, mask, params):
+        """(forward, backward), as of a `call`: arguments → results, residuals;   residuals,
+        cotangents → cotangents of the masked arguments.
+        """
+        raise NotImplementedError
+
+    def replaced(self, params, programs, more=0):
+        """The parameters with other Programs, which have `more` consts in front."""
+        raise NotImplementedError
+
+    def evaluate(self, args, params):
+        home, types = self.programs(params)[0], tuple([a.type for a in args])
+        program = home.derive(single, self, types, tuple(params.items()))
+        return call.run(args, {"program": program})
+
+    def linearize(self, below, args, active, params):
+        mask = tuple([node >= 0 for node in active])
+        first, second = self.vjp_programs(mask, params)
+        every = below.process(call, args, {"program": first})
+        m = self.count(params)
+        return every[:m], (call, every[:m], every[m:], {"program": second}, chosen(active, mask))
+
+    def record(self, outs, args, active, params):
+        mask = tuple([node >= 0 for node in active])
+        home, types = self.programs(params)[0], tuple([as_value(a).type for a in args])
+        back = home.derive(transposed_control, self, mask, types, tuple(params.items()))
+        consts = [a for a, m in zip(args, mask) if not m]
+        return call, outs, consts, {"program": back}, chosen(active, mask)
+
+    def opened(self, args, params, lift):
+        """(arguments, parameters) with the Programs inlined; lift(array) is a variable that holds a
+        closed-over array.
+        """
+        programs = [p.derive(inline) for p in self.programs(params)]
+        arrays = {id(a): a for p in programs for _, a in p.hidden}
+        if not arrays:
+            return args, self.replaced(params, programs)
+        opened = []
+        for p in programs:
+            own = {id(a): v for v, a in p.hidden}
+            first = [own.get(k) or Var(a.type) for k, a in arrays.items()]
+            opened.append(Program(p.name, (*first, *p.inputs), p.eqns, p.outputs))
+        at = self.first_const
+        args = (*args[:at], *[lift(a) for a in arrays.values()], *args[at:])
+        return args, self.replaced(params, opened, len(arrays))
+
+    first_const = 0            # the position of the first const among the arguments
+
+
+def transposed_control(home, op, mask, types, params):
+    """constants, cotangents → cotangents of the masked arguments, in which the operation is linear.
+
+    Its derivative at zero is the operation itself.
+    """
+    n = len(types) - sum(mask)
+    likes, other = chosen(types, mask), [not m for m in mask]
+    params = dict(params)
+
+    def backwards(*args):
+        consts, cts = args[:n], args[n:]
+        known = merged([None] * len(mask), consts, other)
+        zeros = [zeros_like(t) for t in likes]
+        _, pulled = pull(lambda *xs: op(*merged(known, xs, mask), **params), zeros)
+        return tuple(filled(likes, pulled(cts)))
+    return derived(home, "transpose", backwards, [*chosen(types, other), *op.type(*types, **params)],
+                   [])

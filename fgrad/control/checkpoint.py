@@ -1,0 +1,216 @@
+"""checkpoint: a function whose intermediate values are computed again in reverse instead of kept.
+
+    loss = lambda p, x: checkpoint(block)(p, x).sum()
+
+`checkpoint` is an operation that means its Program.  Its reverse derivative splits the Program as any
+other (residuals, then cotangents), but keeps only the arguments and what a policy says; the second
+Program begins with the equations that make the other residuals.  What it computes them from goes
+through `barrier`, an identity that keeps the compiler from sharing them with the forward pass.  Relies
+on `call`; `loops.py` and users rely on it.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from .. import arguments, tree
+from ..arguments import lifted
+from ..core import EVALUATE, Primitive, current
+from ..errors import ArgumentError
+from ..interpreters.call import Call, batch_program, call, chosen, vjp_program
+from ..interpreters.stage import stage
+from ..ir import Equation, Program, Var
+from ..ops import size_of
+
+
+# ---------------------------------------------------------------------------- operations
+
+class Identity(Primitive):
+    """x itself.   n[*s] → n[*s]"""
+    linear_in = (0,)
+
+    def type(self, x, /, **params):
+        return x
+
+    def numpy(self, x, /, **params):
+        return x
+
+    def transpose(self, ct, i, x, /, **params):
+        return ct
+
+    def batch(self, dims, x, /, **params):
+        return self(x, **params), dims[0]
+
+    def pull(self, x, /, **params):
+        return x
+
+
+class Barrier(Identity):
+    """x itself, which the compiler takes for another value: nothing is shared across it."""
+
+
+class Named(Identity):
+    """x itself, under a name that checkpoint policies can speak of."""
+
+    def type(self, x, /, *, name):
+        return x
+
+
+barrier = Barrier("barrier")
+named = Named("named")
+
+
+class Checkpoint(Call):
+    """The results of a Program; `policy` says which of its values are kept for the derivative."""
+
+    def __call__(self, *args, program, policy):
+        return current().process(self, args, {"program": program, "policy": policy})
+
+    def type(self, *types, program, policy):
+        return program.out_types
+
+    def evaluate(self, args, params):
+        return self.run(args, {"program": params["program"]})
+
+    def linearize(self, below, args, active, params):
+        mask = tuple([node >= 0 for node in active])
+        program = params["program"]
+        first, second = program.derive(recomputing, mask, params["policy"])
+        every = below.process(call, args, {"program": first})
+        m = len(program.outputs)
+        return every[:m], (call, every[:m], every[m:], {"program": second}, chosen(active, mask))
+
+    def record(self, outs, args, active, params):
+        return call.record(outs, args, active, {"program": params["program"]})
+
+    def batch(self, dims, *args, program, policy):
+        n = size_of(args, dims)
+        return self(*args, program=program.derive(batch_program, dims, n), policy=policy), 0
+
+
+checkpointed = Checkpoint("checkpoint")
+
+
+def recomputing(program, mask, policy):
+    """(forward, backward), as of a `call`; backward begins with what forward has not kept.
+
+    kept: the arguments that are read again, and the values of equations that the policy names.
+    """
+    first, second = program.derive(vjp_program, mask)
+    m = len(program.outputs)
+    wanted, again, kept = set(first.outputs[m:]), [], {}
+    makers = {v: eqn for eqn in first.eqns for v in eqn.outs}
+    for v in first.outputs[m:]:
+        if v not in makers:
+            kept[v] = None
+    constants = {v for v, _ in first.hidden}
+    for eqn in reversed(first.eqns):
+        mine = [v for v in eqn.outs if v in wanted]
+        if not mine:
+            continue
+        if policy is not None and policy(eqn.op, *[getattr(a, "type", a) for a in eqn.args],
+                                         **eqn.params):
+            kept.update(dict.fromkeys(mine))
+            continue
+        again.append(eqn)
+        for a in eqn.variables:
+            wanted.add(a)
+            if a not in makers and a not in constants:
+                kept[a] = None
+    inputs = {v: Var(v.type, v.name) for v in kept}
+    through = [Equation(barrier, (inputs[v],), {}, (v,)) for v in kept]
+    cts = second.inputs[len(first.outputs) - m:]
+    eqns = [*through, *reversed(again), *second.eqns]
+    hidden = {v: (v, a) for v, a in (*first.hidden, *second.hidden)}
+    used = {v for eqn in eqns for v in eqn.variables} | set(second.outputs)
+    back = Program(second.name, (*inputs.values(), *cts), eqns, second.outputs,
+                   [pair for v, pair in hidden.items() if v in used])
+    forward = Program(first.name, first.inputs, first.eqns, (*first.outputs[:m], *kept),
+                      first.hidden)
+    return forward, back
+
+
+# ---------------------------------------------------------------------------- what users call
+
+def checkpoint(f=None, *, policy=None, prevent_cse=True, static_argnums=()):
+    """The function f; in reverse its intermediate values are computed again instead of kept.
+
+    policy: which values are kept all the same, one of `checkpoint_policies` or a function
+    (operation, *types, **params) → bool; None keeps nothing but the arguments.  prevent_cse and
+    static_argnums are accepted as JAX's: the compiler never shares the second computation with the
+    first, and leaves that are no arrays reach f as they are.
+
+    >>> from fgrad.transforms import grad
+    >>> grad(checkpoint(lambda x: x * x))(3.0)
+    Array(6., f32[])
+    """
+    if f is None:
+        return functools.partial(checkpoint, policy=policy, static_argnums=static_argnums)
+    arguments.check_function(f, "checkpoint")
+    fixed = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
+
+    @functools.wraps(f, updated=())
+    def checkpoint_f(*args, **kwargs):
+        if current() is EVALUATE:
+            return f(*args, **kwargs)
+        whole = {k: Fixed(args[k]) for k in fixed}
+        given = tuple([whole.get(k, a) for k, a in enumerate(args)]), kwargs
+        leaves, structure = tree.flatten(given)
+        values = [lifted(x).settled() for x in leaves if arguments.is_array(x)]
+
+        def function(*xs):
+            args, kwargs = tree.unflatten(structure, arguments.put_arrays(leaves, xs))
+            return f(*[a.value if a.__class__ is Fixed else a for a in args], **kwargs)
+        names = arguments.leaf_names(f, *given)
+        names = [n for n, x in zip(names, leaves) if arguments.is_array(x)]
+        trace = stage(function, [v.type for v in values], name=arguments.name_of(f), names=names)
+        found = checkpointed(*values, *trace.captured, program=trace.program, policy=policy)
+        return tree.unflatten(trace.out, found)
+    return checkpoint_f
+
+
+class Fixed:
+    """A static argument, as a leaf."""
+
+    def __init__(self, value):
+        self.value = value
+
+
+def checkpoint_name(x, name):
+    """The pytree x, whose leaves `save_only_these_names(name)` keeps."""
+    return tree.map(lambda leaf: named(lifted(leaf), name=name), x)
+
+
+class checkpoint_policies:
+    """What checkpoint keeps besides the arguments.
+
+    nothing_saveable: nothing.  everything_saveable: everything, as without checkpoint.
+    dots_saveable: results of products.  dots_with_no_batch_dims_saveable: of those without a batch.
+    save_only_these_names(*names): what was given to checkpoint_name under one of these.
+    """
+
+    @staticmethod
+    def nothing_saveable(op, *types, **params):
+        return False
+
+    @staticmethod
+    def everything_saveable(op, *types, **params):
+        return True
+
+    @staticmethod
+    def dots_saveable(op, *types, **params):
+        return op.name == "dot_general"
+
+    @staticmethod
+    def dots_with_no_batch_dims_saveable(op, *types, **params):
+        return op.name == "dot_general" and not set(params["lhs"]) & set(params["rhs"]) & set(
+            params["to"])
+
+    @staticmethod
+    def save_only_these_names(*names):
+        if not names or not all(isinstance(n, str) for n in names):
+            raise ArgumentError("save_only_these_names takes names.", given=repr(names))
+
+        def policy(op, *types, **params):
+            return op is named and params["name"] in names
+        return policy

@@ -1,0 +1,287 @@
+"""while_loop and fori_loop.
+
+    state = while_loop(test, body, state)          state = fori_loop(0, 100, body, state)
+
+A fori_loop whose bounds are known is a scan, so it has both derivatives; others are while loops.  A
+while loop has a forward derivative; with max_steps it is a scan of scans over conds, which has both:
+the steps within one segment are recomputed, so that it keeps about 2·sqrt(max_steps) states.  Relies on
+`scan.py`, `cond.py` and `checkpoint.py`; users rely on it.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .. import tree
+from ..arguments import is_array, tree_text
+from ..core import EVALUATE, Array, Tracer, as_value, current
+from ..errors import ArgumentError, GradientError
+from ..interpreters.batch import batch
+from ..interpreters.call import chosen, derived, names_of, prefixed
+from ..interpreters.forward import filled, push
+from ..interpreters.stage import evaluate
+from ..ops import (
+    add, and_, convert, iota, lt, reduce_or, select, size_of, to_front, zeros_like)
+from ..types import BOOL, INTS, ArrayType, promote
+from .bodies import (
+    Control, Opened, body_of, carried, check_carry, closed, in_common, leaves_of, place_of,
+    spread)
+from .checkpoint import checkpoint
+from .cond import cond
+from .scan import batched, scan
+
+
+# ---------------------------------------------------------------------------- what users call
+
+def while_loop(cond_fun, body_fun, init_val, *, max_steps=None):
+    """body_fun applied to init_val again and again, while cond_fun of it holds.
+
+    cond_fun(val) → a scalar bool; body_fun(val) → a val of the same tree, shapes and dtypes.
+    max_steps: at most so many steps are made, and the loop has a reverse derivative; each step is
+    then computed twice.  Raises ArgumentError for another cond_fun, TreeError when the val changes its
+    tree or types; and GradientError, in reverse without max_steps.
+
+    >>> while_loop(lambda x: x < 100.0, lambda x: 2 * x, 3.0)
+    Array(192., f32[])
+    """
+    values, types, structure = leaves_of(init_val)
+    one = tree.structure((init_val,))
+    test, body = body_of(cond_fun, one, types), body_of(body_fun, one, types)
+    if test.out.kind is not None or test.types[0].shape or test.types[0].dtype != BOOL:
+        returned = tree_text(tree.unflatten(test.out, test.types))
+        raise ArgumentError(f"while_loop: {place_of(cond_fun)} must return one bool, but it returned "
+                            f"{returned}.", given=f"{place_of(cond_fun)} returned {returned}",
+                            expected="bool[]", fix=["compare: return x < limit",
+                                                    "reduce with .any() or .all()"])
+    check_carry(body, structure, types, body.out, body.types, "while_loop")
+    if max_steps is not None:
+        return bounded(cond_fun, body_fun, tree.unflatten(structure, values), int(max_steps))
+    programs, consts = in_common([test, body])
+    found = while_steps(*consts, *values, cond=programs[0], body=programs[1], n_consts=len(consts))
+    return tree.unflatten(structure, found)
+
+
+def bounded(cond_fun, body_fun, init, n):
+    """At most n steps, as segments of about sqrt(n) steps that are recomputed in reverse."""
+    inner = max(1, math.isqrt(max(n, 1)))
+    outer = -(-n // inner)
+
+    def goes_on(state):
+        k, value = state
+        return and_(lt(k, n), cond_fun(value))
+
+    def step(state):
+        k, value = state
+        return add(k, 1), body_fun(value)
+
+    def skip(state):
+        return state
+
+    def one(state, _):
+        return cond(goes_on(state), step, skip, state), None
+
+    def segment(state):
+        return scan(one, state, length=inner)[0]
+
+    def several(state, _):
+        return cond(goes_on(state), checkpoint(segment), skip, state), None
+    return scan(several, (np.int32(0), init), length=outer)[0][1]
+
+
+def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
+    """val, after val = body_fun(i, val) for i from lower to upper - 1.
+
+    Bounds that are Python ints, or known arrays under grad, make it a scan: it has both derivatives.
+    Other bounds make it a while_loop.  unroll: accepted, and has no effect.  Raises ArgumentError for
+    bounds that are no integers, TreeError when the val changes its tree or types.
+
+    >>> fori_loop(0, 5, lambda i, total: total + i, 0)
+    Array(10, i32[])
+    """
+    for name, bound in (("lower", lower), ("upper", upper)):
+        if not is_array(bound) or as_value(bound).shape or as_value(bound).dtype not in INTS:
+            given = tree_text(bound)
+            raise ArgumentError(f"fori_loop needs whole numbers for bounds, not {given}.",
+                                given=f"{name}: {given}", expected="an int, or i32[]")
+    dtype = promote(as_value(lower).dtype, as_value(upper).dtype)
+    if known(lower) and known(upper):
+        return counted(int(lower), int(upper), dtype, body_fun, init_val)
+
+    def goes_on(state):
+        return lt(state[0], state[1])
+
+    def step(state):
+        i, stop, value = state
+        return add(i, 1), stop, body_fun(i, value)
+    bounds = [convert(as_value(x), dtype=dtype) for x in (lower, upper)]
+    return while_loop(goes_on, step, (*bounds, init_val))[2]
+
+
+def known(bound):
+    """Is the number of steps known while the loop is traced, and worth a program of its own?"""
+    if isinstance(bound, Tracer):
+        return isinstance(bound.known(), Array)
+    return not isinstance(bound, Array) or current() is not EVALUATE
+
+
+def counted(lower, upper, dtype, body_fun, init_val):
+    """A fori_loop as a scan over its numbers."""
+    n = max(0, upper - lower)
+
+    def step(value, i):
+        return body_fun(i if lower == 0 else add(i, lower), value), None
+    step.__name__ = getattr(body_fun, "__name__", "body")
+    return scan(step, init_val, iota(shape=(n,), axis=0, dtype=dtype))[0]
+
+
+# ---------------------------------------------------------------------------- the operation
+
+class While(Control):
+    """The carry, after body while cond of it holds.   consts, carry → carry
+
+    cond: consts, carry → bool[].   body: consts, carry → carry.
+    """
+    loop = "while"
+
+    def programs(self, params):
+        return params["cond"], params["body"]
+
+    def replaced(self, params, programs, more=0):
+        return dict(cond=programs[0], body=programs[1], n_consts=params["n_consts"] + more)
+
+    def type(self, *types, cond, body, n_consts):
+        return tuple(types[n_consts:])
+
+    def numpy(self, *arrays, cond, body, n_consts):
+        """A loop in Python, over the bodies' own NumPy rules."""
+        consts, carry = list(map(Array, arrays[:n_consts])), list(map(Array, arrays[n_consts:]))
+        while EVALUATE.run(evaluate, cond, [*consts, *carry])[0].np:
+            carry = EVALUATE.run(evaluate, body, [*consts, *carry])
+        return tuple([c.np for c in carry])
+
+    def forward(self, args, tangents, params):
+        n, body = params["n_consts"], params["body"]
+        mask = tuple([t is not None for t in tangents])
+        active = body.derive(while_active, mask, n)
+        test, pushed = [params["cond"].derive(with_tangents, body, mask[:n], active, pushes)
+                        for pushes in (False, True)]
+        consts = [*args[:n], *[t for t in tangents[:n] if t is not None]]
+        ts = [t if t is not None else zeros_like(x)
+              for x, t, a in zip(args[n:], tangents[n:], active) if a]
+        out = bound(test, pushed, consts, [*args[n:], *ts])
+        m = len(args) - n
+        found = iter(out[m:])
+        return out[:m], [next(found) if a else None for a in active]
+
+    def vjp_programs(self, mask, params):
+        raise GradientError(
+            "while_loop has no reverse derivative: how many steps it makes is not known before.",
+            fix=["while_loop(…, max_steps=n), if n steps are enough",
+                 "fori_loop with Python ints for bounds, or scan",
+                 "jvp or jacfwd, for the forward derivative"])
+
+    def record(self, outs, args, active, params):
+        return self.vjp_programs(None, params)
+
+    def batch(self, dims, *args, cond, body, n_consts):
+        n = size_of(args, dims)
+        dc, mask = dims[:n_consts], tuple([d is not None for d in dims[n_consts:]])
+        test, step, mask, lanes = body.derive(batch_while, cond, dc, mask, n)
+        carry = [to_front(x, d, n) if m else x
+                 for x, d, m in zip(args[n_consts:], dims[n_consts:], mask)]
+        consts = args[:n_consts]
+        if not lanes:
+            out = bound(test, step, consts, carry)
+        else:
+            alive = call_one(cond.derive(batched, (*dc, *[0] * len(carry)), n, (True,))[0],
+                             [*consts, *carry])
+            out = bound(test, step, consts, [alive, *carry])[1:]
+        return out, tuple([0 if m else None for m in mask])
+
+
+while_steps = While("while")
+
+
+def call_one(program, args):
+    """The only result of a Program."""
+    (out,) = evaluate(program, args)
+    return out
+
+
+def bound(test, step, consts, carry):
+    """The operation with Programs that may close over arrays: those become consts."""
+    (test, step), more = in_common([Opened(*closed(test)), Opened(*closed(step))])
+    return while_steps(*more, *consts, *carry, cond=test, body=step,
+                       n_consts=len(more) + len(consts))
+
+
+# ---------------------------------------------------------------------------- forward derivative
+
+def while_active(body, mask, n):
+    """Which carries have a tangent."""
+    start = tuple([m and v.dtype.kind == "f" for m, v in zip(mask[n:], body.inputs[n:])])
+    return carried(body, mask[:n], start)
+
+
+def with_tangents(test, body, const_mask, active, pushes):
+    """consts dconsts, carry dcarry → what cond says of them, or carry dcarry."""
+    n, mask = len(const_mask), (*const_mask, *active)
+    types, names = body.in_types, names_of(body)
+    sizes = [n, sum(const_mask), len(active), sum(active)]
+
+    def function(*args):
+        args = iter(args)
+        consts, dconsts, carry, dcarry = [[next(args) for _ in range(k)] for k in sizes]
+        if not pushes:
+            return evaluate(test, [*consts, *carry])
+        ts = iter([*dconsts, *dcarry])
+        outs, out_ts = push(lambda *xs: evaluate(body, xs), [*consts, *carry],
+                            [next(ts) if m else None for m in mask])
+        return *outs, *chosen(filled(outs, out_ts), active)
+
+    def group(xs, change):
+        return [*xs[:n], *change(chosen(xs[:n], const_mask)), *xs[n:],
+                *change(chosen(xs[n:], active))]
+    return derived(body if pushes else test, "jvp", function, group(types, list),
+                   group(names, lambda xs: prefixed("d", xs)))
+
+
+# ---------------------------------------------------------------------------- batch
+
+def batch_while(body, test, const_dims, carry_mask, n):
+    """(cond, body, which carries are batched, has each lane an end of its own?) over one more axis.
+
+    With lanes of their own, all carries are batched, and a bool per lane goes in front of them: the
+    loop runs while one is alive, and what a finished lane carries is held fixed.
+    """
+    while True:
+        dims = (*const_dims, *[0 if m else None for m in carry_mask])
+        step, found = batched(body, dims, n, carry_mask)
+        grown = tuple([a or b for a, b in zip(carry_mask, found)])
+        if grown != carry_mask:
+            carry_mask = grown
+            continue
+        one, (lanes,) = batched(test, dims, n)
+        if not lanes:
+            return one, step, carry_mask, False
+        if all(carry_mask):
+            return *frozen(body, one, step, len(const_dims), n), carry_mask, True
+        carry_mask = (True,) * len(carry_mask)
+
+
+def frozen(body, test, step, n_consts, n):
+    """(cond, body) with a bool per lane as their first carry."""
+    types = [*test.in_types[:n_consts], ArrayType(BOOL, (n,)), *test.in_types[n_consts:]]
+    names = [*names_of(test)[:n_consts], "alive", *names_of(test)[n_consts:]]
+
+    def some(*args):
+        return reduce_or(args[n_consts], axes=(0,))
+
+    def function(*args):
+        consts, mask, carry = args[:n_consts], args[n_consts], args[n_consts + 1:]
+        held = [select(spread(mask, x), new, x)
+                for x, new in zip(carry, evaluate(step, [*consts, *carry]))]
+        return and_(mask, call_one(test, [*consts, *held])), *held
+    return derived(test, "some", some, types, names), derived(body, "lanes", function, types, names)
