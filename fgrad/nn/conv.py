@@ -6,7 +6,7 @@ arguments.  Relies on `fgrad.convolution`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Callable
 
 from .. import convolution, random
@@ -36,8 +36,8 @@ class Conv(Layer):
     dilation: object = 1
     groups: int = 1
     bias: bool = True
-    kernel_init: Callable = he_uniform()
-    bias_init: Callable = zeros
+    kernel_init: Callable = field(default=he_uniform(), repr=False)
+    bias_init: Callable = field(default=zeros, repr=False)
 
     def __post_init__(self):
         if not isinstance(self.kernel, tuple) or not all(isinstance(k, int) and k > 0 for k in self.kernel):
