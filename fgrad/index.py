@@ -121,7 +121,27 @@ def combine(parts, const=0):
         const += k * x.const
         for a, c in x.terms:
             terms[a] = terms.get(a, 0) + k * c
-    return ix(terms, const)
+    return ix(terms, const) if len(terms) < 2 else ix(*rejoined(terms, const))
+
+
+def rejoined(terms, const):
+    """(terms, constant) with c·n·(x/n) + c·(x%n) put together as c·x: a flat index cut up and flat again."""
+    rests = [a for a in terms if a.__class__ is Quot and a.op == "%"]
+    while rests:
+        a = rests.pop()
+        c = terms.get(a)
+        whole = divide(a.ix, a.n)[0] if c else None
+        if not c or whole.const or len(whole.terms) != 1:
+            continue
+        (q, k), = whole.terms
+        if k != 1 or terms.get(q) != c * a.n:
+            continue
+        del terms[a], terms[q]
+        const += c * a.ix.const
+        for b, d in a.ix.terms:
+            terms[b] = terms.get(b, 0) + c * d
+        rests = [b for b in terms if b.__class__ is Quot and b.op == "%"]
+    return terms, const
 
 
 def plus(x, n):

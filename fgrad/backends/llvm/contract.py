@@ -22,6 +22,8 @@ from .tiles import Machine, Tile, shapes, step_cycles
 
 DISPATCH = 8000          # cycles that handing parts to other threads costs
 PART = 300               # cycles that taking one part costs
+TABLE_ROWS = 8           # rows of a tile read through tables: each holds an address register
+TABLE = 4                # cycles of an entry of a table
 LARGE = 1 << 21          # multiply-adds of a part that is worth having for balance alone
 
 
@@ -45,6 +47,14 @@ class Pulled:
     cost: int = 1
 
 
+@dataclass(frozen=True)
+class Offset:
+    """An operand A whose element (i, k) lies at address[i] + offset[k]: a window over an array.
+
+    Both tables are written block by block, A itself is read where it lies.
+    """
+
+
 class Product:
     """What a contraction is made of: the callbacks of `emit`.  Each writes code into `fn`.
 
@@ -59,6 +69,14 @@ class Product:
 
     def a_pointer(self, fn, b):
         """The address of A(b, 0, 0), when A is Strided."""
+        raise NotImplementedError
+
+    def row_addresses(self, fn, b, i, count, to):
+        """Writes the addresses of A(b, i, 0) and of `count` - 1 rows behind, when A is Offset."""
+        raise NotImplementedError
+
+    def step_offsets(self, fn, k, count, to):
+        """Writes how far, in elements, A(b, i, k) and its `count` - 1 next are from A(b, i, 0)."""
         raise NotImplementedError
 
     def b_pointer(self, fn, b):
@@ -97,7 +115,7 @@ class Plan:
     rows: int
     columns: int
     depth: int
-    a: Strided | Pulled
+    a: Strided | Pulled | Offset
     b: Strided | Pulled
     out: Strided | None
     epilogue: bool
@@ -138,6 +156,11 @@ class Plan:
     @property
     def column_tail(self):
         return self.columns % self.width
+
+    @property
+    def tables(self):
+        """Whether A is read through tables."""
+        return isinstance(self.a, Offset)
 
     @property
     def a_by_rows(self):
@@ -194,7 +217,7 @@ class Plan:
     def single(self):
         """Whether a product is one tile, whose steps are then written in place."""
         return (self.rows <= self.tile.rows and self.columns <= self.tile.width
-                and self.blocks == 1 and not self.split and not self.dots)
+                and self.blocks == 1 and not self.split and not self.dots and not self.tables)
 
 
 @dataclass(frozen=True)
@@ -222,7 +245,7 @@ def plan(rows, columns, depth, type, a, b, *, machine, batch=1, out=None, epilog
          threads=1):
     """The cheapest Plan by estimated cycles of its slowest part.
 
-    a, b: Strided or Pulled; out: Strided or None; epilogue: whether `Product.epilogue` stores.
+    a: Strided, Pulled or, for more than one column, Offset; b: Strided or Pulled; out: Strided or None; epilogue: whether `Product.epilogue` stores.
     Raises ValueError for a stride that is not 1 on either axis.
     """
     a, b = settled_a(a, rows, depth), settled_b(b, depth, columns)
@@ -250,6 +273,8 @@ def blocked(start, type, threads):
     lanes = min(machine.vector_bytes // BYTES[type], 1 << max(1, (columns - 1).bit_length()))
     kc = depth_block(machine, start.depth, lanes)
     for tile in tiles_for(start.rows, columns, type, lanes, machine):
+        if start.tables and tile.rows > TABLE_ROWS:
+            continue
         p = replace(start, tile=tile, kc=kc)
         for grid in grids(p, threads):
             yield with_packing(p, grid)
@@ -282,7 +307,7 @@ def finer(best, threads):
 
 
 def settled_a(a, rows, depth):
-    if isinstance(a, Pulled) or depth == 0:
+    if isinstance(a, (Pulled, Offset)) or depth == 0:
         return a if depth else Strided(0, 1)
     if a.second == 1 or depth == 1:
         return Strided(a.first if rows > 1 else 0, 1)
@@ -363,6 +388,8 @@ def packs_a(p, columns):
     Columns are gathered into panels where their steps are far apart and read again for every panel
     of B.
     """
+    if isinstance(p.a, Offset):
+        return False
     if isinstance(p.a, Pulled) or p.depth == 0:
         return p.depth > 0
     spread = min(p.kc, p.depth) * p.a.second * BYTES[p.type]
@@ -423,6 +450,8 @@ def block_cycles(p):
     if p.pack_a:
         total += rows * depth * (pull_cycles(p.a, tile) +
                                  (1.6 / tile.lanes if p.a_by_rows else 2 / tile.rows))
+    if p.tables:
+        total += (rows * p.blocks + depth) * TABLE
     if p.pack_b:
         total += columns * depth * (pull_cycles(p.b, tile) +
                                     (2.5 if p.b_by_rows else 6) / tile.lanes)

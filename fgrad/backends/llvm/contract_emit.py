@@ -13,7 +13,7 @@ from .contract import Emitted, Product, Pulled, Strided, up
 from .dots import Dots
 from .packing import Packer
 from .text import BYTES, Function
-from .tiles import KERNEL_TYPES, Columns, Kernel, Rows, Steps, Tile, added
+from .tiles import KERNEL_TYPES, Columns, Kernel, Offsets, Rows, Steps, Tile, added
 
 
 def emit(plan, product, name):
@@ -78,6 +78,8 @@ class Writer:
 
     def a_bytes(self):
         p = self.plan
+        if p.tables:
+            return up(8 * (p.mc + p.kc), 64)
         if not p.pack_a:
             return 0
         panels = up(p.mc, p.tile.rows) * p.kc + p.machine.vector_bytes
@@ -117,6 +119,7 @@ class Writer:
         start = self.product.workspace(fn)
         own = fn.gep("i8", start, fn.mul(part, self.part_bytes()))
         self.a_pack = own
+        self.offsets = fn.gep("ptr", own, self.plan.mc)
         self.b_pack = fn.gep("i8", own, self.a_bytes())
         self.sums = fn.gep("i8", own, self.a_bytes() + self.b_bytes())
         self.partial = fn.gep("i8", start, self.part_bytes() * self.plan.parts)
@@ -167,6 +170,8 @@ class Writer:
             with fn.loop(depth[0], depth[1] if p.depth else 1, p.kc) as k:
                 steps = fn.min(fn.sub(depth[1], k.index), p.kc)
                 self.pack_b(Block(b, 0, j.index, k.index, 0, width, steps))
+                if p.tables:
+                    self.product.step_offsets(fn, k.index, steps, self.offsets)
                 with fn.loop(*rows, p.mc) as i:
                     height = fn.min(fn.sub(rows[1], i.index), p.mc)
                     block = Block(b, i.index, j.index, k.index, height, width, steps)
@@ -191,6 +196,8 @@ class Writer:
 
     def pack_a(self, block):
         p, fn = self.plan, self.fn
+        if p.tables:
+            self.product.row_addresses(fn, block.b, block.i, block.rows, self.a_pack)
         if not p.pack_a:
             return
 
@@ -303,7 +310,10 @@ class Writer:
     def operands(self, block, i, j):
         """(A's form, address, stride; B's address, stride) for the tile at (i, j) of a block."""
         fn, p = self.fn, self.plan
-        if not p.pack_a:
+        if p.tables:
+            a, form = fn.gep("ptr", self.a_pack, i), Offsets()
+            stride = fn.op(f"ptrtoint ptr {self.offsets} to i64")
+        elif not p.pack_a:
             a = self.element(self.bases[0], p.a, fn.add(block.i, i), block.k) if p.depth else "null"
             form, stride = (Rows(p.a.first), 0) if p.a_by_rows else (Columns(), p.a.second)
         elif p.a_by_rows:

@@ -63,6 +63,8 @@ class LoopProduct(FlatProduct, contract.Product):
             strides = self.strides(n.data[1], first, second)
             if strides is not None:
                 return contract.Strided(*strides)
+            if n is self.a and self.columns.extent > 1 and self.in_tables(n.data[1]):
+                return contract.Offset()
         cost = int(sum(m.cost for m in scalar.walk(n))) + 1
         return contract.Pulled(first_name if self.unit(n, first, second) else second_name, cost)
 
@@ -78,6 +80,12 @@ class LoopProduct(FlatProduct, contract.Product):
         if s == 1 or first.extent == 1:
             return 1, t
         return None
+
+    def in_tables(self, x):
+        """Is each term of the index known by row, by depth, or by batch alone?"""
+        bits = [v.bit for v in (self.rows, self.depth, self.batch)]
+        static = all(not isinstance(a, index.Dynamic) for a, _ in x.terms) and not scalar.dynamic_nodes(x)
+        return static and all(sum(bool(a.free & bit) for bit in bits) <= 1 for a, _ in x.terms)
 
     def out_form(self):
         """The result's strides, when all that happens to a sum is that it is stored."""
@@ -117,6 +125,19 @@ class LoopProduct(FlatProduct, contract.Product):
 
     def out_pointer(self, fn, b):
         return self.pointer(fn, *self.out, b)
+
+    def row_addresses(self, fn, b, i, count, to):
+        buffer, x = self.a.data
+        rows = index.ix({a: c for a, c in x.terms if not a.free & self.depth.bit}, x.const)
+        with fn.loop(0, count) as row:
+            emitter = self.emitter(fn, batch=b, rows=fn.add(i, row.index))
+            fn.store("ptr", emitter.address(buffer, rows), fn.gep("ptr", to, row.index))
+
+    def step_offsets(self, fn, k, count, to):
+        x = index.ix({a: c for a, c in self.a.data[1].terms if a.free & self.depth.bit})
+        with fn.loop(0, count) as step:
+            emitter = self.emitter(fn, depth=fn.add(k, step.index))
+            fn.store("i64", emitter.index(x), fn.gep("i64", to, step.index))
 
     def pack_a(self, fn, b, i, k, lanes, along, count):
         emitter = self.emitter(fn, batch=b, rows=i, depth=k)

@@ -96,6 +96,12 @@ class Rows:
     def name(self):
         return f"rows{self.stride}"
 
+    def begin(self, fn, tile, a, stride):
+        return self, a
+
+    def at(self, fn, pointer):
+        return pointer
+
     def element(self, fn, type, pointer, r):
         return fn.gep(type, pointer, r * self.stride)
 
@@ -108,6 +114,12 @@ class Columns:
     """A is read along its columns: element (r, k) at r + k·stride; the stride is an argument."""
     name = "columns"
 
+    def begin(self, fn, tile, a, stride):
+        return self, a
+
+    def at(self, fn, pointer):
+        return pointer
+
     def element(self, fn, type, pointer, r):
         return fn.gep(type, pointer, r)
 
@@ -115,10 +127,35 @@ class Columns:
         return fn.gep(type, pointer, stride)
 
 
+@dataclass(frozen=True)
+class Offsets:
+    """A is read through tables: element (r, k) at address[r] + offset[k], as a convolution's windows.
+
+    `a` is the address of the tile's row addresses, the stride the address of the offsets, counted
+    in elements.
+    """
+    rows: tuple = ()
+    name = "offsets"
+
+    def begin(self, fn, tile, a, stride):
+        """(the form that knows its rows, the address of the first offset)."""
+        rows = tuple(fn.load("ptr", fn.gep("ptr", a, r)) for r in range(tile.rows))
+        return Offsets(rows), fn.op(f"inttoptr i64 {stride} to ptr")
+
+    def at(self, fn, pointer):
+        return fn.load("i64", pointer)
+
+    def element(self, fn, type, offset, r):
+        return fn.gep(type, self.rows[r], offset)
+
+    def advance(self, fn, type, pointer, stride):
+        return fn.gep("i64", pointer, 1)
+
+
 class Steps:
     """Writes the steps of a tile into a function.
 
-    a_form: Rows or Columns.  `count` is the number of valid lanes of the last vector, or None.
+    a_form: Rows, Columns or Offsets.  `count` is the number of valid lanes of the last vector, or None.
     """
 
     def __init__(self, fn, tile, a_form, a_stride, b_stride, count=None):
@@ -136,18 +173,20 @@ class Steps:
         fn, tile = self.fn, self.tile
         a, b, *sums = state
         columns = self.b_vectors(b)
+        at = self.a_form.at(fn, a)
         for r in range(tile.rows):
-            x = fn.load(tile.type, self.a_form.element(fn, tile.type, a, r))
+            x = fn.load(tile.type, self.a_form.element(fn, tile.type, at, r))
             x = fn.splat(tile.type, tile.lanes, x)
             for q, y in enumerate(columns):
-                at = r * tile.vectors + q
-                sums[at] = multiply_add(fn, tile.type, tile.lanes, x, y, sums[at])
+                n = r * tile.vectors + q
+                sums[n] = multiply_add(fn, tile.type, tile.lanes, x, y, sums[n])
         return [self.a_form.advance(fn, tile.type, a, self.a_stride),
                 fn.gep(tile.type, b, self.b_stride), *sums]
 
     def run(self, a, b, depth, odd):
         """The sums after `depth` steps, two an iteration; `odd`: the depth may be odd."""
         fn, tile = self.fn, self.tile
+        self.a_form, a = self.a_form.begin(fn, tile, a, self.a_stride)
         types = ["ptr", "ptr"] + [tile.vector] * (tile.rows * tile.vectors)
         start = [a, b] + ["zeroinitializer"] * (tile.rows * tile.vectors)
         pairs = fn.sub(depth, fn.rem(depth, 2)) if odd else depth
@@ -170,7 +209,7 @@ class Kernel:
     valid.  `odd`: the depth may be odd.
     """
     tile: Tile
-    a_form: Rows | Columns
+    a_form: Rows | Columns | Offsets
     tail: bool = False
     adds: bool = False
     odd: bool = False
