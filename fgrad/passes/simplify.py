@@ -257,7 +257,44 @@ def simple_rev(walk, eqn, x, out):
 
 
 def simple_slice(walk, eqn, x, out):
-    return x if x.type is out.type else None
+    """A part of a padded array is less padded; a part of a convolution needs a part of its array."""
+    if x.type is out.type:
+        return x
+    if max(eqn.params["stride"], default=1) > 1:
+        return None
+    inner = walk.maker(x, "pad")
+    if inner is not None:
+        return part_of_pad(inner, eqn)
+    inner = walk.maker(x, "conv_general")
+    return part_of_convolution(walk, inner, eqn) if inner is not None else None
+
+
+def part_of_pad(inner, eqn):
+    """pad with less around, or None where the part leaves elements of the array away."""
+    x, start, stop = inner.args[0], eqn.params["start"], eqn.params["stop"]
+    low = tuple(a - b for a, b in zip(inner.params["low"], start))
+    high = tuple(a - (n - b) for a, n, b in zip(inner.params["high"], inner.outs[0].shape, stop))
+    if any(inner.params["interior"]) or min((*low, *high)) < 0 or x.__class__ is not Var:
+        return None
+    return instead(eqn, "pad", *inner.args, low=low, high=high, interior=inner.params["interior"])
+
+
+def part_of_convolution(walk, inner, eqn):
+    """The convolution of what the windows of the part see, or None where other axes are cut too."""
+    p, (x, w), whole = inner.params, inner.args, inner.outs[0].shape
+    start, stop = [dict(zip(p["to"], eqn.params[name])) for name in ("start", "stop")]
+    if any(c not in p["window"] and (start[c], stop[c]) != (0, n) for c, n in zip(p["to"], whole)) or (
+            0 in eqn.outs[0].shape):
+        return None
+    steps = {c: (s, (w.shape[p["rhs"].index(c)] - 1) * d)
+             for c, s, d in zip(p["window"], p["stride"], p["dilation"])}
+    low = tuple(start[c] * steps[c][0] if c in steps else 0 for c in p["lhs"])
+    high = tuple((stop[c] - 1) * steps[c][0] + steps[c][1] + 1 if c in steps else n
+                 for c, n in zip(p["lhs"], x.shape))
+    seen = Var(x.type.with_shape(b - a for a, b in zip(low, high)))
+    walk.add(Equation(PRIMITIVES["slice"], [x], dict(start=low, stop=high, stride=(1,) * len(low)),
+                      [seen], inner.source, inner.mark))
+    return instead(eqn, "conv_general", walk.now(seen), w, **p)
 
 
 def simple_pad(walk, eqn):
