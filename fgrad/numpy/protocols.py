@@ -14,9 +14,13 @@ from ..core import FUNCTIONS, UFUNCS
 
 
 def fill(namespace, names, numpy_module):
-    """Lets functions of a NumPy module be answered by their namesakes."""
+    """Lets functions of a NumPy module be answered by their namesakes.
+
+    Only what the module has loaded is looked at: asking it for a name may load a whole submodule.
+    """
+    loaded = vars(numpy_module)
     for name in names:
-        theirs, ours = getattr(numpy_module, name, None), namespace.get(name)
+        theirs, ours = loaded.get(name), namespace.get(name)
         if isinstance(theirs, np.ufunc):
             UFUNCS[theirs] = ours
         elif callable(theirs) and callable(ours) and not isinstance(theirs, type):

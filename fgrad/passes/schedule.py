@@ -22,11 +22,13 @@ from .parts import substituted
 class Schedule:
     """lanes: of a vector of 4-byte elements.  light, heavy: copies of a vector loop's body.
 
-    rows: added at once into a column sum.  tile: side of the tile of a transposed read.
+    side: vectors computed side by side where a loop calls elementary functions, which hides their
+    latency.  rows: added at once into a column sum.  tile: side of the tile of a transposed read.
     """
     lanes: int = 8
     light: int = 4
     heavy: int = 2
+    side: int = 1
     rows: int = 4
     tile: int = 16
 
@@ -35,7 +37,7 @@ def schedule_for(target):
     """The Schedule of a target."""
     if target.kind == "gpu":
         return Schedule(lanes=1, light=1, heavy=1, rows=1, tile=0)
-    return Schedule(lanes=target.vector_bytes // 4)
+    return Schedule(lanes=target.vector_bytes // 4, side=target.side)
 
 
 def schedule(steps, how):
@@ -101,12 +103,24 @@ def vectorised(loop, how):
     lanes = max(1, 4 * how.lanes // max(widest, 4))
     width = min(lanes, 1 << (loop.var.extent - 1).bit_length())
     heavy = sum(n.cost for n in nodes) >= EXPENSIVE
-    unroll = how.light if loop.kind == "reduce" and not heavy else how.heavy
+    side = side_by_side(nodes, width, loop.var.extent, how)
+    width *= side
+    unroll = 1 if side > 1 else how.light if loop.kind == "reduce" and not heavy else how.heavy
     unroll = max(1, min(unroll, loop.var.extent // max(width, 1)))
     grain = loop.grain
     if loop.kind == "parallel":
         grain = -(-grain // (width * unroll)) * width * unroll
     return replace(loop, width=width, unroll=unroll, grain=grain)
+
+
+def side_by_side(nodes, width, extent, how):
+    """How many vectors of a loop are computed as one: more than one where functions are called."""
+    if not any(n.cost >= EXPENSIVE for n in nodes):
+        return 1
+    side = how.side
+    while side > 1 and extent < 2 * side * width:
+        side //= 2
+    return side
 
 
 def carries(loop):

@@ -15,7 +15,8 @@ class Target:
 
     vector_bytes: of a vector register.  registers: vector registers.  threads: that run a parallel
     loop.  region_cost: what starting a parallel region costs, in additions; smaller kernels are
-    serial. parts: partial results of a large reduction; 0: one a thread, or on a GPU 1024.
+    serial.  parts: partial results of a large reduction; 0: one a thread, or on a GPU 1024.
+    side: vectors that are computed side by side in loops that call elementary functions.
     """
     kind: str = "cpu"
     vector_bytes: int = 32
@@ -23,6 +24,7 @@ class Target:
     threads: int = 1
     region_cost: int = 25_000
     parts: int = 0
+    side: int = 1
 
     @property
     def cut(self):

@@ -49,7 +49,7 @@ class Llvm(Backend):
 def host_target():
     """The passes' description of this processor."""
     return Target("cpu", vector_bytes=target.HOST.vector_bytes, registers=target.HOST.registers,
-                  threads=threads.pool().size)
+                  threads=threads.pool().size, side=4 if target.HOST.registers >= 32 else 2)
 
 
 # ---------------------------------------------------------------------------- text
