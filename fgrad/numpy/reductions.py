@@ -13,7 +13,7 @@ from math import prod as product_of
 from .. import ops
 from ..core import _current, as_value
 from ..errors import ShapeError
-from ..types import BOOL, as_dtype, default_int
+from ..types import BOOL, F16, F32, as_dtype, default_int
 from .axes import axes_of, axis_of, typed
 from .elementwise import isnan, where
 from .promotion import as_bool, as_float, binary, broadcast_to, cast, same
@@ -72,9 +72,14 @@ def mean(a, axis=None, dtype=None, keepdims=False):
     """
     x = as_float(a) if dtype is None else cast(as_value(a), as_dtype(dtype))
     axes = axes_of(axis, len(x.shape), "mean")
-    total = _current.get().process(ops.reduce_sum, (x,), {"axes": axes})
-    out = binary(ops.div, total, float(count(x, axes)))
+    total = _current.get().process(ops.reduce_sum, (widened(x),), {"axes": axes})
+    out = cast(binary(ops.div, total, float(count(x, axes))), x.dtype)
     return kept(out, x, axes) if keepdims else out
+
+
+def widened(x):
+    """f16 as f32, in which sums of it do not overflow."""
+    return cast(x, F32) if x.dtype == F16 else x
 
 
 def average(a, axis=None, weights=None, returned=False, keepdims=False):
@@ -107,10 +112,10 @@ def along(w, x, axes):
 def var(a, axis=None, dtype=None, ddof=0, keepdims=False):
     """The mean squared distance from the mean, divided by n - ddof.   f[*s] → f[s without axes]"""
     x = as_float(a) if dtype is None else cast(as_value(a), as_dtype(dtype))
-    axes = axes_of(axis, x.ndim, "var")
-    centre = broadcast_to(mean(x, axes, keepdims=True), x.shape)
-    total = reduced(ops.reduce_sum, ops.square(same(ops.sub, x, centre)), axes, keepdims, "var")
-    return binary(ops.div, total, float(builtins.max(count(x, axes) - ddof, 0)))
+    axes, wide = axes_of(axis, x.ndim, "var"), widened(x)
+    centre = broadcast_to(mean(wide, axes, keepdims=True), x.shape)
+    total = reduced(ops.reduce_sum, ops.square(same(ops.sub, wide, centre)), axes, keepdims, "var")
+    return cast(binary(ops.div, total, float(builtins.max(count(x, axes) - ddof, 0))), x.dtype)
 
 
 def std(a, axis=None, dtype=None, ddof=0, keepdims=False):

@@ -122,7 +122,7 @@ class Elementwise(Primitive):
                              fix="convert with astype first")
         for t in types:
             if t.__class__ is not ArrayType:
-                check_number(t, first.dtype)
+                literal(t, first.dtype)
         return ArrayType(self.result or first.dtype, first.shape)
 
     def disagreement(self, types):
@@ -315,7 +315,10 @@ shr = Elementwise("shr", INTS)
 # ---------------------------------------------------------------------------- rows with structure
 
 class Convert(Primitive):
-    """x in another dtype: float to int towards zero, number to bool x != 0.   n[*s] → dtype[*s]"""
+    """x in another dtype: number to bool x != 0.   n[*s] → dtype[*s]
+
+    Float to int goes towards zero; what does not fit gives the nearest integer that does, NaN gives 0.
+    """
     linear_in = (0,)
 
     def type(self, x, /, *, dtype):
@@ -323,7 +326,7 @@ class Convert(Primitive):
 
     @quiet
     def numpy(self, x, /, *, dtype):
-        return x.astype(dtype)
+        return saturated(x, dtype) if x.dtype.kind == "f" and dtype.kind in "iu" else x.astype(dtype)
 
     def jvp(self, out, args, tangents, /, *, dtype):
         return self(tangents[0], dtype=dtype) if dtype.kind == "f" else None
@@ -336,6 +339,15 @@ class Convert(Primitive):
 
     def pull(self, x, /, *, dtype):
         return lambda i: scalar.cast(x(i), dtype)
+
+
+def saturated(x, dtype):
+    """Floats as integers: towards zero, the nearest that fits, and 0 for NaN.  NumPy leaves the last two open."""
+    info, out = np.iinfo(dtype), x.astype(dtype)
+    below, above = x < float(info.min), x >= float(info.max + 1)
+    if not (below | above | (x != x)).any():
+        return out
+    return np.where(x != x, dtype.type(0), np.where(below, dtype.type(info.min), np.where(above, dtype.type(info.max), out)))
 
 
 class IntegerPow(Primitive):
@@ -410,7 +422,7 @@ class Select(Primitive):
             raise kind(sentence, given=given, fix=fix)
         for t in (x, y):
             if t.__class__ is not ArrayType:
-                check_number(t, arrays[0].dtype)
+                literal(t, arrays[0].dtype)
         return arrays[0]
 
     def mismatch(self, c, arrays):

@@ -243,7 +243,7 @@ class Pad(Primitive):
             raise ShapeError(f"pad needs low, high and interior >= 0 for each axis of {x}.",
                              given=f"low={low} high={high} interior={interior}")
         if value.__class__ in SCALARS:
-            elementwise.check_number(value, x.dtype)
+            elementwise.literal(value, x.dtype)
         elif value is not ArrayType(x.dtype, ()):
             raise DtypeError(f"pad needs a scalar value of the dtype of {x}.",
                              given=f"value: {value}")

@@ -111,3 +111,29 @@ def test_products_of_matrices_propagate_nan_and_infinities():
         for found in (f(Array(a), Array(b)), jit(f)(a, b)):
             for k, (got, y) in enumerate(zip(found, want, strict=True)):
                 same(got, y, f"result {k}")
+
+
+def test_floats_that_do_not_fit_become_the_nearest_integer_and_nan_becomes_0():
+    x = np.array([np.nan, np.inf, -np.inf, 1e20, -1e20, 300.7, -300.7, 2.0**31, 2147483520.0, -(2.0**31), -0.9], "f4")
+    f = lambda x: [x.astype(t) for t in ("int8", "uint8", "int32", "uint32", "int64", "uint64")]
+    found = f(Array(x)), jit(f)(x)
+    for a, b in zip(*found, strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert found[0][0].tolist() == [0, 127, -128, 127, -128, 127, -128, 127, 127, -128, 0]
+    assert found[0][1].tolist() == [0, 255, 0, 255, 0, 255, 0, 255, 255, 0, 0]
+    assert found[0][2].tolist() == [0, 2**31 - 1, -2**31, 2**31 - 1, -2**31, 300, -300, 2**31 - 1, 2147483520, -2**31, 0]
+
+
+@pytest.mark.parametrize("apply", [lambda f: f, jit])
+def test_python_ints_that_do_not_fit_are_refused_compiled_too(apply):
+    for f in (lambda x: x + 2**31, lambda x: fnp.where(x > 0, x, -2**40), lambda x: fnp.maximum(2**31, x)):
+        with pytest.raises(OverflowError, match="does not fit into i32"):
+            apply(f)(fnp.ones(2, "int32"))
+
+
+def test_means_of_f16_do_not_overflow_on_the_way():
+    x = np.full(4000, 20.0, "f2")
+    x[::2] = 30
+    f = lambda x: (fnp.mean(x), fnp.var(x), fnp.std(x))
+    for found in (f(Array(x)), jit(f)(x)):
+        assert [(float(y), y.dtype) for y in found] == [(25, np.float16), (25, np.float16), (5, np.float16)]
