@@ -4,3 +4,4 @@ from .checkpoint import barrier, checkpoint, checkpoint_name, checkpoint_policie
 from .cond import cond, switch
 from .loops import fori_loop, while_loop
 from .scan import scan
+from .sequences import associative_scan, map

@@ -1,0 +1,130 @@
+"""map and associative_scan: a function for each element, and running combinations in log n steps.
+
+Relies on `scan.py` and on vmap; users rely on it.
+"""
+
+from __future__ import annotations
+
+from .. import tree
+from ..arguments import is_array, lifted, name_of
+from ..errors import ArgumentError, AxisError, ShapeError
+from ..ops import concatenate, pad, reshape, rev, slice
+from ..transforms import vmap
+from .scan import scan
+
+
+def map(f, xs, *, batch_size=None):
+    """f applied to each element along the leading axis of xs, one after the other; results stacked.
+
+    xs: a pytree of arrays of one leading size.  batch_size: so many elements at a time, by vmap.
+    Raises ShapeError when leading sizes differ.
+
+    >>> import fgrad.numpy as fnp
+    >>> map(lambda x: x * x, fnp.array([1.0, 2.0, 3.0]))
+    Array([1., 4., 9.], f32[3])
+    """
+    def step(_, x):
+        return None, f(x)
+    step.__name__ = name_of(f)
+    if batch_size is None:
+        return scan(step, None, xs)[1]
+    leaves, structure = tree.flatten(xs)
+    leaves = [lifted(x) for x in leaves]
+    n = leading(leaves)
+    whole = n // batch_size * batch_size
+    each = vmap(f)
+    parts = []
+    if whole:
+        def several(_, x):
+            return None, each(x)
+        blocks = [reshape(rows(x, 0, whole), shape=(whole // batch_size, batch_size, *x.shape[1:]))
+                  for x in leaves]
+        made = scan(several, None, tree.unflatten(structure, blocks))[1]
+        parts.append(tree.map(lambda y: reshape(y, shape=(whole, *y.shape[2:])), made))
+    if whole < n or not parts:
+        parts.append(each(tree.unflatten(structure, [rows(x, whole, n) for x in leaves])))
+    return parts[0] if len(parts) == 1 else tree.map(lambda *ys: concatenate(*ys, axis=0), *parts)
+
+
+def leading(leaves):
+    """The one leading size."""
+    sizes = {x.shape[:1] for x in leaves}
+    if len(sizes) != 1 or () in sizes:
+        raise ShapeError("map needs arrays of one leading size.",
+                         given=[str(x.type) for x in leaves])
+    return sizes.pop()[0]
+
+
+def rows(x, start, stop, axis=0, stride=1):
+    """x[start:stop:stride] along one axis."""
+    along = [(start, stop, stride) if a == axis else (0, n, 1) for a, n in enumerate(x.shape)]
+    starts, stops, strides = zip(*along)
+    return slice(x, start=starts, stop=stops, stride=strides)
+
+
+# ---------------------------------------------------------------------------- associative_scan
+
+def associative_scan(fn, elems, reverse=False, axis=0):
+    """Per place along `axis`, all elements up to it combined by fn, in 2 log₂ n calls of fn.
+
+    fn(a, b): associative, on pytrees like elems, elementwise along `axis`.  reverse: from the end.
+    Raises ShapeError when sizes along the axis differ.  Source: Blelloch, Prefix sums and their
+    applications, 1990.
+
+    >>> import fgrad.numpy as fnp
+    >>> associative_scan(lambda a, b: a * b, fnp.array([1.0, 2.0, 3.0, 4.0]))
+    Array([ 1.,  2.,  6., 24.], f32[4])
+    """
+    leaves, structure = tree.flatten(elems)
+    if not leaves or not all(is_array(x) for x in leaves):
+        raise ArgumentError("associative_scan needs arrays to combine.")
+    leaves = [lifted(x) for x in leaves]
+    if any(not -x.ndim <= axis < x.ndim for x in leaves):
+        raise AxisError(f"associative_scan along axis {axis} needs arrays that have it.",
+                        given=[str(x.type) for x in leaves])
+    at = [axis % x.ndim for x in leaves]
+    if len({x.shape[a] for x, a in zip(leaves, at)}) > 1:
+        raise ShapeError(f"associative_scan needs one size along axis {axis}.",
+                         given=[str(x.type) for x in leaves])
+
+    def combine(first, second):
+        if reverse:
+            first, second = second, first
+        out = fn(tree.unflatten(structure, first), tree.unflatten(structure, second))
+        return [lifted(x) for x in tree.leaves(out)]
+    turned = [rev(x, axes=(a,)) for x, a in zip(leaves, at)] if reverse else leaves
+    found = prefixes(combine, turned, at)
+    if reverse:
+        found = [rev(x, axes=(a,)) for x, a in zip(found, at)]
+    return tree.unflatten(structure, found)
+
+
+def prefixes(combine, xs, at):
+    """Pairs are combined, their prefixes found, and those of the other places follow from them."""
+    n = xs[0].shape[at[0]]
+    if n < 2:
+        return xs
+
+    def part(values, start, stop, stride=1):
+        return [rows(x, start, stop, a, stride) for x, a in zip(values, at)]
+    odd = prefixes(combine, combine(part(xs, 0, n - 1, 2), part(xs, 1, n, 2)), at)
+    even = part(xs, 0, 1)
+    if n > 2:
+        later = part(xs, 2, n, 2)
+        m = later[0].shape[at[0]]
+        more = combine(part(odd, 0, m), later)
+        even = [concatenate(x, y, axis=a) for x, y, a in zip(even, more, at)]
+    return [interleaved(x, y, a) for x, y, a in zip(even, odd, at)]
+
+
+def interleaved(even, odd, axis):
+    """even[0], odd[0], even[1], odd[1], …"""
+    n, m = even.shape[axis], odd.shape[axis]
+    if m < n:
+        none = (0,) * odd.ndim
+        high = tuple(n - m if a == axis else 0 for a in range(odd.ndim))
+        odd = pad(odd, False if odd.dtype.kind == "b" else 0, low=none, high=high, interior=none)
+    shape = (*even.shape[:axis + 1], 1, *even.shape[axis + 1:])
+    both = concatenate(reshape(even, shape=shape), reshape(odd, shape=shape), axis=axis + 1)
+    flat = reshape(both, shape=(*even.shape[:axis], 2 * n, *even.shape[axis + 1:]))
+    return rows(flat, 0, n + m, axis)

@@ -1,0 +1,464 @@
+"""The explicit layer, by JAX's names: control flow, and operations that neither promote nor broadcast.
+
+    from fgrad import lax
+    carry, ys = lax.scan(step, init, xs)
+
+Arguments of an operation have one shape and dtype; Python numbers fit everything.  Axes are called
+dimensions, as there.  Thin: every function is an operation of `fgrad.ops`, of `fgrad.control`, or a few
+of them.  Nothing relies on it.
+"""
+
+from __future__ import annotations
+
+import builtins
+
+from . import ops
+from .arguments import lifted
+from .control import (                                                               # noqa: F401
+    associative_scan, barrier, cond, fori_loop, map, scan, switch, while_loop)
+from .convolution import conv_general_dilated, conv_transpose                        # noqa: F401
+from .core import Value, as_value
+from .custom import stop_gradient                                                    # noqa: F401
+from .errors import ArgumentError, AxisError, ShapeError
+from .numpy import cbrt, exp2                                                        # noqa: F401
+from .ops import (                                                                   # noqa: F401
+    abs, acos, add, asin, atan, atan2, ceil, cos, cosh, div, eq, erf, exp, expm1, floor, ge, gt,
+    integer_pow, is_finite, le, log, log1p, logistic, lt, max, min, mul, ne, neg, pow, rem, rsqrt,
+    sign, sin, sinh, sqrt, square, sub, tan, tanh)
+from .types import I32, SCALARS, ArrayType, as_dtype, default_int
+
+bitwise_and, bitwise_or, bitwise_xor, bitwise_not = ops.and_, ops.or_, ops.xor, ops.not_
+shift_left, optimization_barrier = ops.shl, barrier
+UNSIGNED = {"int8": "uint8", "int16": "uint16", "int32": "uint32", "int64": "uint64"}
+
+
+# ---------------------------------------------------------------------------- elementwise
+
+def reciprocal(x):
+    """1 / x"""
+    return div(1.0, x)
+
+
+def round(x, rounding_method=1):
+    """x to the nearest whole number; halves to the even one (JAX's TO_NEAREST_EVEN, 1)."""
+    if rounding_method != 1:
+        raise ArgumentError("round goes to the nearest even number only.",
+                            given=f"rounding_method={rounding_method!r}", expected="1")
+    return ops.round(x)
+
+
+def shift_right_arithmetic(x, y):
+    """x >> y, the sign bit moving in."""
+    return ops.shr(x, y)
+
+
+def shift_right_logical(x, y):
+    """x >> y, zeros moving in."""
+    x = as_value(x)
+    wide = UNSIGNED.get(str(x.dtype))
+    if wide is None:
+        return ops.shr(x, y)
+    y = y if y.__class__ in SCALARS else ops.convert(as_value(y), dtype=as_dtype(wide))
+    moved = ops.shr(ops.convert(x, dtype=as_dtype(wide)), y)
+    return ops.convert(moved, dtype=x.dtype)
+
+
+def clamp(min, x, max):
+    """x, held between min and max, which are of x's shape or scalars."""
+    x = as_value(x)
+    return ops.clamp(wide(min, x), x, wide(max, x))
+
+
+def wide(value, like):
+    """A scalar array as one of `like`'s shape; numbers and others as they are."""
+    if isinstance(value, Value) and value.shape == () and like.shape:
+        return ops.broadcast(value, shape=like.shape, axes=tuple(range(like.ndim)))
+    return value
+
+
+def select(pred, on_true, on_false):
+    """on_true where pred, else on_false; pred may be a scalar."""
+    like = on_true if isinstance(on_true, Value) else as_value(on_false)
+    return ops.select(wide(as_value(pred), like), on_true, on_false)
+
+
+def select_n(which, *cases):
+    """cases[which], element by element; which: bool for two cases, i32, or a scalar of them."""
+    which = as_value(which)
+    if not cases:
+        raise ArgumentError("select_n needs cases to select from.")
+    if which.dtype.kind == "b":
+        if len(cases) > 2:
+            raise ArgumentError("select_n by a bool has two cases.", given=f"{len(cases)} cases")
+        return select(which, cases[-1], cases[0])
+    out = cases[-1]
+    for k in reversed(range(len(cases) - 1)):
+        out = select(le(which, k), cases[k], out)
+    return out
+
+
+def convert_element_type(x, new_dtype):
+    """x in another dtype."""
+    return ops.convert(as_value(x), dtype=as_dtype(new_dtype))
+
+
+# ---------------------------------------------------------------------------- creation
+
+def full(shape, fill_value, dtype=None):
+    """An array filled with one number, or with a scalar array."""
+    shape = tuple(shape)
+    if fill_value.__class__ in SCALARS:
+        dtype = as_value(fill_value).dtype if dtype is None else as_dtype(dtype)
+        return ops.full(shape=shape, value=fill_value, dtype=dtype)
+    value = as_value(fill_value)
+    value = value if dtype is None else ops.convert(value, dtype=as_dtype(dtype))
+    return ops.broadcast(value, shape=shape, axes=tuple(range(len(shape))))
+
+
+def full_like(x, fill_value, dtype=None, shape=None):
+    """An array like x, filled with one number."""
+    x = x if isinstance(x, ArrayType) else as_value(x)
+    return full(x.shape if shape is None else shape, fill_value, dtype or x.dtype)
+
+
+def iota(dtype, size):
+    """0, 1, …, size - 1"""
+    return ops.iota(shape=(size,), axis=0, dtype=as_dtype(dtype))
+
+
+def broadcasted_iota(dtype, shape, dimension):
+    """0, 1, … along one dimension."""
+    return ops.iota(shape=tuple(shape), axis=dimension, dtype=as_dtype(dtype))
+
+
+# ---------------------------------------------------------------------------- shapes
+
+def dimension_of(axis, ndim, name):
+    """The axis as a position from the left."""
+    if not -ndim <= axis < ndim:
+        raise AxisError(f"{name}: there is no dimension {axis} among {ndim}.",
+                        expected=f"from {-ndim} to {ndim - 1}")
+    return axis % ndim
+
+
+def axes_of(dimensions, ndim, name):
+    """The dimensions as sorted axes."""
+    return tuple(sorted(dimension_of(d, ndim, name) for d in dimensions))
+
+
+def broadcast(x, sizes):
+    """x repeated along new leading axes."""
+    x = as_value(x)
+    return ops.broadcast(x, shape=(*sizes, *x.shape), axes=tuple(range(len(sizes))))
+
+
+def broadcast_in_dim(x, shape, broadcast_dimensions):
+    """x of this shape; its axis k becomes axis broadcast_dimensions[k], where size 1 is repeated."""
+    x, kept = as_value(x), tuple(broadcast_dimensions)
+    if len(kept) != x.ndim or any(n not in (1, shape[d]) for n, d in zip(x.shape, kept)):
+        raise ShapeError("broadcast_in_dim needs a dimension of the result for each of x, of its size.",
+                         given=[f"x: {x.type}", f"shape={tuple(shape)}",
+                                f"broadcast_dimensions={kept}"])
+    same = [k for k, d in enumerate(kept) if x.shape[k] == shape[d]]
+    x = ops.reshape(x, shape=tuple(x.shape[k] for k in same))
+    kept = {kept[k] for k in same}
+    return ops.broadcast(x, shape=tuple(shape),
+                         axes=tuple(a for a in range(len(shape)) if a not in kept))
+
+
+def reshape(x, new_sizes, dimensions=None):
+    """The elements of x in another shape; -1 stands for what is left."""
+    x = as_value(x)
+    if dimensions is not None:
+        x = transpose(x, dimensions)
+    sizes = list(new_sizes)
+    if -1 in sizes:
+        rest = builtins.max(1, ArrayType(x.dtype, tuple(n for n in sizes if n != -1)).size)
+        sizes[sizes.index(-1)] = x.size // rest
+    return ops.reshape(x, shape=tuple(sizes))
+
+
+def transpose(x, permutation):
+    """x with its axes in another order."""
+    return ops.transpose(as_value(x), perm=tuple(permutation))
+
+
+def rev(x, dimensions):
+    """x backwards along the dimensions."""
+    x = as_value(x)
+    return ops.rev(x, axes=axes_of(dimensions, x.ndim, "rev"))
+
+
+def concatenate(operands, dimension):
+    """The arrays one after the other."""
+    return ops.concatenate(*[as_value(x) for x in operands], axis=dimension)
+
+
+def expand_dims(x, dimensions):
+    """x with axes of size 1 at these positions of the result."""
+    x = as_value(x)
+    ndim = x.ndim + len(dimensions)
+    added, sizes = axes_of(dimensions, ndim, "expand_dims"), iter(x.shape)
+    return ops.reshape(x, shape=tuple(1 if a in added else next(sizes) for a in range(ndim)))
+
+
+def squeeze(x, dimensions):
+    """x without these axes, which have size 1."""
+    x = as_value(x)
+    gone = axes_of(dimensions, x.ndim, "squeeze")
+    if any(x.shape[a] != 1 for a in gone):
+        raise ShapeError("squeeze removes axes of size 1 only.", given=f"x: {x.type}",
+                         expected=f"size 1 at {gone}")
+    return ops.reshape(x, shape=tuple(n for a, n in enumerate(x.shape) if a not in gone))
+
+
+def collapse(x, start_dimension, stop_dimension=None):
+    """x with the axes from start up to stop made one."""
+    x = as_value(x)
+    stop = x.ndim if stop_dimension is None else stop_dimension
+    stop = stop + x.ndim if stop < 0 else stop
+    start = dimension_of(start_dimension, builtins.max(x.ndim, 1), "collapse")
+    size = ArrayType(x.dtype, x.shape[start:stop]).size
+    return ops.reshape(x, shape=(*x.shape[:start], size, *x.shape[stop:]))
+
+
+def pad(x, padding_value, padding_config):
+    """x with (low, high, interior) elements of the value per axis; a negative low or high cuts."""
+    x, config = as_value(x), [tuple(c) for c in padding_config]
+    if len(config) != x.ndim:
+        raise ShapeError("pad needs (low, high, interior) for each axis.", given=[
+            f"x: {x.type}", f"padding_config={config}"])
+    low, high, interior = zip(*config) if config else ((), (), ())
+    out = ops.pad(x, padding_value, low=tuple(builtins.max(n, 0) for n in low),
+                  high=tuple(builtins.max(n, 0) for n in high), interior=interior)
+    if all(n >= 0 for n in (*low, *high)):
+        return out
+    return slice(out, [builtins.max(-n, 0) for n in low],
+                 [n - builtins.max(-h, 0) for n, h in zip(out.shape, high)])
+
+
+# ---------------------------------------------------------------------------- slices
+
+def slice(x, start_indices, limit_indices, strides=None):
+    """x[start:limit:stride] along every axis."""
+    x = as_value(x)
+    strides = (1,) * x.ndim if strides is None else tuple(strides)
+    return ops.slice(x, start=tuple(start_indices), stop=tuple(limit_indices), stride=strides)
+
+
+def slice_in_dim(x, start_index, limit_index, stride=1, axis=0):
+    """x[start:limit:stride] along one axis; None and negative indices as in Python."""
+    x = as_value(x)
+    axis = dimension_of(axis, x.ndim, "slice_in_dim")
+    start, stop, _ = builtins.slice(start_index, limit_index).indices(x.shape[axis])
+    starts, stops, strides = [0] * x.ndim, list(x.shape), [1] * x.ndim
+    starts[axis], stops[axis], strides[axis] = start, builtins.max(start, stop), stride
+    return slice(x, starts, stops, strides)
+
+
+def index_in_dim(x, index, axis=0, keepdims=True):
+    """x[index] along one axis, which stays with size 1 or goes."""
+    x = as_value(x)
+    axis = dimension_of(axis, x.ndim, "index_in_dim")
+    index = dimension_of(index, x.shape[axis], "index_in_dim")
+    out = slice_in_dim(x, index, index + 1, 1, axis)
+    return out if keepdims else squeeze(out, (axis,))
+
+
+def start_of(index, n):
+    """An index that may be negative as a scalar that is not."""
+    index = as_value(index)
+    if index.dtype.kind != "i":
+        return index
+    return ops.select(ops.lt(index, 0), ops.add(index, n), index)
+
+
+def dynamic_slice(x, start_indices, slice_sizes):
+    """The block of these sizes that starts at indices known when it runs, moved inside if need be."""
+    x = as_value(x)
+    starts = [start_of(i, n) for i, n in zip(start_indices, x.shape, strict=True)]
+    return ops.dynamic_slice(x, *starts, sizes=tuple(slice_sizes))
+
+
+def dynamic_update_slice(x, update, start_indices):
+    """x with `update` written at indices known when it runs, moved inside if need be."""
+    x = as_value(x)
+    starts = [start_of(i, n) for i, n in zip(start_indices, x.shape, strict=True)]
+    return ops.dynamic_update_slice(x, as_value(update), *starts)
+
+
+def along(x, index, axis, name):
+    """(axis, starts): the index at one axis, 0 at the others."""
+    axis = dimension_of(axis, x.ndim, name)
+    return axis, [index if a == axis else 0 for a in range(x.ndim)]
+
+
+def dynamic_slice_in_dim(x, start_index, slice_size, axis=0):
+    """dynamic_slice along one axis."""
+    x = as_value(x)
+    axis, starts = along(x, start_index, axis, "dynamic_slice_in_dim")
+    return dynamic_slice(x, starts, [slice_size if a == axis else n for a, n in enumerate(x.shape)])
+
+
+def dynamic_index_in_dim(x, index, axis=0, keepdims=True):
+    """x[index] along one axis, for an index known when it runs."""
+    out = dynamic_slice_in_dim(x, index, 1, axis)
+    return out if keepdims else squeeze(out, (axis,))
+
+
+def dynamic_update_slice_in_dim(x, update, start_index, axis):
+    """dynamic_update_slice along one axis."""
+    x = as_value(x)
+    return dynamic_update_slice(x, update, along(x, start_index, axis,
+                                                 "dynamic_update_slice_in_dim")[1])
+
+
+def dynamic_update_index_in_dim(x, update, index, axis):
+    """x with `update` as its row `index` along one axis; update may lack that axis."""
+    x, update = as_value(x), as_value(update)
+    axis, starts = along(x, index, axis, "dynamic_update_index_in_dim")
+    if update.ndim < x.ndim:
+        update = expand_dims(update, (axis,))
+    return dynamic_update_slice(x, update, starts)
+
+
+# ---------------------------------------------------------------------------- products
+
+def dot_general(lhs, rhs, dimension_numbers, preferred_element_type=None):
+    """Sum of products; dimension_numbers: ((summed of lhs, of rhs), (batch of lhs, of rhs)).
+
+    The result has the batch axes, then the others of lhs, then those of rhs.
+    """
+    lhs, rhs = as_value(lhs), as_value(rhs)
+    if preferred_element_type is not None:
+        lhs, rhs = [convert_element_type(x, preferred_element_type) for x in (lhs, rhs)]
+    (of_lhs, of_rhs), (batch_lhs, batch_rhs) = dimension_numbers
+    letters = iter("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+    first, second = [None] * lhs.ndim, [None] * rhs.ndim
+    for i, j in (*zip(batch_lhs, batch_rhs, strict=True), *zip(of_lhs, of_rhs, strict=True)):
+        first[i] = second[j] = next(letters)
+    summed = {first[i] for i in of_lhs}
+    first = [c or next(letters) for c in first]
+    second = [c or next(letters) for c in second]
+    batch = [first[i] for i in batch_lhs]
+    to = batch + [c for c in (*first, *second) if c not in summed and c not in batch]
+    return ops.dot_general(lhs, rhs, lhs="".join(first), rhs="".join(second), to="".join(to))
+
+
+def dot(lhs, rhs):
+    """The product of vectors and matrices: the last axis of lhs with the first of rhs."""
+    lhs, rhs = as_value(lhs), as_value(rhs)
+    if not (1 <= lhs.ndim <= 2 and 1 <= rhs.ndim <= 2):
+        raise ShapeError("dot multiplies vectors and matrices.",
+                         given=[f"lhs: {lhs.type}", f"rhs: {rhs.type}"], fix="use dot_general")
+    return dot_general(lhs, rhs, (((lhs.ndim - 1,), (0,)), ((), ())))
+
+
+def batch_matmul(lhs, rhs):
+    """Matrix products over equal leading axes."""
+    lhs, rhs = as_value(lhs), as_value(rhs)
+    batch = tuple(range(lhs.ndim - 2))
+    return dot_general(lhs, rhs, (((lhs.ndim - 1,), (rhs.ndim - 2,)), (batch, batch)))
+
+
+# ---------------------------------------------------------------------------- reductions
+
+def reduction(name):
+    """The lax function of a reduction."""
+    operation = getattr(ops, name)
+
+    def reduce(x, axes):
+        x = as_value(x)
+        return operation(x, axes=axes_of(axes, x.ndim, name))
+    reduce.__name__ = reduce.__qualname__ = name
+    reduce.__doc__ = f"{operation.__class__.__doc__.splitlines()[0]}"
+    return reduce
+
+
+reduce_sum, reduce_prod = reduction("reduce_sum"), reduction("reduce_prod")
+reduce_max, reduce_min = reduction("reduce_max"), reduction("reduce_min")
+reduce_and, reduce_or = reduction("reduce_and"), reduction("reduce_or")
+
+
+def argmax(x, axis, index_dtype=None):
+    """The position of the first largest element along an axis."""
+    return position(ops.argmax, x, axis, index_dtype)
+
+
+def argmin(x, axis, index_dtype=None):
+    """The position of the first smallest element along an axis."""
+    return position(ops.argmin, x, axis, index_dtype)
+
+
+def position(operation, x, axis, index_dtype):
+    x = as_value(x)
+    out = operation(x, axis=dimension_of(axis, x.ndim, operation.name))
+    dtype = default_int() if index_dtype is None else as_dtype(index_dtype)
+    return out if dtype == out.dtype else ops.convert(out, dtype=dtype)
+
+
+def running(operation, x, axis, reverse):
+    x = as_value(x)
+    return operation(x, axis=dimension_of(axis, x.ndim, operation.name), reverse=bool(reverse))
+
+
+def cumsum(x, axis=0, reverse=False):
+    """The sum of each element and those before it along an axis."""
+    return running(ops.cumsum, x, axis, reverse)
+
+
+def cumprod(x, axis=0, reverse=False):
+    """The product of each element and those before it along an axis."""
+    return running(ops.cumprod, x, axis, reverse)
+
+
+def cummax(x, axis=0, reverse=False):
+    """The largest of each element and those before it along an axis."""
+    return running(ops.cummax, x, axis, reverse)
+
+
+def cummin(x, axis=0, reverse=False):
+    """The smallest of each element and those before it along an axis."""
+    return running(ops.cummin, x, axis, reverse)
+
+
+def cumlogsumexp(x, axis=0, reverse=False):
+    """log(cumsum(exp(x))), without overflow."""
+    return associative_scan(logaddexp, lifted(x), reverse, axis)
+
+
+def logaddexp(a, b):
+    """log(exp(a) + exp(b)); the maximum is subtracted first, save where it is infinite."""
+    top = ops.max(a, b)
+    shift = stop_gradient(ops.select(ops.is_finite(top), top, ops.zeros_like(top)))
+    return add(log(add(exp(sub(a, shift)), exp(sub(b, shift)))), shift)
+
+
+# ---------------------------------------------------------------------------- order
+
+def sort(operand, dimension=-1, is_stable=True, num_keys=1):
+    """An array sorted along a dimension; of a tuple all, by the first num_keys of them."""
+    several = isinstance(operand, (tuple, list))
+    xs = [as_value(x) for x in (operand if several else (operand,))]
+    out = ops.sort(*xs, axis=dimension_of(dimension, xs[0].ndim, "sort"), keys=num_keys)
+    return tuple(out) if several else out[0]
+
+
+def sort_key_val(keys, values, dimension=-1, is_stable=True):
+    """(keys sorted, values in their order)."""
+    return sort((keys, values), dimension)
+
+
+def top_k(operand, k):
+    """(the k largest elements along the last axis, their positions), the largest first."""
+    x = as_value(operand)
+    if not x.ndim or not 0 <= k <= x.shape[-1]:
+        raise ShapeError(f"top_k cannot take {k} of the last axis.", given=f"operand: {x.type}")
+    last = x.ndim - 1
+    # positions from the end make the first of equal elements the first result
+    places = ops.iota(shape=x.shape, axis=last, dtype=I32)
+    values, order = ops.sort(ops.rev(x, axes=(last,)), ops.rev(places, axes=(last,)), axis=last,
+                             keys=1)
+    n = x.shape[last]
+    return tuple([ops.rev(slice_in_dim(v, n - k, n, 1, last), axes=(last,))
+                  for v in (values, order)])
