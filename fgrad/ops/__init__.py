@@ -22,6 +22,9 @@ from .index import (
 from .linalg import cholesky, eigh, pinv, qr, slogdet, solve, svd, triangular_solve
 from .random import random_bits, random_fold_in, random_split
 from .sort import sort
+from .special import (
+    bessel_i0e, bessel_i1e, digamma, erfc, lgamma, log_ndtr, ndtri, zeta)
+from .incomplete import betainc, gammainc, gammaincc
 from .window import (
     reduce_window_max, reduce_window_min, reduce_window_sum, window_argmax, window_argmin,
     window_put, window_spread, window_take)

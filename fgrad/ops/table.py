@@ -34,6 +34,8 @@ def source_of(op, rule):
     """The Source of one rule of an operation."""
     if rule in ("jvp", "transpose") and not op.differentiable:
         return Source("none", "not differentiable")
+    if rule == "pull" and op.pull is None:
+        return pull_replaced(op)
     if isinstance(op, Elementwise) and rule in ROW:
         return STATED if rule == "pull" and callable(op.scalar) else Source("derived", ROW[rule])
     if isinstance(op, Elementwise):
@@ -42,8 +44,6 @@ def source_of(op, rule):
         return Source("derived", "jvp")
     if rule == "transpose" and not hasattr(op, "transpose"):
         return Source("none", "missing")
-    if rule == "pull" and op.pull is None:
-        return pull_replaced(op)
     if getattr(op, rule, None) is None:
         return Source("none", "no arguments" if rule == "batch" else "missing")
     owner = next(c for c in type(op).__mro__ if rule in vars(c))

@@ -100,6 +100,11 @@ def each(count, low=-2, high=2, number=None):
     return cases
 
 
+def arrays(count, low, high):
+    """Cases of an elementwise operation that takes no Python numbers."""
+    return [Case(tuple(X(s, low, high) for _ in range(count))) for s in [(), (0,), (1,), (2, 3)]]
+
+
 def over(**params):
     """Cases of a reduction: all, no, first, last and empty axes."""
     return [case(X((2, 3)), axes=(0, 1)), case(X((2, 3)), axes=()), case(X((2, 3, 2)), axes=(0, 2)),
@@ -221,6 +226,10 @@ EXAMPLES = {
     "sqrt": each(1, 0.1, 3), "rsqrt": each(1, 0.1, 3), "exp": each(1), "expm1": each(1),
     "log": each(1, 0.1, 3), "log1p": each(1, -0.5, 3), "pow": each(2, 0.5, 2), "logistic": each(1),
     "erf": each(1, -3, 3), "sin": each(1), "cos": each(1), "tan": each(1, -1, 1),
+    "lgamma": each(1, -2, 9), "digamma": each(1, 0.2, 9), "erfc": each(1, -4, 4),
+    "log_ndtr": each(1, -6, 4), "ndtri": each(1, 0.02, 0.98),
+    "bessel_i0e": each(1, 0.1, 12), "bessel_i1e": each(1, -12, 12),
+    "gammainc": arrays(2, 0.3, 6), "gammaincc": arrays(2, 0.3, 6), "betainc": arrays(3, 0.2, 0.8),
     "asin": each(1, -0.9, 0.9), "acos": each(1, -0.9, 0.9), "atan": each(1), "atan2": each(2), "sinh": each(1),
     "cosh": each(1), "tanh": each(1),
     "eq": each(2), "ne": each(2), "lt": each(2), "le": each(2), "gt": each(2), "ge": each(2),
