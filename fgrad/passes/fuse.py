@@ -37,6 +37,7 @@ REDUCTION_DEPTH = 20
 SIZE = 400                         # scalar nodes of one kernel
 LOOKBACK = 4                       # kernels tried for joining
 PACKED_ONCE = 256                  # columns up to which an operand is computed about once
+PROLOGUE = 16                      # cost up to which an operand's elements are computed where they are packed
 EPILOGUE = 30                      # operations in a row that are drawn into a product's kernel
 TREE = 200                         # nodes of an expression under a guard, written out as a tree
 PRODUCT = "acc"                    # the name of a product within its kernel
@@ -529,7 +530,7 @@ class Attempt:
         if g.roots:
             return
         for side, other in ((p.a, p.columns), (p.b, p.rows)):
-            if reads_again(side, (*p.batch, *p.rows, *p.columns, *p.k)):
+            if reads_again(side, (*p.batch, *p.rows, *p.columns, *p.k)) or prologue_cost(side) > PROLOGUE:
                 self.found.add(uncast(side).origin)
                 continue
             many = prod(v.extent for v in other) > PACKED_ONCE
@@ -552,6 +553,11 @@ def reads_again(side, variables):
         return False
     largest = max([b.type.size for b, _ in loads], default=0)
     return prod(v.extent for v in variables if side.free & v.bit) > 2 * largest > 0
+
+
+def prologue_cost(side):
+    """What an element of an operand costs where it is packed; a load counts as two operations."""
+    return sum(2 if n.op == "load" else n.cost for n in scalar.walk(side)) if side.origin is not None else 0
 
 
 def value_of_product(product, expr):
