@@ -120,7 +120,7 @@ class Writer:
             return rng.random(shape) < 0.5
         if dtype.kind == "i":
             return rng.integers(-4, 5, shape).astype(dtype)
-        steps = (np.arange(n) - n / 2 + rng.uniform(0.1, 0.4)) * (4 / max(n, 4))
+        steps = (np.arange(n) - n / 2 + rng.uniform(0.1, 0.8, n)) * (4 / max(n, 4))
         return rng.permutation(steps).astype(dtype).reshape(shape)
 
     def program(self, steps):

@@ -47,3 +47,12 @@ def test_what_stands_under_contradicting_guards_is_never_read():
     f = grad(lambda x: fnp.sum(fnp.prod(x, axis=1)))
     check_plan(plan(inline(make_ir(f)(x))))
     agree(f, x)
+
+
+def test_a_place_read_under_a_guard_is_one_place_for_all_lanes():
+    def f(x):
+        y = fnp.stack([x, x])
+        z = fnp.concatenate([y, y[::-1]], axis=1)
+        return z[fnp.clip(z, -2, 1)]
+    agree(f, np.array([3, 1], "i4"))
+    agree(f, np.arange(9, dtype="i4") - 4)

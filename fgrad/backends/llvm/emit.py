@@ -297,12 +297,23 @@ class Emitter:
         return test
 
     def guard(self, n):
+        if self.vec and not n.free & self.vec[0].bit:
+            return self.guard_of_all_lanes(n)
         outer = self.mask
         test = self.mask = self.ranges(n.data, outer)
         a = self.splat(self.value(n.args[0]), n.dtype)
         self.mask = outer
         b = self.splat(self.value(n.args[1]), n.dtype)
         return self.instructions.select(test, a, b, n.dtype, self.lanes), bool(self.vec)
+
+    def guard_of_all_lanes(self, n):
+        """A guard that is the same in every lane, as one value."""
+        outer, vec = self.mask, self.vec
+        any_lane = outer and self.op(f"call i1 @llvm.vector.reduce.or.v{self.lanes}i1({vector('i1', self.lanes)} {outer})")
+        self.mask, self.vec = any_lane, None
+        name = self.value(n)
+        self.mask, self.vec = outer, vec
+        return name
 
     def inside(self, x, n):
         """0 <= x < n, in every lane."""
