@@ -39,7 +39,7 @@ def cond(pred, true_fun, false_fun, *operands):
     """
     if not is_array(pred) or as_value(pred).shape != ():
         raise ArgumentError(f"cond needs one bool to choose by, not {described(pred)}.",
-                            given=f"pred: {described(pred)}", expected="bool[]",
+                            expected="bool[]",
                             fix=["reduce it with .any() or .all()",
                                  "fgrad.numpy.where(pred, a, b) chooses element by element"])
     pred = as_value(pred)
@@ -58,7 +58,7 @@ def switch(index, branches, *operands):
     """
     if not is_array(index) or as_value(index).shape != () or as_value(index).dtype not in INTS:
         raise ArgumentError(f"switch needs one integer to choose by, not {described(index)}.",
-                            given=f"index: {described(index)}", expected="i32[]")
+                            expected="i32[]")
     branches = list(branches)
     if not branches:
         raise ArgumentError("switch has no branches.", fix="give a list of functions")

@@ -52,8 +52,7 @@ def while_loop(cond_fun, body_fun, init_val, *, max_steps=None):
     if test.out.kind is not None or test.types[0].shape or test.types[0].dtype != BOOL:
         returned = tree_text(tree.unflatten(test.out, test.types))
         raise ArgumentError(f"while_loop: {place_of(cond_fun)} must return one bool, but it returned "
-                            f"{returned}.", given=f"{place_of(cond_fun)} returned {returned}",
-                            expected="bool[]", fix=["compare: return x < limit",
+                            f"{returned}.", expected="bool[]", fix=["compare: return x < limit",
                                                     "reduce with .any() or .all()"])
     check_carry(body, structure, types, body.out, body.types, "while_loop")
     if max_steps is not None:
@@ -104,7 +103,7 @@ def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
         if not is_array(bound) or as_value(bound).shape or as_value(bound).dtype not in INTS:
             given = tree_text(bound)
             raise ArgumentError(f"fori_loop needs whole numbers for bounds, not {given}.",
-                                given=f"{name}: {given}", expected="an int, or i32[]")
+                                given=f"{name}={given}", expected="an int, or i32[]")
     dtype = promote(as_value(lower).dtype, as_value(upper).dtype)
     if known(lower) and known(upper):
         return counted(int(lower), int(upper), dtype, body_fun, init_val)

@@ -1,0 +1,619 @@
+"""Control flow: equal to the Python loop under every transformation, and messages that name the leaf."""
+
+import numpy as np
+import pytest
+
+import fgrad.numpy as fnp
+from fgrad import tree
+from fgrad.backends import reference
+from fgrad.compile import compiled
+from fgrad.control import (
+    associative_scan, checkpoint, checkpoint_name, checkpoint_policies, cond, fori_loop, map, scan,
+    switch, while_loop)
+from fgrad.errors import ArgumentError, GradientError, ShapeError, TreeError
+from fgrad.gradient_check import check_grads
+from fgrad.ir_text import canonical, parse
+from fgrad.jit import jit
+from fgrad.loop_check import check_plan
+from fgrad.passes.pipeline import plan
+from fgrad.passes.target import CPU
+from fgrad.transforms import grad, jacfwd, jacrev, jvp, make_ir, value_and_grad, vjp, vmap
+from tests.messages import message
+
+RNG = np.random.default_rng(3)
+W = RNG.normal(size=(3, 3)).astype(np.float32) / 2
+
+
+def rows(n):
+    return fnp.array(RNG.normal(size=(n, 3)).astype(np.float32))
+
+
+def unrolled(f, carry, xs, reverse=False):
+    """What scan means: a loop in Python."""
+    n = len(tree.leaves(xs)[0])
+    ys = [None] * n
+    for k in range(n)[::-1 if reverse else 1]:
+        carry, ys[k] = f(carry, tree.map(lambda x: x[k], xs))
+    return carry, tree.map(lambda *parts: fnp.stack(parts), *ys) if ys else None
+
+
+def near(got, want, bound=2e-5):
+    got, want = tree.leaves(got), tree.leaves(want)
+    assert len(got) == len(want)
+    for a, b in zip(got, want):
+        assert a.shape == b.shape and a.dtype == b.dtype
+        np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=bound, atol=bound)
+
+
+def everywhere(f, *args):
+    """The results at once, compiled, and by the reference's loops in Python, each checked."""
+    program = make_ir(f)(*args)
+    check_plan(plan(compiled(program, "cpu").program, CPU))
+    return [f(*args), jit(f)(*args), jit(f, device="reference")(*args)]
+
+
+TRANSFORMS = {
+    "value": lambda f: f,
+    "grad": lambda f: grad(f, (0, 1)),
+    "jvp": lambda f: lambda w, x: jvp(f, (w, x), (w, x)),
+    "grad of grad": lambda f: grad(lambda w, x: (grad(f)(w, x) ** 2).sum(), (0, 1)),
+    "jvp of grad": lambda f: lambda w, x: jvp(lambda w: grad(f)(w, x), (w,), (w,)),
+    "grad of jvp": lambda f: grad(lambda w, x: jvp(lambda w: f(w, x), (w,), (w,))[1]),
+    "vmap": lambda f: lambda w, x: vmap(f, (0, None))(fnp.stack([w, 2 * w]), x),
+    "vmap of grad": lambda f: lambda w, x: vmap(grad(f, (0, 1)), (None, 1))(
+        w, fnp.stack([x, x + 1], 1)),
+}
+
+
+def recurrent(how, reverse):
+    """A loss of a network whose steps also count, by scan or by a loop in Python."""
+    def loss(w, xs):
+        def step(carry, x):
+            h, count = carry
+            h = fnp.tanh(w @ h + x)
+            return (h, count + 1), {"h": h * count, "x": x}
+        (h, count), ys = how(step, (fnp.ones(3), 0), xs, reverse=reverse)
+        extra = (ys["h"] ** 2).sum() + (ys["x"] * ys["h"]).sum() if ys is not None else 0.0
+        return h.sum() + extra + count
+    return loss
+
+
+# ---------------------------------------------------------------------------- scan
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("n", [1, 7])
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_scan_is_the_python_loop_under_every_transformation(name, n, reverse):
+    transform, args = TRANSFORMS[name], (fnp.array(W), rows(n))
+    want = transform(recurrent(unrolled, reverse))(*args)
+    f = recurrent(scan, reverse)
+    near(transform(f)(*args), want, 1e-4)
+    near(jit(transform(f))(*args), want, 1e-4)
+    near(transform(jit(f))(*args), want, 1e-4)
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS.values(), ids=list(TRANSFORMS))
+def test_the_reference_runs_the_loops_that_compiled_code_runs(transform):
+    f, args = transform(recurrent(scan, False)), (fnp.array(W), rows(2))
+    first, *others = everywhere(f, *args)
+    for other in others:
+        near(other, first, 1e-4)
+
+
+def test_a_scan_of_no_steps_gives_the_carry_and_empty_results():
+    def f(c, xs):
+        return scan(lambda c, x: (c * 2, (c, x)), c, xs)
+    for g in (f, jit(f)):
+        carry, (first, second) = g(fnp.array([1.0, 2.0]), fnp.zeros((0, 3)))
+        assert carry.tolist() == [1.0, 2.0]
+        assert first.shape == (0, 2) and second.shape == (0, 3)
+    assert grad(lambda c: f(c, fnp.zeros((0, 3)))[0].sum())(fnp.ones(2)).tolist() == [1.0, 1.0]
+
+
+def test_scan_without_xs_takes_its_length():
+    carry, ys = scan(lambda c, _: (c + 1, c), 0, length=4)
+    assert carry.item() == 4 and ys.tolist() == [0, 1, 2, 3]
+
+
+def test_unroll_is_accepted():
+    assert scan(lambda c, x: (c + x, None), 0.0, fnp.arange(4.0), unroll=2)[0].item() == 6.0
+
+
+def test_a_carry_may_be_any_pytree_and_its_parts_may_change_places():
+    def step(c, x):
+        return {"a": c["b"], "b": [c["a"][0] + x] if isinstance(c["a"], list) else c["a"] + x}, c["a"]
+    got = scan(step, {"a": 0.0, "b": 1.0}, fnp.arange(5.0))
+    want = unrolled(step, {"a": fnp.array(0.0), "b": fnp.array(1.0)}, fnp.arange(5.0))
+    near(got, want)
+
+
+def test_results_that_are_arguments_or_come_twice_are_right():
+    def step(c, x):
+        a, b = c
+        return (b, b), (x, a, a + x, x)
+    args = ((fnp.array(1.0), fnp.array(2.0)), fnp.arange(3.0))
+    near(jit(lambda c, x: scan(step, c, x))(*args), unrolled(step, *args))
+
+
+def test_a_carry_that_is_never_changed_and_one_that_is_never_read():
+    def step(c, x):
+        kept, made = c
+        return (kept, kept * x), None
+    near(scan(step, (3.0, 0.0), fnp.arange(1.0, 4.0))[0], (fnp.array(3.0), fnp.array(9.0)))
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_a_carry_that_a_step_cannot_write_over_has_two_buffers(n):
+    m = fnp.array(W)
+
+    def f(h):
+        return scan(lambda h, _: (m @ h, h), h, length=n)
+    near(jit(f)(fnp.ones((3, 2))), unrolled(lambda h, _: (m @ h, h), fnp.ones((3, 2)), rows(n)))
+
+
+def test_scan_in_scan_with_cond_inside():
+    def inner(w, c, x):
+        def step(c, y):
+            c = cond(y > 0, lambda c: fnp.sin(c) * w, lambda c: c - y, c)
+            return c, c * x
+        return scan(step, c, fnp.array([0.5, -0.5, 1.0]))
+
+    def by_scan(w, xs):
+        c, ys = scan(lambda c, x: inner(w, c, x), 0.3, xs)
+        return c + ys.sum()
+
+    def by_hand(w, xs):
+        c, total = fnp.array(0.3), 0.0
+        for x in xs:
+            for y in (0.5, -0.5, 1.0):
+                c = fnp.sin(c) * w if y > 0 else c - y
+                total = total + c * x
+        return c + total
+    args = fnp.array(0.7), fnp.array([1.0, 2.0, 3.0])
+    for g in (lambda f: f, lambda f: grad(f, (0, 1)), lambda f: lambda w, x: jvp(f, (w, x), (w, x)),
+              lambda f: grad(grad(f)),
+              lambda f: lambda w, x: vmap(grad(f), (0, None))(fnp.array([0.7, 0.2]), x)):
+        near(g(by_scan)(*args), g(by_hand)(*args), 1e-4)
+        near(jit(g(by_scan))(*args), g(by_hand)(*args), 1e-4)
+
+
+def test_scan_of_jit_of_grad_is_a_training_loop():
+    x, y = rows(5), fnp.array([1.0, 0.0, 1.0, 1.0, 0.0])
+    loss = jit(value_and_grad(lambda w: ((x @ w - y) ** 2).mean()))
+
+    def step(w, _):
+        value, g = loss(w)
+        return w - 0.1 * g, value
+    near(scan(step, fnp.zeros(3), length=20), unrolled(step, fnp.zeros(3), fnp.arange(20)), 1e-4)
+    near(jit(lambda w: scan(step, w, length=20))(fnp.zeros(3)),
+         unrolled(step, fnp.zeros(3), fnp.arange(20)), 1e-4)
+
+
+def test_the_body_is_traced_once_and_compile_text_does_not_grow_with_the_length():
+    calls = []
+
+    def step(c, x):
+        calls.append(1)
+        return c * 0.5 + x, None
+    for n in (3, 30):
+        jit(grad(lambda xs: scan(step, 0.0, xs)[0]))(fnp.arange(float(n)))
+    assert len(calls) == 1                       # equal types: staged once for both lengths
+    short, long = [make_ir(grad(lambda xs: scan(step, 0.0, xs)[0]))(fnp.arange(float(n)))
+                   for n in (3, 300)]
+    assert len(str(short).split("\n")) == len(str(long).split("\n"))
+
+
+def test_a_function_whose_cell_changed_is_staged_again():
+    factor = 1.0
+
+    def step(c, x):
+        return c + factor * x, None
+    first = scan(step, 0.0, fnp.ones(3))[0].item()
+    factor = 2.0
+    assert (first, scan(step, 0.0, fnp.ones(3))[0].item()) == (3.0, 6.0)
+
+
+def test_residuals_that_no_step_changes_are_not_stacked():
+    def loss(w, h):
+        return scan(lambda h, _: (fnp.tanh(w @ h), None), h, length=50)[0].sum()
+    text = str(make_ir(grad(loss))(fnp.array(W), fnp.ones(3)))
+    assert "f32[50,3]" in text and "f32[50,3,3]" not in text
+
+
+def test_a_batched_scan_batches_only_the_carries_that_need_it():
+    def f(x):
+        return scan(lambda c, _: ((c[0] + 1, c[1] * x), c[0]), (0, 1.0), length=3)
+    (count, power), ys = vmap(f, out_axes=((None, 0), None))(fnp.array([2.0, 3.0]))
+    assert count.item() == 3 and power.tolist() == [8.0, 27.0] and ys.tolist() == [0, 1, 2]
+
+
+def test_scan_gradients_agree_with_finite_differences():
+    check_grads(lambda w, x: recurrent(scan, False)(w, x), (np.float64(W), np.float64(rows(4))),
+                order=2)
+
+
+# ---------------------------------------------------------------------------- cond, switch
+
+def both(p, x):
+    return cond(p, lambda x: fnp.sin(x) * fnp.exp(x), lambda x: x ** 3, x)
+
+
+@pytest.mark.parametrize("p", [True, False])
+def test_cond_is_the_branch_under_every_transformation(p):
+    x, branch = fnp.array([0.5, 0.2]), (lambda x: fnp.sin(x) * fnp.exp(x)) if p else lambda x: x ** 3
+    for t in (lambda f: f, lambda f: lambda x: jvp(f, (x,), (x,)), jacrev, jacfwd,
+              lambda f: vmap(f), lambda f: vmap(grad(lambda x: f(x).sum())),
+              lambda f: grad(lambda x: (grad(lambda x: f(x).sum())(x) ** 2).sum())):
+        want = t(branch)(x)
+        near(t(lambda x: both(p, x))(x), want)
+        near(jit(lambda p, x: t(lambda x: both(p, x))(x))(p, x), want)
+        near(jit(lambda p, x: t(lambda x: both(p, x))(x), device="reference")(p, x), want)
+
+
+def test_cond_under_vmap_of_its_predicate_selects():
+    p, x = fnp.array([True, False, True]), fnp.array([0.5, 0.2])
+    near(vmap(both, (0, None))(p, x), fnp.stack([both(b, x) for b in (True, False, True)]))
+    near(jit(vmap(both, (0, None)))(p, x), fnp.stack([both(b, x) for b in (True, False, True)]))
+    assert "select" in str(make_ir(vmap(both, (0, None)))(p, x))
+
+
+def test_cond_with_an_unmapped_predicate_stays_a_cond():
+    text = str(make_ir(vmap(both, (None, 0)))(fnp.array(True), fnp.ones((3, 2))))
+    assert "cond[" in text and "select" not in text
+
+
+def test_branches_close_over_different_values_and_take_different_residuals():
+    a, b = fnp.array([2.0, 3.0]), fnp.array(4.0)
+
+    def f(p, a, b):
+        return cond(p, lambda: fnp.sin(a).sum(), lambda: b * fnp.exp(b))
+    for p in (True, False):
+        want = grad(lambda a, b: fnp.sin(a).sum() if p else b * fnp.exp(b), (0, 1))(a, b)
+        near(grad(lambda a, b: f(p, a, b), (0, 1))(a, b), want)
+        near(jit(grad(lambda p, a, b: f(p, a, b), (1, 2)))(p, a, b), want)
+
+
+def test_switch_moves_its_index_into_range():
+    def f(k, x):
+        return switch(k, [lambda x: x, lambda x: x * x, lambda x: -x], x)
+    x, want = fnp.array(3.0), [3.0, 3.0, 9.0, -3.0, -3.0]
+    assert [f(k, x).item() for k in range(-1, 4)] == want
+    assert [jit(f)(fnp.array(k), x).item() for k in range(-1, 4)] == want
+    assert vmap(f, (0, None))(fnp.arange(-1, 4), x).tolist() == want
+
+
+def test_only_the_chosen_branch_runs():
+    def slow(n):
+        return while_loop(lambda i: i < n, lambda i: i + 1, 0)
+    f = jit(lambda p, n: cond(p, slow, lambda n: n, n))
+    assert f(False, 2**31 - 1).item() == 2**31 - 1
+
+
+# ---------------------------------------------------------------------------- while, fori
+
+def powers(x):
+    return while_loop(lambda s: s[0] < 100, lambda s: (s[0] * x, s[1] + s[0]), (x, 0.0))
+
+
+def by_hand(x):
+    value, total = x, fnp.zeros(())
+    while value < 100:
+        value, total = value * x, total + value
+    return value, total
+
+
+def test_while_loop_is_the_python_loop_forwards():
+    x = fnp.array(1.7)
+    near(powers(x), by_hand(x))
+    near(jit(powers)(x), by_hand(x))
+    near(jvp(powers, (x,), (1.0,)), jvp(by_hand, (x,), (1.0,)))
+    near(jit(lambda x: jvp(powers, (x,), (1.0,)))(x), jvp(by_hand, (x,), (1.0,)))
+    near(jacfwd(lambda x: powers(x)[1])(x), jacfwd(lambda x: by_hand(x)[1])(x))
+
+
+def test_finished_lanes_of_a_mapped_while_stand_still():
+    xs = [1.2, 30.0, 200.0, 3.0]
+    want = tree.map(lambda *parts: fnp.stack(parts), *[by_hand(fnp.array(x)) for x in xs])
+    for f in (vmap(powers), jit(vmap(powers)), jit(vmap(powers), device="reference")):
+        near(f(fnp.array(xs)), want)
+
+
+def test_a_mapped_while_whose_end_is_the_same_for_all_stays_simple():
+    def f(x):
+        return while_loop(lambda s: s[0] < 3, lambda s: (s[0] + 1, s[1] * x), (0, 1.0))[1]
+    assert vmap(f)(fnp.array([2.0, 3.0])).tolist() == [8.0, 27.0]
+    assert "select" not in str(make_ir(vmap(f))(fnp.array([2.0, 3.0])))
+
+
+def test_vmap_of_vmap_of_while_and_of_its_derivative():
+    xs = fnp.array([[1.5, 2.0], [30.0, 400.0]])
+    want = [[by_hand(fnp.array(x))[1].item() for x in row] for row in xs.tolist()]
+    np.testing.assert_allclose(np.asarray(vmap(vmap(lambda x: powers(x)[1]))(xs)), want, rtol=1e-5)
+    d = vmap(jacfwd(lambda x: powers(x)[1]))(xs[0])
+    near(d, fnp.stack([jacfwd(lambda x: by_hand(x)[1])(x) for x in xs[0]]), 1e-4)
+
+
+def test_a_loop_that_never_runs_gives_what_it_was_given():
+    assert while_loop(lambda x: x < 0, lambda x: x * 2, 5.0).item() == 5.0
+    assert fori_loop(3, 3, lambda i, x: x * 2, 5.0).item() == 5.0
+    assert fori_loop(5, 3, lambda i, x: x * 2, 5.0).item() == 5.0
+
+
+@pytest.mark.parametrize("n", [1, 2, 9, 10, 30])
+def test_a_while_loop_of_at_most_n_steps_has_a_reverse_derivative(n):
+    def steps(x, n):
+        value, total, k = x, fnp.zeros(()), 0
+        while value < 100 and k < n:
+            value, total, k = value * x, total + value, k + 1
+        return total
+
+    def f(x):
+        return while_loop(lambda s: s[0] < 100, lambda s: (s[0] * x, s[1] + s[0]), (x, 0.0),
+                          max_steps=n)[1]
+    x = fnp.array(1.7)
+    near(value_and_grad(f)(x), value_and_grad(lambda x: steps(x, n))(x), 1e-4)
+    near(jit(value_and_grad(f))(x), value_and_grad(lambda x: steps(x, n))(x), 1e-4)
+    near(jit(vmap(grad(f)))(fnp.array([1.7, 3.0])),
+         fnp.stack([grad(lambda x: steps(x, n))(fnp.array(v)) for v in (1.7, 3.0)]), 1e-4)
+
+
+def test_fori_loop_with_known_and_with_traced_bounds():
+    def f(lower, upper, x):
+        return fori_loop(lower, upper, lambda i, s: s * 0.9 + i, x)
+    want = fnp.array(2.0)
+    for i in range(3, 11):
+        want = want * 0.9 + i
+    near(f(3, 11, 2.0), want)
+    near(jit(lambda x: f(3, 11, x))(2.0), want)
+    near(jit(f)(fnp.array(3), fnp.array(11), 2.0), want)
+    near(grad(lambda x: f(3, 11, x))(2.0), fnp.array(0.9 ** 8))
+    near(grad(lambda x: f(fnp.array(3), fnp.array(11), x))(2.0), fnp.array(0.9 ** 8))
+    near(vmap(f, (None, 0, None))(3, fnp.array([3, 5, 11]), 2.0)[2], want)
+
+
+def test_counters_of_reversed_and_nested_loops():
+    def f(x):
+        def outer(i, s):
+            return fori_loop(0, 3, lambda j, s: s * 2 + 10 * i + j, s)
+        return fori_loop(1, 4, outer, x)
+    want = 5
+    for i in range(1, 4):
+        for j in range(3):
+            want = want * 2 + 10 * i + j
+    assert f(5).item() == jit(f)(5).item() == want
+    _, ys = jit(lambda: scan(lambda c, i: (c, i), 0, fnp.arange(5), reverse=True))()
+    assert ys.tolist() == [0, 1, 2, 3, 4]
+
+
+# ---------------------------------------------------------------------------- map, associative_scan
+
+@pytest.mark.parametrize("n", [0, 1, 7])
+@pytest.mark.parametrize("batch_size", [None, 1, 3, 7, 10])
+def test_map_is_vmap(n, batch_size):
+    xs = rows(n)
+    near(map(lambda x: {"y": fnp.sin(x), "s": x.sum()}, xs, batch_size=batch_size),
+         vmap(lambda x: {"y": fnp.sin(x), "s": x.sum()})(xs))
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 7, 8])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_associative_scan_is_cumsum(n, reverse):
+    x = fnp.array(RNG.integers(0, 9, (2, n, 3)))
+    got = associative_scan(lambda a, b: a + b, x, reverse=reverse, axis=1)
+    want = np.flip(np.cumsum(np.flip(x, 1), 1), 1) if reverse else np.cumsum(np.asarray(x), 1)
+    assert np.array_equal(got, want)
+
+
+def test_associative_scan_solves_a_linear_recurrence_on_pairs():
+    a, b = fnp.array([0.5, 0.2, 2.0, 1.5, 0.3]), fnp.array([1.0, 2.0, 3.0, 4.0, 5.0])
+
+    def f(a, b):
+        return associative_scan(lambda p, q: (q[0] * p[0], q[0] * p[1] + q[1]), (a, b))[1]
+    near(f(a, b), scan(lambda h, ab: (ab[0] * h + ab[1],) * 2, 0.0, (a, b))[1])
+    near(jit(grad(lambda a: f(a, b).sum()))(a),
+         grad(lambda a: scan(lambda h, ab: (ab[0] * h + ab[1],) * 2, 0.0, (a, b))[1].sum())(a))
+
+
+# ---------------------------------------------------------------------------- checkpoint
+
+def block(w, x):
+    return fnp.sin(fnp.sin(checkpoint_name(x @ w, "first")) @ w)
+
+
+POLICIES = [None, checkpoint_policies.nothing_saveable, checkpoint_policies.everything_saveable,
+            checkpoint_policies.dots_saveable, checkpoint_policies.save_only_these_names("first")]
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda p: getattr(p, "__qualname__", "none"))
+def test_checkpoint_changes_no_derivative(policy):
+    def loss(f):
+        return lambda w, x: (f(w, f(w, x)) ** 2).sum()
+    args, plain, kept = (fnp.array(W), rows(4)), loss(block), loss(checkpoint(block, policy=policy))
+    for t in (lambda f: f, lambda f: grad(f, (0, 1)), lambda f: lambda w, x: jvp(f, (w, x), (w, x)),
+              lambda f: grad(lambda w, x: (grad(f)(w, x) ** 2).sum()),
+              lambda f: lambda w, x: vmap(grad(f), (0, None))(fnp.stack([w, -w]), x)):
+        near(t(kept)(*args), t(plain)(*args), 1e-4)
+        near(jit(t(kept))(*args), t(plain)(*args), 1e-4)
+
+
+def count(text, word):
+    return text.count(f" = {word}")
+
+
+def test_a_policy_says_how_often_things_are_computed():
+    def text(policy):
+        f = checkpoint(lambda x: fnp.sin(fnp.sin(x @ x) @ x).sum(), policy=policy)
+        return str(jit(value_and_grad(f)).lower(fnp.ones((3, 3))).text("simplified"))
+    nothing, everything, dots = [text(p) for p in (
+        POLICIES[1], POLICIES[2], checkpoint_policies.dots_saveable)]
+    assert count(nothing, "dot_general") > count(everything, "dot_general")
+    assert count(dots, "dot_general") == count(everything, "dot_general")
+    assert count(nothing, "barrier") >= 1
+
+
+def test_checkpoint_of_a_scan_body_keeps_only_its_carry():
+    def loss(f):
+        return lambda w, x: scan(lambda h, _: (f(w, h), None), x, length=9)[0].sum()
+    w, x = fnp.array(W), rows(4)
+    near(jit(grad(loss(checkpoint(block))))(w, x), grad(loss(block))(w, x), 1e-4)
+    kept = str(make_ir(grad(loss(checkpoint(block))))(w, x))
+    every = str(make_ir(grad(loss(block)))(w, x))
+    stack = "f32[9,4,3]"
+    assert first_line(kept, "scan").count(stack) < first_line(every, "scan").count(stack)
+
+
+def first_line(text, word):
+    return next(line for line in text.split("\n") if f"= {word}[" in line)
+
+
+def test_checkpoint_takes_static_arguments_and_keywords():
+    f = checkpoint(lambda x, how, scale=1.0: getattr(fnp, how)(x) * scale, static_argnums=(1,))
+    near(grad(lambda x: f(x, "sin", scale=2.0))(0.5), grad(lambda x: fnp.sin(x) * 2.0)(0.5))
+
+
+# ---------------------------------------------------------------------------- programs
+
+def test_programs_with_loops_print_and_parse_back():
+    def f(w, xs):
+        return grad(lambda w: scan(lambda h, x: (cond(x > 0, fnp.sin, fnp.cos, h * w), None), w,
+                                   xs)[0])(w)
+    program = make_ir(f)(fnp.array(0.5), fnp.arange(3.0))
+    text = str(parse(str(program)))
+    assert canonical(parse(text)) == canonical(parse(str(program)))
+    loop = make_ir(lambda x: while_loop(lambda x: x < 9, lambda x: x * 2, x))(fnp.array(1.0))
+    assert canonical(parse(str(loop))) == canonical(loop)
+    assert reference.run_program(loop, [np.float32(1)])[0] == 16
+
+
+def test_the_loops_of_a_plan_print_with_what_goes_round():
+    text = jit(lambda x: scan(lambda c, x: (c + x, c * x), 0.0, x)).lower(fnp.ones(3)).text("loops")
+    assert "scan" in text and "3 times" in text and "carry" in text and "stack" in text
+
+
+# ---------------------------------------------------------------------------- messages
+
+def test_a_carry_that_changes_its_dtype_is_named_by_its_path():
+    def step(c, x):
+        return {"t": c["t"] + x, "n": c["n"] + 1}, None
+    text = message(TreeError, scan, step, {"t": 0, "n": 0}, fnp.ones(3))
+    assert text == """\
+scan: the carry of `step` (test_control.py:N) changes its type.
+
+    messages.py:N    function(*args, **kwargs)
+
+  given      carry leaf $['t']: in i32[], out f32[]
+  fix        start it as 0.0 instead of 0
+             or return $['t'].astype('int32')"""
+
+
+def test_a_carry_of_another_tree_shows_both_trees():
+    text = message(TreeError, scan, lambda c, x: (c[0], None), (0.0, 1.0), fnp.ones(3))
+    assert text == """\
+scan: `<lambda>` (test_control.py:N) must return the carry as the tree it was given.
+
+    messages.py:N    function(*args, **kwargs)
+
+  given      in   (f32[], f32[])
+             out  f32[]
+  fix        return every part of the carry, changed or not"""
+
+
+def test_branches_of_different_trees_are_both_named():
+    text = message(TreeError, cond, fnp.array(True), lambda x: x, lambda x: (x, x), 1.0)
+    assert text == """\
+the branches of cond return different trees.
+
+    messages.py:N    function(*args, **kwargs)
+
+  given      `<lambda>` (test_control.py:N) returns f32[]
+             `<lambda>` (test_control.py:N) returns (f32[], f32[])
+  expected   one tree, and the same types in it
+  fix        return the same kind of result from every branch"""
+
+
+def test_branches_of_different_types_are_both_named():
+    text = message(TreeError, switch, 0, [lambda x: x, lambda x: x > 0], 1.0)
+    assert text == """\
+the branches of switch return different types.
+
+    messages.py:N    function(*args, **kwargs)
+
+  given      `<lambda>` (test_control.py:N) returns f32[]
+             `<lambda>` (test_control.py:N) returns bool[]
+  expected   one tree, and the same types in it
+  fix        return the same kind of result from every branch"""
+
+
+def test_a_test_of_while_that_is_no_bool_is_refused():
+    text = message(ArgumentError, while_loop, lambda x: x, lambda x: x, fnp.ones(3))
+    assert text == """\
+while_loop: `<lambda>` (test_control.py:N) must return one bool, but it returned f32[3].
+
+    messages.py:N    function(*args, **kwargs)
+
+  expected   bool[]
+  fix        compare: return x < limit
+             reduce with .any() or .all()"""
+
+
+def test_xs_of_different_leading_sizes_are_shown_in_a_table():
+    text = message(ShapeError, scan, lambda c, x: (c, None), 0.0,
+                   {"a": fnp.ones(3), "b": fnp.ones((4, 2)), "c": fnp.ones(())})
+    assert text == """\
+scan of `<lambda>` (test_control.py:N) goes over arrays of different leading sizes.
+
+    messages.py:N    function(*args, **kwargs)
+
+  given      xs['a']: f32[3]     leading size 3
+             xs['b']: f32[4,2]   leading size 4
+             xs['c']: f32[]      no axis
+  expected   one leading size
+  fix        let the function close over what is the same in every step"""
+
+
+def test_a_body_that_returns_no_pair_is_refused():
+    text = message(ArgumentError, scan, lambda c, x: c, 0.0, fnp.ones(3))
+    assert text == """\
+scan: `<lambda>` (test_control.py:N) must return (carry, y), but it returned f32[].
+
+    messages.py:N    function(*args, **kwargs)
+
+  expected   a tuple of two
+  fix        return carry, y
+             return carry, None without results"""
+
+
+def test_the_reverse_derivative_of_a_while_loop_says_what_to_do():
+    text = message(GradientError, grad(lambda x: powers(x)[1]), 2.0)
+    assert text.startswith("while_loop has no reverse derivative: how many steps it makes is not "
+                           "known before.")
+    assert "max_steps=n" in text and "jacfwd" in text
+
+
+def test_a_predicate_that_is_no_scalar_is_refused():
+    text = message(ArgumentError, cond, fnp.ones(3) > 0, lambda: 1.0, lambda: 2.0)
+    assert text == """\
+cond needs one bool to choose by, not bool[3].
+
+    messages.py:N    function(*args, **kwargs)
+
+  expected   bool[]
+  fix        reduce it with .any() or .all()
+             fgrad.numpy.where(pred, a, b) chooses element by element"""
+
+
+def test_an_index_that_is_no_integer_and_bounds_that_are_none_are_refused():
+    assert message(ArgumentError, switch, 1.5, [lambda: 1]).startswith(
+        "switch needs one integer to choose by, not float 1.5.")
+    assert message(ArgumentError, fori_loop, 0, 2.5, lambda i, x: x, 0.0).startswith(
+        "fori_loop needs whole numbers for bounds, not float 2.5.")
+    assert message(ArgumentError, scan, lambda c, x: (c, x), 0.0).startswith(
+        "scan of `<lambda>` (test_control.py:N) has neither xs nor length.")
+
+
+def test_vjp_of_a_scan_gives_cotangents_of_all_arguments():
+    w, xs = fnp.array(W), rows(4)
+    out, pulled = vjp(recurrent(scan, False), w, xs)
+    near(pulled(fnp.array(2.0)), tree.map(lambda g: 2 * g, grad(recurrent(unrolled, False),
+                                                                (0, 1))(w, xs)), 1e-4)
+    assert out.shape == ()
