@@ -5,12 +5,12 @@ import pytest
 
 import fgrad.numpy as fnp
 from fgrad import tree
-from fgrad.backends import reference
+from fgrad.backends import base, reference
 from fgrad.compile import compiled
 from fgrad.control import (
     associative_scan, checkpoint, checkpoint_name, checkpoint_policies, cond, fori_loop, map, scan,
     switch, while_loop)
-from fgrad.errors import ArgumentError, GradientError, ShapeError, TreeError
+from fgrad.errors import ArgumentError, DeviceError, GradientError, ShapeError, TreeError
 from fgrad.gradient_check import check_grads
 from fgrad.ir_text import canonical, parse
 from fgrad.jit import jit
@@ -469,6 +469,61 @@ def first_line(text, word):
 def test_checkpoint_takes_static_arguments_and_keywords():
     f = checkpoint(lambda x, how, scale=1.0: getattr(fnp, how)(x) * scale, static_argnums=(1,))
     near(grad(lambda x: f(x, "sin", scale=2.0))(0.5), grad(lambda x: fnp.sin(x) * 2.0)(0.5))
+
+
+# ---------------------------------------------------------------------------- OpenCL
+
+def opencl(f):
+    """f on an OpenCL device; skips, with the reason, where there is none."""
+    try:
+        base.find("opencl").devices()
+    except DeviceError as error:
+        pytest.skip(str(error))
+    return jit(f, device="opencl")
+
+
+@pytest.mark.parametrize("n", [0, 1, 5])
+def test_loops_on_an_opencl_device_give_what_the_cpu_gives(n):
+    xs = rows(n)
+    f = grad(recurrent(scan, True), (0, 1)) if n else recurrent(scan, True)
+    near(opencl(f)(fnp.array(W), xs), jit(f)(fnp.array(W), xs), 1e-4)
+    near(opencl(vmap(powers))(fnp.array([1.7, 30.0])), jit(vmap(powers))(fnp.array([1.7, 30.0])))
+    for p in (True, False):
+        near(opencl(both)(p, fnp.ones(2)), jit(both)(p, fnp.ones(2)))
+
+
+def test_a_carry_on_an_opencl_device_never_writes_over_its_argument():
+    f = opencl(lambda x: while_loop(lambda x: x.sum() < 10, lambda x: x * 2, x))
+    x = fnp.array([20.0])
+    same = f(x)
+    assert f(same).tolist() == [20.0] and f(fnp.array([1.0])).tolist() == [16.0]
+    assert same.tolist() == [20.0] and x.tolist() == [20.0]
+
+
+# ---------------------------------------------------------------------------- what nobody reads
+
+def simplified(f, *args):
+    return jit(f).lower(*args).text("simplified")
+
+
+def test_what_a_loop_carries_for_nobody_is_dropped():
+    def f(x):
+        (a, *_), _ = scan(lambda c, x: ((c[0] + x, c[1] * c[2], c[2] * 2), (c[1], fnp.sin(x))),
+                          (0.0, 1.0, 2.0), x)
+        return a
+    text = simplified(f, fnp.ones(3))
+    assert "n_carry=1" in text and "sin" not in text and "mul" not in text
+
+    def g(x):
+        return while_loop(lambda s: s[0] < 3, lambda s: (s[0] + 1, s[1] * x, s[2] + s[1]),
+                          (0, 1.0, 2.0))[1]
+    assert simplified(g, 2.0).count("add") == 1
+    assert jit(g)(2.0).item() == 8.0
+
+    def h(x, y):
+        return cond(x > 0, lambda a, b: (a, b), lambda a, b: (a + 1, fnp.sin(b)), x, y)[0]
+    assert "sin" not in simplified(h, 2.0, 2.0)
+    assert jit(h)(-2.0, 2.0).item() == -1.0
 
 
 # ---------------------------------------------------------------------------- programs

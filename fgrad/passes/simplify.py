@@ -19,6 +19,7 @@ from ..core import PRIMITIVES
 from ..ir import Equation, Program, Var
 from ..ops.elementwise import Elementwise
 from ..types import SCALARS
+from .prune import without_dead
 
 AGAIN = 8                  # times that one equation is rewritten
 
@@ -30,16 +31,6 @@ def simplify(program):
         walk.add(eqn)
     outputs = [walk.now(v) for v in program.outputs]
     return without_dead(Program(program.name, program.inputs, walk.eqns, outputs, program.hidden))
-
-
-def without_dead(program):
-    """The Program without equations whose results nothing reads, save those with an effect."""
-    wanted, kept = set(program.outputs), []
-    for eqn in reversed(program.eqns):
-        if any(v in wanted for v in eqn.outs) or eqn.effect:
-            kept.append(eqn)
-            wanted.update(eqn.variables)
-    return Program(program.name, program.inputs, reversed(kept), program.outputs, program.hidden)
 
 
 class Walk:

@@ -13,13 +13,13 @@ import numpy as np
 
 from ... import loop_key
 from ...errors import DeviceError
-from ...loop import Call, Contract, For
+from ...loop import Call, Contract, For, Loop
 from ...passes.target import Target
-from ...text import identifier
+from ...text import Names, identifier
 from ...types import F64
 from ..base import Backend
-from . import device, emit, product
-from .arrays import DeviceArray, DonatedDeviceArray
+from . import device, emit, loops, product
+from .arrays import DeviceArray
 from .contract import PREAMBLE
 
 GROUP = 128                # work-items of a group on a GPU
@@ -60,12 +60,16 @@ def target_of(record):
 
 @dataclass(frozen=True)
 class Launch:
-    """A step: the function `name`, or a loop.Call, on buffers."""
+    """A step: the function `name`, or a loop.Call or loop.Loop, on buffers.
+
+    inner: of a Loop, per inner Plan its Launches.
+    """
     name: str
     call: object
     buffers: tuple
     global_size: int = 0
     local_size: int = 1
+    inner: tuple = ()
 
 
 class Program:
@@ -74,25 +78,29 @@ class Program:
     def __init__(self, plan, record):
         self.record = record
         self.group = min(GROUP, record.max_group) if target_of(record).kind == "gpu" else 0
-        self.made, self.known, self.functions, self.launches = [], {}, {}, []
+        self.made, self.known, self.functions, self.names = [], {}, {}, Names()
         check_dtypes(plan, record)
-        for step in plan.steps:
-            buffers = (*step.params, *step.outputs)
-            if isinstance(step, Call):
-                self.launches.append(Launch(step.name, step, buffers))
-            else:
-                self.add(step, buffers)
+        self.launches = [self.launch(step) for step in plan.steps]
         self.text = self.joined(plan)
+
+    def launch(self, step):
+        """The Launch of a step."""
+        if isinstance(step, Loop):
+            inner = tuple([[self.launch(s) for s in p.steps] for p in step.plans])
+            return Launch(step.name, step, (*step.params, *step.ends, *step.ys), inner=inner)
+        buffers = (*step.params, *step.outputs)
+        return Launch(step.name, step, buffers) if isinstance(step, Call) else self.add(step, buffers)
 
     def add(self, kernel, buffers):
         """A kernel's function, if there is no equal one yet, and its launch."""
         key = loop_key.key(kernel)
         if key not in self.known:
-            made = self.known[key] = self.written(identifier(kernel.name) + "_k", kernel)
+            name = self.names.unique(identifier(kernel.name) + "_k")
+            made = self.known[key] = self.written(name, kernel)
             self.made.append(f"// {heading(kernel)}\n{made.text}")
             self.functions.update(made.functions)
         made = self.known[key]
-        self.launches.append(Launch(made.name, None, buffers, made.global_size, made.local_size))
+        return Launch(made.name, None, buffers, made.global_size, made.local_size)
 
     def written(self, name, kernel):
         contractions = [s for s in kernel.body if isinstance(s, Contract)]
@@ -123,6 +131,8 @@ def check_dtypes(plan, record):
     """Raises DeviceError where the device lacks what a dtype of the Plan needs."""
     if record.fp64:
         return
+    for inner in [p for s in plan.steps if isinstance(s, Loop) for p in s.plans]:
+        check_dtypes(inner, record)
     inside = [b for s in plan.steps for b in (*s.params, *s.outputs) if is_buffer(b)]
     if any(b.type.dtype == F64 for b in (*plan.inputs, *plan.outputs, *inside)):
         raise DeviceError(f"{record.name} has no double precision.",
@@ -142,42 +152,33 @@ class Executable:
         self.external = [*plan.inputs, *(b for b, _ in plan.constants)]
         self.steps = self.prepared(program)
         self.constants = {}                      # number → (Array, Buffer) of the last call
-        self.donated = {plan.inputs.index(b) for b in plan.donated.values()}
 
     def prepared(self, program):
         """(kernel, launch, buffers born, buffers dead) of each step."""
-        launches = [x for x in program.launches if x.call is not None or x.global_size]
-        built = self.device.build(program.text) if any(x.call is None for x in launches) else None
-        seen, dead, steps = {*self.external}, {*self.external, *self.plan.outputs}, []
-        for x in reversed(launches):
-            last = [b for b in dict.fromkeys(x.buffers) if is_buffer(b) and b not in dead]
-            dead.update(last)
-            steps.append((x, last))
-        made = []
-        for x, last in reversed(steps):
-            born = [b for b in dict.fromkeys(x.buffers) if is_buffer(b) and b not in seen]
-            seen.update(born)
-            kernel = None if x.call is not None else built.kernel(x.name, [None] * len(x.buffers))
-            made.append((kernel, x, born, last))
-        return made
+        built = self.device.build(program.text) if program.made else None
+        return ordered(program.launches, built, self.external, self.plan.outputs)
 
     def __call__(self, values):
         held = {b: self.buffer(k, b, v) for k, (b, v) in enumerate(zip(self.external, values))}
-        for kernel, step, born, dead in self.steps:
+        self.run(self.steps, held, self.place)
+        given = dict(zip(self.external, values))
+        made = {b: self.result(b, held, given) for b in dict.fromkeys(self.plan.outputs)}
+        return [made[b] for b in self.plan.outputs]
+
+    def run(self, steps, held, place):
+        """Runs prepared steps on held: loop.Buffer → Buffer.  place(b, held) makes what is born."""
+        for kernel, step, born, dead in steps:
             for b in born:
-                held[b] = self.place(b, held)
-            if kernel is None:
+                held[b] = place(b, held)
+            if isinstance(step.call, Loop):
+                loops.run(self, step.call, kernel, held)
+            elif kernel is None:
                 self.call(step.call, held)
             else:
                 self.device.launch(kernel, (step.global_size,), (step.local_size,),
                                    *[held[b] for b in step.buffers])
             for b in dead:
                 del held[b]
-        given = dict(zip(self.external, values))
-        made = {b: self.result(b, held, given) for b in dict.fromkeys(self.plan.outputs)}
-        for k in self.donated:
-            consume(values[k])
-        return [made[b] for b in self.plan.outputs]
 
     def buffer(self, k, b, value):
         """The Buffer of an argument: its own if it is here, else a copy; constants keep theirs."""
@@ -220,10 +221,24 @@ class Executable:
         return None
 
 
-def consume(value):
-    """Marks an Array whose memory a result has taken over: it must not be used again."""
-    if value.__class__ is DeviceArray:
-        value.__class__ = DonatedDeviceArray
+def ordered(launches, built, given, outputs):
+    """(kernel, launch, buffers born, buffers dead) of each step; a Loop's kernel is its inner steps."""
+    seen, dead, steps = {*given}, {*given, *outputs}, []
+    for x in reversed([x for x in launches if x.call is not None or x.global_size]):
+        last = [b for b in dict.fromkeys(x.buffers) if is_buffer(b) and b not in dead]
+        dead.update(last)
+        steps.append((x, last))
+    made = []
+    for x, last in reversed(steps):
+        born = [b for b in dict.fromkeys(x.buffers) if is_buffer(b) and b not in seen]
+        seen.update(born)
+        if isinstance(x.call, Loop):
+            kernel = [ordered(inner, built, p.inputs, p.outputs)
+                      for inner, p in zip(x.inner, x.call.plans)]
+        else:
+            kernel = None if x.call is not None else built.kernel(x.name, [None] * len(x.buffers))
+        made.append((kernel, x, born, last))
+    return made
 
 
 def is_buffer(x):
