@@ -1,0 +1,128 @@
+"""Train a small convolutional network on handwritten digits: conv-bn-relu-pool twice, dropout, dense.
+
+    python examples/mnist_cnn.py                          drawn digits (made here; not MNIST)
+    python examples/mnist_cnn.py --data DIR               the four MNIST files in DIR
+    python examples/mnist_cnn.py --picture filters.svg    draw the filters that the first layer learned
+
+What it shows: layers with parameters and with state (the running statistics of batch normalisation),
+random keys for dropout, all of it inside one compiled train step; and what a convolution learns.
+"""
+
+import argparse
+import time
+
+import numpy as np
+
+import fgrad
+import fgrad.numpy as fnp
+from fgrad import data, nn, optim
+
+MODEL = nn.Sequential(
+    nn.Conv(32, (3, 3), bias=False), nn.BatchNorm(), nn.relu, nn.MaxPool((2, 2)),
+    nn.Conv(64, (3, 3), bias=False), nn.BatchNorm(), nn.relu, nn.MaxPool((2, 2)),
+    nn.Flatten(), nn.Dropout(0.3), nn.Dense(10))
+
+
+def loss_and_rest(params, state, images, labels, key=None):
+    """(mean cross-entropy, (state after it, share of right answers)); with a key: in training."""
+    x = images.astype("float32")[..., None] / 255.0 - 0.13
+    logits, state = MODEL.apply(params, state, x, train=key is not None, key=key)
+    loss = fnp.mean(nn.softmax_cross_entropy_with_integer_labels(logits, labels))
+    return loss, (state, nn.accuracy(logits, labels))
+
+
+def make_step(optimizer, device):
+    """The compiled train step: everything that changes goes in, and comes out."""
+    @fgrad.jit(device=device)
+    def train_step(params, state, memory, images, labels, key):
+        gradient = fgrad.value_and_grad(loss_and_rest, has_aux=True)
+        (loss, (state, accuracy)), grads = gradient(params, state, images, labels, key)
+        updates, memory = optimizer.update(grads, memory, params)
+        return optim.apply_updates(params, updates), state, memory, loss, accuracy
+    return train_step
+
+
+def test_accuracy(evaluate, params, state, images, labels):
+    """The share of right answers over all images."""
+    right = sum(float(evaluate(params, state, x, y)[1][1]) * len(x)
+                for x, y in data.batches(images, labels, size=500, shuffle=False, drop_last=False))
+    return right / len(images)
+
+
+def load(args):
+    """The images and labels to train and test on."""
+    if args.data:
+        return data.mnist.load(args.data)
+    print("Training on drawn digits, made here from a seed; they are not MNIST (--data DIR).")
+    return data.digits.drawn(1500 if args.short else 12000, 500 if args.short else 2000, seed=args.seed)
+
+
+def train(args):
+    """Trains; returns the parameters and the test accuracy."""
+    split = load(args)
+    key, model_key = fgrad.random.split(fgrad.random.key(args.seed))
+    params, state = MODEL.init(model_key, fnp.zeros((1, 28, 28, 1)))
+    optimizer = optim.adam(args.rate)
+    memory, train_step = optimizer.init(params), make_step(optimizer, args.device)
+    if args.show:
+        batch = split.train_images[:args.batch], split.train_labels[:args.batch]
+        print(fgrad.show(train_step, params, state, memory, *batch, key, stage=args.show, device=args.device))
+        return params, None
+    evaluate = fgrad.jit(loss_and_rest, device=args.device)
+    for epoch in range(1, args.epochs + 1):
+        batches = data.batches(split.train_images, split.train_labels, size=args.batch, seed=(args.seed, epoch))
+        key, epoch_key = fgrad.random.split(key)
+        keys, total, start = fgrad.random.split(epoch_key, len(batches)), [], time.perf_counter()
+        for (images, labels), step_key in zip(batches, keys):
+            params, state, memory, loss, accuracy = train_step(params, state, memory, images, labels, step_key)
+            total.append((loss, accuracy))
+        loss, accuracy = np.mean([[float(a), float(b)] for a, b in total], axis=0)
+        rate = len(batches) * args.batch / (time.perf_counter() - start)
+        tested = test_accuracy(evaluate, params, state, split.test_images, split.test_labels)
+        print(f"epoch {epoch}/{args.epochs}  loss {loss:.4f}  accuracy {accuracy:.4f}  test {tested:.4f}  "
+              f"{rate:,.0f} images/s")
+    return params, tested
+
+
+def filters_svg(weights, size=14, columns=8):
+    """The filters f[a,b,1,n] as an SVG picture: blue is negative, white is zero, red is positive."""
+    filters = np.asarray(weights)[:, :, 0].transpose(2, 0, 1)
+    n, height, width = filters.shape
+    step_x, step_y = (width + 1) * size, (height + 1) * size
+    boxes = []
+    for k, values in enumerate(filters / np.abs(filters).max(axis=(1, 2), keepdims=True)):
+        left, top = k % columns * step_x + size, k // columns * step_y + size
+        for (i, j), v in np.ndenumerate(values):
+            pale = round(255 * (1 - abs(v)))
+            colour = f"#ff{pale:02x}{pale:02x}" if v > 0 else f"#{pale:02x}{pale:02x}ff"
+            boxes.append(f'<rect x="{left + j * size}" y="{top + i * size}" width="{size}" height="{size}" '
+                         f'fill="{colour}" stroke="#ddd" stroke-width="0.5"/>')
+    wide, high = columns * step_x + size, -(-n // columns) * step_y + size
+    return "\n".join([f'<svg xmlns="http://www.w3.org/2000/svg" width="{wide}" height="{high}">',
+                      f'<rect width="{wide}" height="{high}" fill="white"/>', *boxes, "</svg>", ""])
+
+
+def main(argv=None):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", metavar="DIR", help="folder of the four MNIST files, gz or plain")
+    parser.add_argument("--device", help="cpu or opencl")
+    parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--rate", type=float, default=1e-3, help="Adam's learning rate")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--show", metavar="STAGE", help="ir, fused, loops, llvm, opencl or asm: print it and stop")
+    parser.add_argument("--picture", metavar="FILE", help="write the filters of the first layer as SVG")
+    parser.add_argument("--short", action="store_true", help="a small data set and one epoch, for a quick check")
+    args = parser.parse_args(argv)
+    args.epochs = 1 if args.short else args.epochs
+    params, tested = train(args)
+    if args.picture:
+        with open(args.picture, "w") as file:
+            file.write(filters_svg(params["conv1"]["w"]))
+        print(f"drew the filters of the first layer in {args.picture}")
+    if tested is not None:
+        print(f"test accuracy: {tested:.4f}")
+
+
+if __name__ == "__main__":
+    main()
