@@ -30,6 +30,9 @@ from .joining import (
     append, array_split, column_stack, concat, concatenate, dstack, hsplit, hstack, split, stack,
     unstack, vsplit, vstack)
 from .matrices import diag, diagflat, diagonal, eye, identity, trace, tri, tril, triu
+from .missing import (
+    nanargmax, nanargmin, nancumprod, nancumsum, nanmax, nanmean, nanmedian, nanmin, nanpercentile,
+    nanprod, nanquantile, nanstd, nansum, nanvar)
 from .numerics import (
     bincount, convolve, corrcoef, cov, polyval, trapezoid, tril_indices, triu_indices, unique,
     unravel_index)
@@ -38,8 +41,7 @@ from .promotion import result_type
 from .ranges import arange, indices, linspace, logspace, meshgrid
 from .reductions import (
     all, amax, amin, any, argmax, argmin, average, count_nonzero, cumprod, cumsum, diff, max, mean,
-    min, nanmax,
-    nanmean, nanmin, nansum, prod, ptp, std, sum, var)
+    min, prod, ptp, std, sum, var)
 from .shape import (
     atleast_1d, atleast_2d, atleast_3d, broadcast_arrays, broadcast_to, expand_dims, flip, fliplr,
     flipud,

@@ -181,7 +181,8 @@ def written_out(first, *rest):
 def cholesky(a, /, *, upper=False):
     """L, lower triangular, with L @ Lᵀ = a; NaN unless a is positive definite.
 
-    f[…,n,n] → f[…,n,n].  Of a matrix that is not symmetric, the symmetric part is taken.  upper: the transpose of L.
+    f[…,n,n] → f[…,n,n].  Of a matrix that is not symmetric, the symmetric part is taken.
+    upper: the transpose of L.
 
     >>> cholesky([[4.0, 2.0], [2.0, 5.0]]).tolist()
     [[2.0, 0.0], [1.0, 2.0]]

@@ -2,7 +2,8 @@
 
 `axis` is None (all axes), an int, or several; `keepdims` leaves reduced axes with size 1.  Sums
 keep the dtype, but bools and integers below 32 bits are summed as the default int.  Lists are
-accepted.
+accepted.  `where`, bools that broadcast to the array, says which elements count; `initial` is one
+more element.  Without NaN: `missing`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from ..core import _current, as_value
 from ..errors import ShapeError
 from ..types import BOOL, F16, F32, as_dtype, default_int
 from .axes import axes_of, axis_of, typed
-from .elementwise import isnan, where
+from .elementwise import where as choose
 from .promotion import as_bool, as_float, binary, broadcast_to, cast, same
 
 
@@ -41,6 +42,16 @@ def summable(a, dtype):
     return x
 
 
+def counted(x, where, value):
+    """x, with `value` in place of the elements that do not count."""
+    return x if where is None else choose(broadcast_to(as_bool(where), x.shape), x, value)
+
+
+def begun(out, op, initial):
+    """op(out, initial), where there is an initial value."""
+    return out if initial is None else cast(binary(op, out, initial), out.dtype)
+
+
 def count(x, axes):
     """How many elements are reduced into one."""
     return product_of(x.shape[a] for a in axes)
@@ -48,7 +59,7 @@ def count(x, axes):
 
 # ---------------------------------------------------------------------------- sums, means
 
-def sum(a, axis=None, dtype=None, keepdims=False):
+def sum(a, axis=None, dtype=None, keepdims=False, *, initial=None, where=None):
     """The sum over `axis`; 0 of no elements.   n[*s] → n[s without axes]
 
     Raises AxisError for an axis out of range.
@@ -56,15 +67,17 @@ def sum(a, axis=None, dtype=None, keepdims=False):
     >>> sum([[1, 2], [3, 4]], axis=0).tolist()
     [4, 6]
     """
-    return reduced(ops.reduce_sum, summable(a, dtype), axis, keepdims, "sum")
+    x = counted(summable(a, dtype), where, 0)
+    return begun(reduced(ops.reduce_sum, x, axis, keepdims, "sum"), ops.add, initial)
 
 
-def prod(a, axis=None, dtype=None, keepdims=False):
+def prod(a, axis=None, dtype=None, keepdims=False, *, initial=None, where=None):
     """The product over `axis`; 1 of no elements.   n[*s] → n[s without axes]"""
-    return reduced(ops.reduce_prod, summable(a, dtype), axis, keepdims, "prod")
+    x = counted(summable(a, dtype), where, 1)
+    return begun(reduced(ops.reduce_prod, x, axis, keepdims, "prod"), ops.mul, initial)
 
 
-def mean(a, axis=None, dtype=None, keepdims=False):
+def mean(a, axis=None, dtype=None, keepdims=False, *, where=None):
     """The arithmetic mean over `axis`, of floats; NaN of no elements.   f[*s] → f[s without axes]
 
     >>> mean([1.0, 2.0, 6.0]).item()
@@ -72,9 +85,18 @@ def mean(a, axis=None, dtype=None, keepdims=False):
     """
     x = as_float(a) if dtype is None else cast(as_value(a), as_dtype(dtype))
     axes = axes_of(axis, len(x.shape), "mean")
+    if where is not None:
+        total = reduced(ops.reduce_sum, counted(widened(x), where, 0), axes, keepdims, "mean")
+        return cast(binary(ops.div, total, size_of(x, axes, keepdims, where)), x.dtype)
     total = _current.get().process(ops.reduce_sum, (widened(x),), {"axes": axes})
     out = cast(binary(ops.div, total, float(count(x, axes))), x.dtype)
     return kept(out, x, axes) if keepdims else out
+
+
+def size_of(x, axes, keepdims, where):
+    """How many elements count, as floats."""
+    there = cast(broadcast_to(as_bool(where), x.shape), widened(x).dtype)
+    return reduced(ops.reduce_sum, there, axes, keepdims, "mean")
 
 
 def widened(x):
@@ -109,18 +131,23 @@ def along(w, x, axes):
     return ops.broadcast(w, shape=x.shape, axes=tuple(a for a in range(x.ndim) if a not in axes))
 
 
-def var(a, axis=None, dtype=None, ddof=0, keepdims=False):
+def var(a, axis=None, dtype=None, ddof=0, keepdims=False, *, where=None):
     """The mean squared distance from the mean, divided by n - ddof.   f[*s] → f[s without axes]"""
     x = as_float(a) if dtype is None else cast(as_value(a), as_dtype(dtype))
     axes, wide = axes_of(axis, x.ndim, "var"), widened(x)
-    centre = broadcast_to(mean(wide, axes, keepdims=True), x.shape)
-    total = reduced(ops.reduce_sum, ops.square(same(ops.sub, wide, centre)), axes, keepdims, "var")
-    return cast(binary(ops.div, total, float(builtins.max(count(x, axes) - ddof, 0))), x.dtype)
+    centre = broadcast_to(mean(wide, axes, keepdims=True, where=where), x.shape)
+    squares = counted(ops.square(same(ops.sub, wide, centre)), where, 0)
+    total = reduced(ops.reduce_sum, squares, axes, keepdims, "var")
+    if where is None:
+        divisor = float(builtins.max(count(x, axes) - ddof, 0))
+    else:
+        divisor = binary(ops.max, binary(ops.sub, size_of(x, axes, keepdims, where), ddof), 0.0)
+    return cast(binary(ops.div, total, divisor), x.dtype)
 
 
-def std(a, axis=None, dtype=None, ddof=0, keepdims=False):
+def std(a, axis=None, dtype=None, ddof=0, keepdims=False, *, where=None):
     """The square root of the variance; its derivative is infinite where all elements are equal."""
-    return ops.sqrt(var(a, axis, dtype, ddof, keepdims))
+    return ops.sqrt(var(a, axis, dtype, ddof, keepdims, where=where))
 
 
 def count_nonzero(a, axis=None, keepdims=False):
@@ -130,31 +157,33 @@ def count_nonzero(a, axis=None, keepdims=False):
 
 # ---------------------------------------------------------------------------- extremes
 
-def extreme(op, a, axis, keepdims, name):
-    """op over axes that hold at least one element."""
+def extreme(op, a, axis, keepdims, name, pair, initial, where):
+    """op over axes that hold at least one element, or start with one."""
     x = as_value(a)
     axes = axes_of(axis, x.ndim, name)
-    if not count(x, axes):
+    if initial is None and (where is not None or not count(x, axes)):
         raise ShapeError(f"{name} of no elements is not defined.", given=typed(x),
-                         fix="reduce over axes that are not empty, or check x.size first")
+                         fix=["give initial=, which also where= needs",
+                              "reduce over axes that are not empty, or check x.size first"])
+    x = x if where is None else choose(broadcast_to(as_bool(where), x.shape), x, initial)
     out = _current.get().process(op, (x,), {"axes": axes})
-    return kept(out, x, axes) if keepdims else out
+    return begun(kept(out, x, axes) if keepdims else out, pair, initial)
 
 
-def max(a, axis=None, keepdims=False):
+def max(a, axis=None, keepdims=False, *, initial=None, where=None):
     """The largest element over `axis`; NaN if there is one.   n[*s] → n[s without axes]
 
-    Ties share the derivative.  Raises ShapeError for no elements.
+    Ties share the derivative.  Raises ShapeError for no elements, unless there is an `initial`.
     """
-    return extreme(ops.reduce_max, a, axis, keepdims, "max")
+    return extreme(ops.reduce_max, a, axis, keepdims, "max", ops.max, initial, where)
 
 
-def min(a, axis=None, keepdims=False):
+def min(a, axis=None, keepdims=False, *, initial=None, where=None):
     """The smallest element over `axis`; NaN if there is one.   n[*s] → n[s without axes]
 
-    Ties share the derivative.  Raises ShapeError for no elements.
+    Ties share the derivative.  Raises ShapeError for no elements, unless there is an `initial`.
     """
-    return extreme(ops.reduce_min, a, axis, keepdims, "min")
+    return extreme(ops.reduce_min, a, axis, keepdims, "min", ops.min, initial, where)
 
 
 amax, amin = max, min
@@ -165,14 +194,14 @@ def ptp(a, axis=None, keepdims=False):
     return same(ops.sub, max(a, axis, keepdims), min(a, axis, keepdims))
 
 
-def all(a, axis=None, keepdims=False):
+def all(a, axis=None, keepdims=False, *, where=None):
     """Are all elements true, or not 0?   n[*s] → bool[s without axes]"""
-    return reduced(ops.reduce_and, as_bool(a), axis, keepdims, "all")
+    return reduced(ops.reduce_and, counted(as_bool(a), where, True), axis, keepdims, "all")
 
 
-def any(a, axis=None, keepdims=False):
+def any(a, axis=None, keepdims=False, *, where=None):
     """Is one of the elements true, or not 0?   n[*s] → bool[s without axes]"""
-    return reduced(ops.reduce_or, as_bool(a), axis, keepdims, "any")
+    return reduced(ops.reduce_or, counted(as_bool(a), where, False), axis, keepdims, "any")
 
 
 def position(op, a, axis, keepdims, name):
@@ -199,41 +228,6 @@ def argmax(a, axis=None, keepdims=False):
 def argmin(a, axis=None, keepdims=False):
     """The position of the first smallest element along `axis`; None: in the flat array.   → i32"""
     return position(ops.argmin, a, axis, keepdims, "argmin")
-
-
-# ---------------------------------------------------------------------------- without NaN
-
-def nansum(a, axis=None, dtype=None, keepdims=False):
-    """The sum over `axis`, NaN left out."""
-    x = as_value(a)
-    return sum(where(isnan(x), 0, x), axis, dtype, keepdims)
-
-
-def nanmean(a, axis=None, dtype=None, keepdims=False):
-    """The mean over `axis`, NaN left out; NaN where there is nothing else."""
-    x = as_float(a)
-    there = cast(ops.not_(isnan(x)), x.dtype)
-    return binary(ops.div, nansum(x, axis, dtype, keepdims), sum(there, axis, keepdims=keepdims))
-
-
-def nanmax(a, axis=None, keepdims=False):
-    """The largest element over `axis`, NaN left out; NaN where there is nothing else."""
-    return without_nan(max, a, axis, keepdims, -float("inf"))
-
-
-def nanmin(a, axis=None, keepdims=False):
-    """The smallest element over `axis`, NaN left out; NaN where there is nothing else."""
-    return without_nan(min, a, axis, keepdims, float("inf"))
-
-
-def without_nan(extreme_of, a, axis, keepdims, worst):
-    """The extreme of the elements that are numbers."""
-    x = as_value(a)
-    if x.dtype.kind != "f":
-        return extreme_of(x, axis, keepdims)
-    missing = isnan(x)
-    out = extreme_of(ops.select(missing, worst, x), axis, keepdims)
-    return ops.select(all(missing, axis, keepdims), float("nan"), out)
 
 
 # ---------------------------------------------------------------------------- running
