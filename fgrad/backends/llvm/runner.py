@@ -28,6 +28,7 @@ class Op(enum.IntEnum):
     """Instructions, and their operands; a delta counts from the next instruction.
 
     END                             CALL function, parts, count, slots…
+    ENTER function, slot: its arguments are the slots from there on
     COPY to, from, bytes            SWAP a, b: the two slots change places
     SET to, from, bytes: a slot is another's pointer, moved by some bytes
     PUT slot, number                AGAIN slot, delta: counts down, and jumps while not at 0
@@ -47,6 +48,7 @@ class Op(enum.IntEnum):
     CHOOSE = 9
     WRITE = 10
     BUMP = 11
+    ENTER = 12
 
 
 IR = """
@@ -130,7 +132,7 @@ ready:
   %first = getelementptr i64, ptr %offsets, i64 %temporaries
   br label %step
 step:
-  %pc = phi ptr [ %first, %ready ], [ %call.next, %serial ], [ %call.next, %parallel ], [ %copy.next, %copy ], [ %swap.next, %swap ], [ %set.next, %set ], [ %put.next, %put ], [ %again.next, %again ], [ %jump.next, %jump ], [ %unless.next, %unless ], [ %choose.next, %choose ], [ %write.next, %write ], [ %bump.next, %bump ]
+  %pc = phi ptr [ %first, %ready ], [ %call.next, %serial ], [ %call.next, %parallel ], [ %copy.next, %copy ], [ %swap.next, %swap ], [ %set.next, %set ], [ %put.next, %put ], [ %again.next, %again ], [ %jump.next, %jump ], [ %unless.next, %unless ], [ %choose.next, %choose ], [ %write.next, %write ], [ %bump.next, %bump ], [ %enter.at.next, %enter.at ]
   %op = load i64, ptr %pc, align 8
   switch i64 %op, label %done [
     i64 1, label %call
@@ -144,6 +146,7 @@ step:
     i64 9, label %choose
     i64 10, label %write
     i64 11, label %bump
+    i64 12, label %enter.at
   ]
 call:
   %call.function.at = getelementptr i64, ptr %pc, i64 1
@@ -290,6 +293,15 @@ write:
   %write.narrow = trunc i64 %write.number to i32
   store i32 %write.narrow, ptr %write.to.pointer, align 4
   %write.next = getelementptr i64, ptr %pc, i64 3
+  br label %step
+enter.at:
+  %enter.function.at = getelementptr i64, ptr %pc, i64 1
+  %enter.function = load ptr, ptr %enter.function.at, align 8
+  %enter.slot.at = getelementptr i64, ptr %pc, i64 2
+  %enter.slot = load i64, ptr %enter.slot.at, align 8
+  %enter.arguments = getelementptr ptr, ptr %table, i64 %enter.slot
+  call void %enter.function(ptr %enter.arguments, i64 0)
+  %enter.at.next = getelementptr i64, ptr %pc, i64 3
   br label %step
 bump:
   %bump.to.at = getelementptr i64, ptr %pc, i64 1

@@ -13,6 +13,9 @@ Relies on `runner.py` for the instructions; `backend.py` relies on it.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from typing import NamedTuple
+
 from ...loop import Loop
 from .runner import Op
 
@@ -92,6 +95,17 @@ class Layout:
             number.update((b, number[c]) for b, c in zip(test.inputs[at:], body.inputs[at:]))
 
 
+class Open(NamedTuple):
+    """A loop that is being written: the slots it moves, and instructions to go before it."""
+    moving: set
+    before: list
+
+
+def swapped(swaps):
+    """The slots of some SWAPs."""
+    return {s for k, s in enumerate(swaps) if k % 3}
+
+
 class Words:
     """Instructions for the steps of a Module.
 
@@ -101,6 +115,7 @@ class Words:
     def __init__(self, layout, address):
         self.layout, self.of, self.address = layout, layout.of, address
         self.most = 1                            # arguments of a call
+        self.open = []                           # the loops that are being written, innermost last
 
     def steps(self, steps):
         """The words of some steps: (function, parts, buffers) or (Loop, inner steps)."""
@@ -114,8 +129,24 @@ class Words:
         return out
 
     def call(self, function, parts, buffers):
-        self.most = max(self.most, len(buffers))
-        return [Op.CALL, self.address(function), parts, len(buffers), *map(self.of, buffers)]
+        """A call; in a loop that moves at most one of its arguments, these are put together once."""
+        slots, address = [self.of(b) for b in buffers], self.address(function)
+        moving = [s for s in slots if self.open and s in self.open[-1].moving]
+        if not self.open or parts > 1 or len(moving) > 1:
+            self.most = max(self.most, len(slots))
+            return [Op.CALL, address, parts, len(slots), *slots]
+        own = [self.layout.slot() for _ in slots]
+        out = []
+        for mine, s in zip(own, slots):
+            (out if s in moving else self.open[-1].before).extend([Op.SET, mine, s, 0])
+        return [*out, Op.ENTER, address, own[0] if own else 0]
+
+    @contextmanager
+    def inside(self, moving):
+        """While the steps of a loop are written, which moves these slots; gives what comes before it."""
+        self.open.append(Open(moving, []))
+        yield self.open[-1].before
+        self.open.pop()
 
     def copy(self, to, b):
         return [Op.COPY, self.of(to), self.of(b), b.type.nbytes] if b.type.nbytes else []
@@ -125,7 +156,8 @@ class Words:
         before, after, swaps = self.carries(loop, loop.length % 2 == 1)
         if not loop.length:
             return [w for a, b in zip(loop.ends, loop.starts) for w in self.copy(a, b)]
-        body, step = self.steps(inner[0]), -1 if loop.reverse else 1
+        with self.inside({*[s for s, _ in self.slices(loop)], *swapped(swaps)}) as once:
+            body, step = self.steps(inner[0]), -1 if loop.reverse else 1
         first = loop.length - 1 if loop.reverse else 0
         for slot, b in self.slices(loop):
             size = b.type.nbytes // loop.length
@@ -136,7 +168,7 @@ class Words:
             body += [Op.BUMP, self.of(loop.counter), step]
         body += swaps
         count = self.layout.slot()
-        return [*before, Op.PUT, count, loop.length, *body,
+        return [*before, *once, Op.PUT, count, loop.length, *body,
                 Op.AGAIN, count, -(len(body) + 3), *after]
 
     def slices(self, loop):
@@ -149,12 +181,13 @@ class Words:
     def while_(self, loop, inner):
         """A loop that looks at its flag."""
         before, after, swaps = self.carries(loop, False)
-        test, body = self.steps(inner[0]), [*self.steps(inner[1]), *swaps]
+        with self.inside(swapped(swaps)) as once:
+            test, body = self.steps(inner[0]), [*self.steps(inner[1]), *swaps]
         at, plan = len(loop.consts), loop.plans[1]
         for j in loop.others:                    # the carry may lie in either buffer now
             after += self.copy(loop.ends[j], plan.inputs[at + j])
         back = len(test) + 3 + len(body) + 2
-        return [*before, *test, Op.UNLESS, self.of(loop.flag), len(body) + 2,
+        return [*before, *once, *test, Op.UNLESS, self.of(loop.flag), len(body) + 2,
                 *body, Op.JUMP, -back, *after]
 
     def carries(self, loop, odd):
