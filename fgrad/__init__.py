@@ -7,20 +7,23 @@
     fgrad.vmap(f)        the function over one more axis         jacfwd jacrev hessian
     fgrad.jit(f)         the function compiled                   custom_jvp custom_vjp stop_gradient
     fgrad.show(f, x)     the program, at every stage             make_ir eval_shape check_grads
+    fgrad.debug          print, nans, checks while it runs       pure_callback io_callback
 
 Arrays: `fgrad.numpy`, `fgrad.random`.  Models: `fgrad.nn`, `fgrad.optim`, `fgrad.data`, `fgrad.io`.
 """
 
 import importlib as _importlib
 
-from . import nn, numpy, optim, random, tree
+from . import debug, lax, nn, numpy, optim, random, tree
+from .callbacks import io_callback, pure_callback
 from .compile import clear_caches, devices
+from .control import checkpoint, checkpoint_name, checkpoint_policies
 from .core import Array
 from .custom import custom_jvp, custom_vjp, stop_gradient
 from .errors import (
     ArgumentError, AxisError, CheckError, ConcretizationError, DataError, DeviceError, DonationError,
     DownloadError, DtypeError, FgradError, FgradWarning, GradientError, KeyReuseWarning, LeakError,
-    MissingFileError, MutationError, NumpyError, ParseError, PositionError, RandomKeyError, RangeError,
+    MissingFileError, MutationError, NanError, NumpyError, ParseError, PositionError, RandomKeyError, RangeError,
     ShapeError, TreeError)
 from .gradient_check import check_grads
 from .inspect import explain, show

@@ -18,6 +18,11 @@ def full_traceback():
     return os.environ.get("FGRAD_TRACEBACK", "") == "full"
 
 
+def nans():
+    """Are transformed functions watched for NaN and inf?  FGRAD_NANS=1."""
+    return os.environ.get("FGRAD_NANS", "") == "1"
+
+
 def native_call():
     """Are jitted functions called through a native entry?  FGRAD_NATIVE_CALL=0 switches it off."""
     return os.environ.get("FGRAD_NATIVE_CALL", "1") != "0"

@@ -258,6 +258,7 @@ class Interpreter:
     """
     below = None
     title = "a transformation"       # the user's word for it
+    notes = False                    # does it note the user's lines?
 
     def process(self, op, args, params):
         """The result of the operation, as this interpreter sees it."""

@@ -29,6 +29,7 @@ from .interpreters.call import (
 from .interpreters.batch import batch
 from .interpreters.forward import filled, push
 from .interpreters.stage import evaluate, stage
+from .interpreters.watch import entry
 from .ir import Program, Var
 from .ops import convert, plus, reduce_sum, size_of, to_front, transpose
 from .types import ArrayType
@@ -291,6 +292,7 @@ class Function:
     def __get__(self, instance, owner=None):
         return self if instance is None else functools.partial(self, instance)
 
+    @entry
     def __call__(self, *args, **kwargs):
         self.check_rule()
         if current() is EVALUATE:

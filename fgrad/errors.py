@@ -14,9 +14,10 @@ matmul cannot contract axes of size 3 and 4.
 
 from __future__ import annotations
 
+import functools
 import warnings
 
-from . import source
+from . import config, source
 
 FIND = object()            # where=FIND: the user's line is looked for
 
@@ -56,6 +57,44 @@ def block(title, content):
     return [f"  {title if k == 0 else '':10} {line}".rstrip() for k, line in enumerate(flat)]
 
 
+# ---------------------------------------------------------------------------- tracebacks
+
+def boundary(function):
+    """The function; what it raises shows the user's frames only, all with FGRAD_TRACEBACK=full."""
+    @functools.wraps(function)
+    def entered(*args, **kwargs):
+        try:
+            return function(*args, **kwargs)
+        except BaseException as error:
+            shorten(error)
+            raise
+    return entered
+
+
+def shorten(error):
+    """Takes the library's frames out of the traceback of a caught exception, which is raised again.
+
+    An exception that is not fgrad's and was raised in the library keeps all: it is a mistake here.
+    """
+    entries, entry = [], error.__traceback__
+    while entry is not None:
+        entries.append(entry)
+        entry = entry.tb_next
+    files = [e.tb_frame.f_code.co_filename for e in entries]
+    mistake = files[-1].startswith(source.LIBRARY) and not isinstance(error, FgradError)
+    if config.full_traceback() or mistake:
+        return
+    inside = [source.is_inside(file) for file in files]
+    following = None
+    for entry, ours in zip(reversed(entries), reversed(inside)):
+        if not ours:
+            entry.tb_next = following
+            following = entry
+    if following is not entries[0]:
+        entries[0].tb_next = following           # before Python 3.11 the first stays
+    error.__traceback__ = following
+
+
 class ShapeError(FgradError, TypeError):
     """Shapes do not fit together."""
 
@@ -74,6 +113,10 @@ class TreeError(FgradError, TypeError):
 
 class ArgumentError(FgradError, TypeError):
     """An argument is missing, of the wrong kind, or out of range."""
+
+
+class NanError(FgradError, FloatingPointError):
+    """A NaN or an infinity was made, and reached the result."""
 
 
 class RangeError(FgradError, ValueError, OverflowError):

@@ -18,12 +18,13 @@ import numpy as np
 from . import arguments, tree
 from .arguments import is_array, lifted
 from .core import Array, as_value, current
-from .errors import ArgumentError, AxisError
+from .errors import ArgumentError, AxisError, boundary
 from .interpreters.backward import backward, transposed
 from .interpreters.batch import batch
 from .interpreters.forward import filled, push
 from .interpreters.partial import Linear, Linearize
 from .interpreters.stage import Specialise, evaluate, stage, staging
+from .interpreters.watch import entry
 from .ops import broadcast, full, reshape, transpose, zeros_like
 from .types import SCALARS, ArrayType
 
@@ -32,6 +33,7 @@ ONES = {}                  # dtype → the scalar 1, a cotangent; written by `on
 
 # ---------------------------------------------------------------------------- grad
 
+@boundary
 def value_and_grad(f, argnums=0, argnames=None, has_aux=False, allow_int=False):
     """A function that gives (f(…), gradient); the gradient has the tree of the chosen argument.
 
@@ -49,6 +51,7 @@ def value_and_grad(f, argnums=0, argnames=None, has_aux=False, allow_int=False):
     """
     places = arguments.Places(f, argnums, argnames, "grad")
 
+    @entry
     @functools.wraps(f, updated=())
     def value_and_grad(*args, **kwargs):
         leaves, structure = tree.flatten(places.take(args, kwargs))
@@ -73,6 +76,7 @@ def value_and_grad(f, argnums=0, argnames=None, has_aux=False, allow_int=False):
     return arguments.named(value_and_grad, f"value_and_grad_{arguments.name_of(f)}")
 
 
+@boundary
 def grad(f, argnums=0, argnames=None, has_aux=False, allow_int=False):
     """A function that gives the gradient of f; with has_aux, (gradient, aux).
 
@@ -84,6 +88,7 @@ def grad(f, argnums=0, argnames=None, has_aux=False, allow_int=False):
     """
     both = value_and_grad(f, argnums, argnames, has_aux, allow_int)
 
+    @entry
     @functools.wraps(f, updated=())
     def grad(*args, **kwargs):
         value, found = both(*args, **kwargs)
@@ -137,6 +142,7 @@ def gradient(x, cts):
 
 # ---------------------------------------------------------------------------- vjp, jvp, linearize
 
+@entry
 def vjp(f, *primals, has_aux=False):
     """(f(*primals), pull): pull(ct) gives a tuple, the cotangent of each primal.
 
@@ -181,6 +187,7 @@ class Pull:
     def __repr__(self):
         return f"<the cotangent function of {arguments.name_of(self.f)}>"
 
+    @entry
     def __call__(self, ct):
         """A tuple: the cotangent of each primal."""
         cts, structure = tree.flatten(ct)
@@ -208,6 +215,7 @@ def like(x, other):
     return Array(np.array(x, other.dtype)) if x.__class__ in SCALARS else lifted(x)
 
 
+@entry
 def jvp(f, primals, tangents, has_aux=False):
     """(f(*primals), the derivative of f there in the direction `tangents`); with has_aux also aux.
 
@@ -260,6 +268,7 @@ def direction(f, primals, tangents, what):
     return leaves, out, structure
 
 
+@entry
 def linearize(f, *primals):
     """(f(*primals), push): push(*tangents) is the derivative there, linear, without running f
     again.
@@ -273,6 +282,7 @@ def linearize(f, *primals):
     out, pull = vjp(f, *primals)
     results = [x for x in pull.results if is_array(x)]
 
+    @entry
     def pushed(*tangents):
         """The tangent of the result."""
         _, ts, _ = direction(f, primals, tangents, "linearize")
@@ -285,6 +295,7 @@ def linearize(f, *primals):
 
 # ---------------------------------------------------------------------------- vmap
 
+@boundary
 def vmap(f, in_axes=0, out_axes=0, axis_name=None, axis_size=None):
     """A function that applies f to each element along an axis of its arguments, all at once.
 
@@ -303,6 +314,7 @@ def vmap(f, in_axes=0, out_axes=0, axis_name=None, axis_size=None):
     """
     arguments.check_function(f, "vmap")
 
+    @entry
     @functools.wraps(f, updated=())
     def vmapped(*args, **kwargs):
         leaves, structure = tree.flatten((args, kwargs))
@@ -368,6 +380,7 @@ def placed(x, d, to, size, f):
 
 # ---------------------------------------------------------------------------- jacobians
 
+@boundary
 def jacrev(f, argnums=0, argnames=None, has_aux=False):
     """The derivative of every result element by every argument element, in reverse: for few
     results.
@@ -382,6 +395,7 @@ def jacrev(f, argnums=0, argnames=None, has_aux=False):
     """
     places = arguments.Places(f, argnums, argnames, "jacrev")
 
+    @entry
     @functools.wraps(f, updated=())
     def jacobian(*args, **kwargs):
         chosen, inner = by_chosen(f, places, args, kwargs)
@@ -434,6 +448,7 @@ def by_chosen(f, places, args, kwargs):
     return chosen, arguments.named(inner, arguments.name_of(f))
 
 
+@boundary
 def jacfwd(f, argnums=0, argnames=None, has_aux=False):
     """The derivative of every result element by every argument element, forward: for few arguments.
 
@@ -446,6 +461,7 @@ def jacfwd(f, argnums=0, argnames=None, has_aux=False):
     """
     places = arguments.Places(f, argnums, argnames, "jacfwd")
 
+    @entry
     @functools.wraps(f, updated=())
     def jacobian(*args, **kwargs):
         chosen, inner = by_chosen(f, places, args, kwargs)
@@ -489,6 +505,7 @@ def jacobian_columns(f, leaves, structure, k, has_aux):
     return tree.map(apart, columns), seen["aux"]
 
 
+@boundary
 def hessian(f, argnums=0, argnames=None):
     """The second derivatives of f by the chosen argument: jacfwd of jacrev.
 
@@ -527,6 +544,7 @@ def traced(f, args, kwargs):
             static.update(places[j] for j in signal.arguments)
 
 
+@entry
 def eval_shape(f, *args, **kwargs):
     """The tree of f's result with ArrayTypes for leaves; nothing is computed.
 
@@ -542,6 +560,7 @@ def eval_shape(f, *args, **kwargs):
     return tree.unflatten(trace.out, trace.program.out_types)
 
 
+@boundary
 def make_ir(f):
     """A function that gives the Program of f for its arguments, arrays or ArrayTypes; `print` shows
     it.
@@ -556,6 +575,7 @@ def make_ir(f):
     """
     arguments.check_function(f, "make_ir")
 
+    @entry
     @functools.wraps(f, updated=())
     def make_ir(*args, **kwargs):
         return traced(f, args, kwargs).program

@@ -64,7 +64,26 @@ class Staged(Tracer):
         return f"made at {place.short}: {place.text}" if place is not None else None
 
 
-class Stage(Interpreter):
+class Noting(Interpreter):
+    """An interpreter that notes the user's lines: `source`, `mark` are those of what comes next."""
+    notes = True
+    mark = source = None
+
+    def derivative_of(self, out):
+        """The next operations belong to the derivative of the line that made `out`."""
+        raise NotImplementedError
+
+    def marked(self, out, function, *args):
+        """function(*args), which belongs to the derivative of the line that made `out`."""
+        before = self.mark
+        self.derivative_of(out[0] if out.__class__ is tuple and out else out)
+        try:
+            return function(*args)
+        finally:
+            self.mark = before
+
+
+class Stage(Noting):
     """Writes a Program.
 
     `captured`: id → (value, its Staged) of what the function closes over; the value is kept, so
@@ -173,15 +192,6 @@ class Stage(Interpreter):
         if tracer.is_number:                     # np.arange(n): retrace with n known
             tracer.value_for("a NumPy argument")
 
-    def marked(self, out, function, *args):
-        """function(*args), whose equations belong to the derivative of the line that made `out`."""
-        before = self.mark
-        self.derivative_of(out[0] if out.__class__ is tuple and out else out)
-        try:
-            return function(*args)
-        finally:
-            self.mark = before
-
     def derivative_of(self, out):
         """The next equations belong to the derivative of the line that made `out`."""
         while isinstance(out, Tracer) and out.__class__ is not Staged:
@@ -255,8 +265,8 @@ def tree_root(name):
 
 
 def staging(interpreter):
-    """The Stage that operations of the interpreter reach, or None."""
-    while interpreter is not None and interpreter.__class__ is not Stage:
+    """The interpreter, of those that operations reach, that notes lines: a Stage mostly, or None."""
+    while interpreter is not None and not interpreter.notes:
         interpreter = interpreter.below
     return interpreter
 
