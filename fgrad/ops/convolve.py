@@ -101,10 +101,20 @@ class ConvGeneral(Primitive):
                 factors = (x(tuple(read(c, at, r) for c in lhs)),
                            w(tuple(r[c] if c in r else at[c] for c in rhs)))
                 return scalar.apply("mul", *[scalar.cast(f, wide) for f in factors])
-            columns = [c for c in rhs if c in to and c not in lhs]
-            few = all(w.shape[rhs.index(c)] == 1 for c in columns)
-            return scalar.cast(over("sum", [*sizes.values()], product, few), x.dtype)
+            return scalar.cast(over("sum", [*sizes.values()], product, lean), x.dtype)
+        lean = not is_product(dict(zip(rhs, w.shape)), lhs, to, window)
         return total
+
+
+def is_product(sizes, lhs, to, window):
+    """Is it worth the contraction engine?  sizes: of w's labels.
+
+    Not without columns, and not when each of many groups has one channel (depthwise).
+    """
+    columns = prod(n for c, n in sizes.items() if c in to and c not in lhs)
+    summed = prod(n for c, n in sizes.items() if c not in to)
+    groups = prod(n for c, n in sizes.items() if c in to and c in lhs and c not in window)
+    return columns > 1 and not (summed == 1 and groups >= 8)
 
 
 def over(how, extents, body, written_out=True):

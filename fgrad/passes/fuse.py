@@ -34,6 +34,7 @@ from .product import product_of
 
 DEPTH, DEPTH_SHARED = 100, 50      # inlined operations, a reduction counts 20
 REDUCTION_DEPTH = 20
+WINDOW_DEPTH = 3                   # inlined operations under a window that slides over them
 SIZE = 400                         # scalar nodes of one kernel
 LOOKBACK = 4                       # kernels tried for joining
 PACKED_ONCE = 256                  # columns up to which an operand is computed about once
@@ -116,10 +117,22 @@ def initially_stored(graph, products):
             stored.update(eqn.outs)
     depths = {}
     for eqn in graph.program.eqns:
+        for a in windowed(graph, eqn):
+            if depths.get(a, 0) > WINDOW_DEPTH:
+                stored.add(a)
+                depths[a] = 0
         below = 1 + max([depths.get(a, 0) for a in eqn.variables], default=0)
         for v in eqn.outs:
             depths[v] = inlined_depth(graph, v, below, stored, products)
     return stored
+
+
+def windowed(graph, eqn):
+    """The arguments over which a written-out window slides: each element is used several times."""
+    if step_of(eqn.op) != "pull":
+        return ()
+    found = {eqn.args[k] for v in eqn.outs for k in graph.probe(v).windows}
+    return [a for a in eqn.variables if a in found]
 
 
 def stored_arguments(graph, eqn):
@@ -556,8 +569,14 @@ def reads_again(side, variables):
 
 
 def prologue_cost(side):
-    """What an element of an operand costs where it is packed; a load counts as two operations."""
-    return sum(2 if n.op == "load" else n.cost for n in scalar.walk(side)) if side.origin is not None else 0
+    """What an element of an operand costs where it is packed: a load counts as two operations.
+
+    What is expensive alone is judged alone.
+    """
+    if side.origin is None:
+        return 0
+    costs = [2 if n.op == "load" else n.cost for n in scalar.walk(side)]
+    return sum(c for c in costs if c < EXPENSIVE)
 
 
 def value_of_product(product, expr):

@@ -23,6 +23,9 @@ from .names import Words
 DEEP = 12                  # pulls that call each other before placeholders are used
 
 
+WINDOW = 4                 # elements of an argument, written out one by one, that make a window
+
+
 class Graph:
     """A Program with its makers, readers and buffers looked up by variable."""
 
@@ -101,9 +104,12 @@ def step_of(op):
 
 @dataclass(frozen=True)
 class Probe:
-    """reduces: it is a reduction.  pointwise: what has its shape is read at its index only."""
+    """reduces: the element is a reduction.  pointwise: arguments of its shape are read at its index
+    only.  windows: the arguments of which it reads many elements, and each for several indices.
+    """
     reduces: bool
     pointwise: bool
+    windows: tuple
 
 
 class ProbeArgument:
@@ -130,7 +136,9 @@ def probe(eqn, k):
         pulled = eqn.op.pull(*args, **eqn.params)
         out = (pulled[k] if eqn.op.multiple else pulled)(at)
         reads = [(a.shape, x) for a in args if a.__class__ is ProbeArgument for x in a.read]
-    return Probe(uncast(out).op == "reduce", all(s == v.shape and x == at for s, x in reads))
+    again = tuple(k for k, a in enumerate(args) if a.__class__ is ProbeArgument
+                  and len(set(a.read)) * v.type.size > 2 * a.type.size and len(set(a.read)) >= WINDOW)
+    return Probe(uncast(out).op == "reduce", all(s == v.shape and x == at for s, x in reads), again)
 
 
 def uncast(n):
