@@ -151,7 +151,7 @@ class Loop:
     stands for a counter 0, 1, … of the steps.  ys: stacked outputs.  index: what a cond chooses by.
     work: what the loop needs while it runs: `block` (bytes for the temporaries of inner Plans),
     `others` (per carry a second buffer, where a step cannot write over the carry it reads), `flag` (a
-    while's bool), `counter` (i32[]).
+    while's bool), `counter` (i32[]).  aliases: (end, start) pairs of carries that share storage.
     """
     name: str
     kind: str
@@ -170,6 +170,7 @@ class Loop:
     flag: Buffer = None
     counter: Buffer = None
     source: tuple = None
+    aliases: list = field(default_factory=list)
 
     @property
     def params(self):

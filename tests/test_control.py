@@ -672,3 +672,22 @@ def test_vjp_of_a_scan_gives_cotangents_of_all_arguments():
     near(pulled(fnp.array(2.0)), tree.map(lambda g: 2 * g, grad(recurrent(unrolled, False),
                                                                 (0, 1))(w, xs)), 1e-4)
     assert out.shape == ()
+
+
+def test_a_donated_carry_is_updated_where_it_lies():
+    f = jit(lambda p: fori_loop(0, 10, lambda i, p: p * 0.5, p), donate_argnums=0)
+    p = fnp.array(np.ones(1000, np.float32))
+    address = p.np.ctypes.data
+    out = f(p)
+    assert out[0].item() == 0.5 ** 10 and np.asarray(out).ctypes.data == address
+
+
+def test_a_start_that_is_read_again_is_kept():
+    def f(x):
+        start = fnp.sin(x)
+        end = scan(lambda c, _: (c * 2 + start, None), start, length=3)[0]
+        return end, start + end
+    x = fnp.array([0.3, 0.5])
+    start = fnp.sin(x)
+    want = ((start * 2 + start) * 2 + start) * 2 + start
+    near(jit(f)(x), (want, start + want))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import bisect
 
 from .. import scalar, text
-from ..loop import Contract, For, Kernel, Store
+from ..loop import Call, Contract, For, Kernel, Loop, Store
 
 ALIGN = 64
 
@@ -78,14 +78,14 @@ def in_place(plan, births, deaths, donate, partner):
     protected = set(plan.outputs)
     root, taken = {}, set()
     for k, step in enumerate(plan.steps):
-        if not isinstance(step, Kernel):
+        if isinstance(step, Call):
             continue
         candidates = [b for b in step.params if deaths[b] == k and b not in protected
                       and (b.kind == "temporary" or b in given) and b not in taken]
         for out in step.outputs:
             if births[out] != k or not candidates:
                 continue
-            match = next((b for b in candidates if fits(out, b, step, root)
+            match = next((b for b in candidates if FITS[type(step)](out, b, step, root)
                           and suits(out, root.get(b, b), partner)), None)
             if match is not None:
                 candidates.remove(match)
@@ -103,6 +103,20 @@ def fits(out, b, kernel, root):
     if out.kind == "output" and root.get(b, b).kind == "temporary":
         return False                                # results do not live in the arena
     return elementwise(kernel.body, out, b)
+
+
+def continues(out, b, loop, root):
+    """May a loop begin and end a carry in one place: is b the start of `out`, and nothing else?"""
+    if out not in loop.ends or out.type.size == 0:
+        return False
+    if out.kind == "output" and root.get(b, b).kind == "temporary":
+        return False
+    start = loop.starts[loop.ends.index(out)]
+    others = [loop.index, *loop.consts, *loop.xs, *loop.starts]
+    return b is start and sum(x is b for x in others) == 1
+
+
+FITS = {Kernel: fits, Loop: continues}
 
 
 def suits(out, origin, partner):

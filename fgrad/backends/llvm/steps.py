@@ -149,7 +149,9 @@ class Words:
         self.open.pop()
 
     def copy(self, to, b):
-        return [Op.COPY, self.of(to), self.of(b), b.type.nbytes] if b.type.nbytes else []
+        if not b.type.nbytes or self.of(to) == self.of(b):
+            return []
+        return [Op.COPY, self.of(to), self.of(b), b.type.nbytes]
 
     def scan_(self, loop, inner):
         """A loop that is counted down."""
