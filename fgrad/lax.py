@@ -17,7 +17,7 @@ from .arguments import lifted
 from .control import (                                                               # noqa: F401
     associative_scan, barrier, cond, fori_loop, map, scan, switch, while_loop)
 from .convolution import conv_general_dilated, conv_transpose                        # noqa: F401
-from .core import Value, as_value
+from .core import as_value
 from .custom import stop_gradient                                                    # noqa: F401
 from .errors import ArgumentError, AxisError, ShapeError
 from .numpy import cbrt, exp2                                                        # noqa: F401
@@ -70,15 +70,16 @@ def clamp(min, x, max):
 
 
 def wide(value, like):
-    """A scalar array as one of `like`'s shape; numbers and others as they are."""
-    if isinstance(value, Value) and value.shape == () and like.shape:
+    """A scalar array as one of `like`'s shape; Python numbers and others as they are."""
+    value = value if value.__class__ in SCALARS else as_value(value)
+    if value.__class__ not in SCALARS and value.shape == () and like.shape:
         return ops.broadcast(value, shape=like.shape, axes=tuple(range(like.ndim)))
     return value
 
 
 def select(pred, on_true, on_false):
     """on_true where pred, else on_false; pred may be a scalar."""
-    like = on_true if isinstance(on_true, Value) else as_value(on_false)
+    like = as_value(on_false if on_true.__class__ in SCALARS else on_true)
     return ops.select(wide(as_value(pred), like), on_true, on_false)
 
 

@@ -1,0 +1,161 @@
+"""fgrad.lax: the explicit operations by JAX's names, against NumPy."""
+
+import numpy as np
+import pytest
+
+import fgrad.numpy as fnp
+from fgrad import lax
+from fgrad.errors import ArgumentError, AxisError, ShapeError
+from fgrad.gradient_check import check_grads
+from fgrad.jit import jit
+from fgrad.transforms import grad, vmap
+from tests.messages import message
+from tests.tolerance import assert_close
+
+RNG = np.random.default_rng(11)
+X = RNG.normal(size=(3, 4)).astype(np.float32)
+Y = RNG.normal(size=(3, 4)).astype(np.float32)
+N = np.array([-7, 0, 5, 2**31 - 1, -2**31], np.int32)
+
+
+def same(got, want, length=1):
+    assert_close(np.asarray(got), np.asarray(want), length)
+
+
+# name → (function of lax, the same in NumPy, arguments)
+ROWS = {
+    "add": (lax.add, np.add, (X, Y)),
+    "sub": (lax.sub, np.subtract, (X, Y)),
+    "atan2": (lax.atan2, np.arctan2, (X, Y)),
+    "reciprocal": (lax.reciprocal, np.reciprocal, (X,)),
+    "rsqrt": (lax.rsqrt, lambda x: 1 / np.sqrt(x), (np.abs(X),)),
+    "exp2": (lax.exp2, np.exp2, (X,)),
+    "cbrt": (lax.cbrt, np.cbrt, (X,)),
+    "round": (lax.round, np.round, (X * 3,)),
+    "bitwise_and": (lax.bitwise_and, np.bitwise_and, (N, N[::-1].copy())),
+    "bitwise_not": (lax.bitwise_not, np.invert, (N,)),
+    "shift_left": (lambda x: lax.shift_left(x, 3), lambda x: x << 3, (N,)),
+    "shift_right_arithmetic": (lambda x: lax.shift_right_arithmetic(x, 3), lambda x: x >> 3, (N,)),
+    "shift_right_logical": (lambda x: lax.shift_right_logical(x, 3),
+                            lambda x: (x.view(np.uint32) >> 3).view(np.int32), (N,)),
+    "clamp": (lambda x: lax.clamp(-0.5, x, 0.5), lambda x: np.clip(x, -0.5, 0.5), (X,)),
+    "clamp by scalar arrays": (lambda x, a: lax.clamp(a, x, 0.5), lambda x, a: np.clip(x, a, 0.5),
+                               (X, np.float32(-1))),
+    "select": (lambda x, y: lax.select(lax.gt(x, y), x, y), np.maximum, (X, Y)),
+    "select_n": (lambda x, y: lax.select_n(lax.gt(x, y), x, y), np.minimum, (X, Y)),
+    "select_n of three": (lambda k: lax.select_n(k, *[lax.full_like(k, v) for v in (5, 6, 7)]),
+                          lambda k: k + 5, (np.array([2, 0, 1], np.int32),)),
+    "convert_element_type": (lambda x: lax.convert_element_type(x, "int32"),
+                             lambda x: x.astype(np.int32), (X,)),
+    "full": (lambda: lax.full((2, 0), 1.5), lambda: np.full((2, 0), 1.5, np.float32), ()),
+    "full_like": (lambda x: lax.full_like(x, 2), lambda x: np.full_like(x, 2), (X,)),
+    "iota": (lambda: lax.iota("int32", 5), lambda: np.arange(5, dtype=np.int32), ()),
+    "broadcasted_iota": (lambda: lax.broadcasted_iota("float32", (2, 3), 1),
+                         lambda: np.tile(np.arange(3, dtype=np.float32), (2, 1)), ()),
+    "broadcast": (lambda x: lax.broadcast(x, (2,)), lambda x: np.stack([x, x]), (X,)),
+    "broadcast_in_dim": (lambda x: lax.broadcast_in_dim(x[:, :1], (3, 5, 4), (0, 2)),
+                         lambda x: np.broadcast_to(x[:, None, :1], (3, 5, 4)), (X,)),
+    "reshape": (lambda x: lax.reshape(x, (2, -1)), lambda x: x.reshape(2, -1), (X,)),
+    "reshape of a transpose": (lambda x: lax.reshape(x, (12,), (1, 0)), lambda x: x.T.ravel(), (X,)),
+    "rev": (lambda x: lax.rev(x, (-1,)), lambda x: x[:, ::-1], (X,)),
+    "concatenate": (lambda x, y: lax.concatenate([x, y], 1), lambda x, y: np.hstack([x, y]), (X, Y)),
+    "expand_dims": (lambda x: lax.expand_dims(x, (0, -1)), lambda x: x[None, ..., None], (X,)),
+    "squeeze": (lambda x: lax.squeeze(x[:1], (0,)), lambda x: x[0], (X,)),
+    "collapse": (lambda x: lax.collapse(x, 0), np.ravel, (X,)),
+    "pad": (lambda x: lax.pad(x, 9.0, [(1, -1, 0), (0, 2, 1)]), lambda x: np.concatenate(
+        [np.full((1, 9), 9, np.float32), np.insert(
+            np.pad(x, ((0, 0), (0, 2)), constant_values=9), [1, 2, 3], 9, 1)[:-1]]), (X,)),
+    "slice": (lambda x: lax.slice(x, (1, 0), (3, 4), (1, 2)), lambda x: x[1:3, ::2], (X,)),
+    "slice_in_dim": (lambda x: lax.slice_in_dim(x, -3, None, 2, 1), lambda x: x[:, -3::2], (X,)),
+    "index_in_dim": (lambda x: lax.index_in_dim(x, -1, 1, False), lambda x: x[:, -1], (X,)),
+    "dynamic_slice": (lambda x, k: lax.dynamic_slice(x, (k, 1), (2, 2)), lambda x, k: x[1:3, 1:3],
+                      (X, np.int32(5))),
+    "dynamic_slice_in_dim": (lambda x, k: lax.dynamic_slice_in_dim(x, k, 2, 1),
+                             lambda x, k: x[:, 2:4], (X, np.int32(-2))),
+    "dynamic_index_in_dim": (lambda x, k: lax.dynamic_index_in_dim(x, k, 0, False),
+                             lambda x, k: x[2], (X, np.int32(-1))),
+    "dot": (lax.dot, np.dot, (X, Y.T.copy())),
+    "batch_matmul": (lax.batch_matmul, np.matmul, (np.stack([X, Y]), np.stack([Y.T, X.T]))),
+    "dot_general": (lambda x, y: lax.dot_general(x, y, (((2,), (1,)), ((0,), (0,)))),
+                    lambda x, y: np.einsum("bij,bjk->bik", x, y),
+                    (np.stack([X, Y]), np.stack([Y.T, X.T]))),
+    "reduce_sum": (lambda x: lax.reduce_sum(x, (1,)), lambda x: x.sum(1), (X,)),
+    "reduce_max": (lambda x: lax.reduce_max(x, (0, -1)), np.max, (X,)),
+    "reduce_prod": (lambda x: lax.reduce_prod(x, (0,)), lambda x: x.prod(0), (X,)),
+    "argmax": (lambda x: lax.argmax(x, 1, "int32"), lambda x: x.argmax(1).astype(np.int32), (X,)),
+    "argmin": (lambda x: lax.argmin(x, 0, "int64"), lambda x: x.argmin(0), (X,)),
+    "cumsum": (lambda x: lax.cumsum(x, 1, reverse=True),
+               lambda x: np.cumsum(x[:, ::-1], 1)[:, ::-1], (X,)),
+    "cumprod": (lambda x: lax.cumprod(x), lambda x: np.cumprod(x, 0), (X,)),
+    "cummax": (lambda x: lax.cummax(x, 1), lambda x: np.maximum.accumulate(x, 1), (X,)),
+    "cummin": (lambda x: lax.cummin(x, -1), lambda x: np.minimum.accumulate(x, 1), (X,)),
+    "cumlogsumexp": (lambda x: lax.cumlogsumexp(x, 1), lambda x: np.log(np.cumsum(np.exp(x), 1)),
+                     (X,)),
+    "sort": (lambda x: lax.sort(x, 0), lambda x: np.sort(x, 0), (X,)),
+    "top_k": (lambda x: lax.top_k(x, 2)[0], lambda x: -np.sort(-x)[:, :2], (X,)),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_it_is_what_numpy_gives_at_once_and_compiled(name):
+    f, reference, args = ROWS[name]
+    same(f(*args), reference(*args), 8)
+    same(jit(f)(*args), reference(*args), 8)
+
+
+def test_updates_write_a_block_and_a_row():
+    row = np.arange(4, dtype=np.float32)
+    want = X.copy()
+    want[2] = row
+    same(lax.dynamic_update_index_in_dim(X, row, -1, 0), want)
+    same(jit(lambda k: lax.dynamic_update_slice_in_dim(X, row[None], k, 0))(np.int32(2)), want)
+    same(lax.dynamic_update_slice(X, row[None], (np.int32(2), 0)), want)
+
+
+def test_top_k_gives_the_first_of_equal_elements_first():
+    values, places = lax.top_k(np.array([1.0, 3.0, 3.0, 2.0], np.float32), 3)
+    assert values.tolist() == [3.0, 3.0, 2.0] and places.tolist() == [1, 2, 3]
+    assert lax.top_k(np.ones((2, 3), np.float32), 0)[0].shape == (2, 0)
+
+
+def test_sort_key_val_moves_values_with_their_keys():
+    keys, values = lax.sort_key_val(np.array([3, 1, 2]), np.array([30.0, 10.0, 20.0]))
+    assert keys.tolist() == [1, 2, 3] and values.tolist() == [10.0, 20.0, 30.0]
+
+
+def test_cumlogsumexp_has_infinities_and_derivatives():
+    x = np.array([-np.inf, 0.0, 1000.0, np.inf], np.float32)
+    same(lax.cumlogsumexp(x), np.array([-np.inf, 0.0, 1000.0, np.inf], np.float32))
+    check_grads(lambda x: lax.cumlogsumexp(x), (np.array([0.3, -1.0, 2.0]),), order=2)
+
+
+def test_the_functions_transform():
+    def f(x):
+        return lax.reduce_sum(lax.mul(lax.tanh(x), lax.dynamic_slice(x, (0, 0), x.shape)), (0, 1))
+    x = fnp.array(X)
+    want = np.tanh(X) + X * (1 - np.tanh(X) ** 2)
+    same(grad(f)(x), want.astype(np.float32), 4)
+    same(jit(vmap(grad(f)))(fnp.stack([x, x]))[1], want.astype(np.float32), 4)
+
+
+def test_control_flow_is_there_by_name():
+    assert lax.while_loop(lambda x: x < 3, lambda x: x + 1, 0).item() == 3
+    assert lax.fori_loop(0, 3, lambda i, x: x + i, 0).item() == 3
+    assert lax.cond(True, lambda: 1.0, lambda: 2.0).item() == 1.0
+    assert lax.switch(1, [lambda: 1.0, lambda: 2.0]).item() == 2.0
+    assert lax.scan(lambda c, x: (c + x, c), 0, fnp.arange(3))[0].item() == 3
+    assert lax.map(lambda x: x + 1, fnp.arange(3)).tolist() == [1, 2, 3]
+    assert lax.associative_scan(lambda a, b: a + b, fnp.arange(3)).tolist() == [0, 1, 3]
+    assert lax.stop_gradient(2.0).item() == lax.optimization_barrier(fnp.array(2.0)).item() == 2.0
+
+
+def test_operations_neither_broadcast_nor_promote():
+    assert "shape" in message(ShapeError, lax.add, X, Y[:1])
+    assert message(ShapeError, lax.squeeze, X, (0,)).startswith(
+        "squeeze removes axes of size 1 only.")
+    assert message(AxisError, lax.rev, X, (2,)).startswith("rev: there is no dimension 2 among 2.")
+    assert message(ShapeError, lax.broadcast_in_dim, X, (3, 5), (0, 1)).startswith(
+        "broadcast_in_dim needs a dimension of the result for each of x, of its size.")
+    assert message(ArgumentError, lax.round, X, 0).startswith(
+        "round goes to the nearest even number only.")
+    assert message(ShapeError, lax.top_k, X, 5).startswith("top_k cannot take 5 of the last axis.")
