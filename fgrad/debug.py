@@ -195,6 +195,9 @@ class Checks(Interpreter):
     def process(self, op, args, params):
         if "program" in params:
             params = {**params, "program": params["program"].derive(with_checks)}
+        elif op.nested:
+            programs = [p.derive(with_checks) for p in op.programs(params)]
+            params = op.replaced(params, programs)
         elif op.name in INDEXED:
             indices, sizes = INDEXED[op.name](args, params)
             check_indices(op.name, None, sizes, *[i.np for i in indices])
@@ -232,8 +235,15 @@ def with_checks(program):
                                   (None,) * len(indices), None)
             eqns.append(Equation(callbacks.silent, indices, {"function": host, "types": ()}, (),
                                  eqn.source, eqn.mark))
-        eqns.append(eqn)
+        eqns.append(with_inner_checks(eqn) if eqn.op.nested else eqn)
     return Program(flat.name, flat.inputs, eqns, flat.outputs, flat.hidden)
+
+
+def with_inner_checks(eqn):
+    """The equation of control flow with checks in its Programs."""
+    programs = [p.derive(with_checks) for p in eqn.op.programs(eqn.params)]
+    return Equation(eqn.op, eqn.args, eqn.op.replaced(eqn.params, programs), eqn.outs, eqn.source,
+                    eqn.mark)
 
 
 def check_indices(name, where, sizes, *indices):

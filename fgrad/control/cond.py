@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from .. import tree
 from ..arguments import is_array, text_of, tree_text
-from ..core import EVALUATE, Array, Tracer, as_value
+from ..core import Array, Tracer, as_value
 from ..errors import ArgumentError
 from ..interpreters.call import (
     batch_program, call, chosen, ct_names, derived, jvp_program, names_of, vjp_program)
@@ -107,7 +107,7 @@ class Cond(Control):
 
     def numpy(self, index, *arrays, branches):
         k = min(max(int(index), 0), len(branches) - 1)
-        out = EVALUATE.run(evaluate, branches[k], list(map(Array, arrays)))
+        out = evaluate(branches[k], list(map(Array, arrays)))
         return tuple([x.np for x in out])
 
     def forward(self, args, tangents, params):

@@ -156,8 +156,8 @@ class While(Control):
     def numpy(self, *arrays, cond, body, n_consts):
         """A loop in Python, over the bodies' own NumPy rules."""
         consts, carry = list(map(Array, arrays[:n_consts])), list(map(Array, arrays[n_consts:]))
-        while EVALUATE.run(evaluate, cond, [*consts, *carry])[0].np:
-            carry = EVALUATE.run(evaluate, body, [*consts, *carry])
+        while evaluate(cond, [*consts, *carry])[0].np:
+            carry = evaluate(body, [*consts, *carry])
         return tuple([c.np for c in carry])
 
     def forward(self, args, tangents, params):

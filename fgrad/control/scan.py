@@ -19,7 +19,7 @@ import numpy as np
 
 from .. import text, tree
 from ..arguments import tree_text
-from ..core import EVALUATE, Array
+from ..core import Array
 from ..errors import ArgumentError, ShapeError
 from ..interpreters.batch import batch
 from ..interpreters.call import (
@@ -110,7 +110,7 @@ class Scan(Control):
         consts, carry = list(map(Array, arrays[:n_consts])), list(map(Array, arrays[n_consts:at]))
         rows = []
         for k in range(length)[::-1 if reverse else 1]:
-            out = EVALUATE.run(evaluate, body, [*consts, *carry, *[Array(x[k]) for x in arrays[at:]]])
+            out = evaluate(body, [*consts, *carry, *[Array(x[k]) for x in arrays[at:]]])
             carry = out[:n_carry]
             rows.append([y.np for y in out[n_carry:]])
         if reverse:

@@ -85,13 +85,31 @@ class Watch(Noting):
     def process(self, op, args, params):
         if op.transparent:
             return self.run(evaluate, params["program"], args)
-        out = self.below.process(op, args, params)
         place = self.source or source.here()
+        if op.nested:
+            return self.looped(op, args, params, place)
+        out = self.below.process(op, args, params)
         if op.multiple:
             return tuple([self.seen(x, op, args, place) for x in out])
         if op.name == "select" and self.mark is not None:
             self.mask = self.mark
         return self.seen(out, op, args, place)
+
+    def looped(self, op, args, params, place):
+        """The results of control flow, whose bodies are watched too: a fault of a result began at
+        the first Site in there.
+        """
+        before = len(self.sites)
+        found = self.run(functools.partial(op.numpy, **params), *[np.asarray(a.np) for a in args])
+        outs = [self.seen(Array(x), op, (), place) for x in found]
+        for x in outs:
+            if faults(x):
+                x.site = self.sites[before] if len(self.sites) > before else self.inherited(args)
+        return tuple(outs)
+
+    def inherited(self, args):
+        """The Site of an argument, or None."""
+        return next((a.site for a in args if a.__class__ is Seen and a.site is not None), None)
 
     def seen(self, x, op, args, place):
         """x as a Seen."""
@@ -105,13 +123,13 @@ class Watch(Noting):
     def site(self, out, op, args, place, bad):
         """The Site of a value with faults: a new one, that of an argument, or None for an input."""
         arrays = [a for a in args if isinstance(a, Array)]
-        causes = [a.site for a in arrays if a.__class__ is Seen and a.site is not None]
+        cause = self.inherited(arrays)
         new = bad - set().union(*[faults(a) for a in arrays])
         if not new or not arrays:
-            return causes[0] if causes else None
+            return cause
         masked = self.mark is not None and op.name in PRODUCTS and times_zero(out, arrays)
         made = Site(op, counted(out), source.place(self.mark or place), self.mark is not None,
-                    [ranges(a) for a in args], causes[0] if causes else None,
+                    [ranges(a) for a in args], cause,
                     source.place(self.mask) if masked else None)
         if made.cause is not None and made.cause.backward:
             made.cause.mask = made.cause.mask or made.mask
