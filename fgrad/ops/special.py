@@ -291,7 +291,8 @@ def erfc_of(m, x):
     a = abs(x)
     a = m.where(a < 30, m.where(a > 1, a, 1.0), 30.0)
     far = minus_square(m, a) * tail(m, a)
-    return m.where(abs(x) < 1, 1 - m.erf(x), m.where(x < 0, 2 - far, far)) + 0 * (x - x)
+    out = m.where(abs(x) < 1, 1 - m.erf(x), m.where(x < 0, 2 - far, far))
+    return m.where(x == x, out, x)                           # NaN stays
 
 
 def log_ndtr_of(m, x):
@@ -328,7 +329,7 @@ def bessel(m, x, near, far):
 
 def bessel_i0e_of(m, x):
     """exp(-|x|) I₀(x)"""
-    return m.where(*bessel(m, x, I0_NEAR, I0_FAR)) + 0 * x / (1 + abs(x))
+    return m.where(x == x, m.where(*bessel(m, x, I0_NEAR, I0_FAR)), x)
 
 
 def bessel_i1e_of(m, x):

@@ -1,0 +1,166 @@
+"""Linear algebra under SciPy's names; real dtypes.
+
+Options that only steer SciPy's memory and checks (overwrite_a, check_finite) are not taken.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .. import numpy as fnp
+from .. import ops
+from ..errors import ArgumentError, ShapeError
+from ..numpy import linalg
+from ..numpy.axes import typed
+from ..numpy.factorisations import back, beside, matrices
+from ..numpy.linalg import det, inv
+from ..numpy.matrices import matrix
+from ..numpy.promotion import as_float, cast, join
+
+# Of degree 13: N. Higham, "The scaling and squaring method for the matrix exponential revisited"
+# (2005); exact to the last place of f64 for a norm up to THETA.
+PADE = (64764752532480000, 32382376266240000, 7771770303897600, 1187353796428800, 129060195264000,
+        10559470521600, 670442572800, 33522128640, 1323241920, 40840800, 960960, 16380, 182, 1)
+THETA = 5.371920351148152
+
+
+def cholesky(a, lower=False):
+    """R, upper triangular, with Rᵀ @ R = a; lower: L with L @ Lᵀ = a.   f[…,n,n] → f[…,n,n]"""
+    return linalg.cholesky(a, upper=not lower)
+
+
+def cho_factor(a, lower=False):
+    """(factor, lower), for cho_solve."""
+    return cholesky(a, lower), lower
+
+
+def cho_solve(c_and_lower, b):
+    """x with a @ x = b, for (factor, lower) of a.   f[n,n] f[n] or f[n,k] → that of b"""
+    c, lower = c_and_lower
+    if lower:
+        return solve_triangular(c, solve_triangular(c, b, lower=True), trans=1, lower=True)
+    return solve_triangular(c, solve_triangular(c, b, trans=1))
+
+
+def solve_triangular(a, b, trans=0, lower=False, unit_diagonal=False):
+    """x with a @ x = b, where only the upper (lower) triangle of a is read.
+
+    f[…,n,n] f[n] or f[…,n,k] → that of b.  trans: 1 or "T" solves with the transpose of a.
+    unit_diagonal: ones are taken for the diagonal.
+
+    >>> solve_triangular(fnp.array([[2.0, 1.0], [0.0, 4.0]]), fnp.array([4.0, 4.0])).tolist()
+    [1.5, 1.0]
+    """
+    if trans not in (0, 1, 2, "N", "T", "C"):
+        raise ArgumentError(f"solve_triangular has no trans={trans!r}.", expected="0, 1, 'N' or 'T'")
+    x, y = matrices(a, "solve_triangular"), as_float(b)
+    dtype = join([x.dtype, y.dtype])
+    x, y = cast(x, dtype), cast(y, dtype)
+    if trans not in (0, "N"):
+        x, lower = fnp.matrix_transpose(x), not lower
+    column = y.ndim == 1
+    y = ops.reshape(y, shape=(*y.shape, 1)) if column else y
+    if y.ndim < 2 or y.shape[-2] != x.shape[-1]:
+        raise ShapeError("solve_triangular needs as many rows on the right as the matrix has.",
+                         given=[f"a: {typed(x)}", f"b: {typed(y)}"])
+    out = ops.triangular_solve(*beside(x, y), lower=lower, unit=unit_diagonal)
+    return ops.reshape(out, shape=out.shape[:-1]) if column else out
+
+
+def solve(a, b, lower=False, assume_a="gen"):
+    """x with a @ x = b; assume_a="pos": by Cholesky's factor.   f[n,n] f[n] or f[n,k] → that of b"""
+    if assume_a not in ("gen", "sym", "her", "pos"):
+        raise ArgumentError(f"solve knows no assume_a={assume_a!r}.", expected="gen, sym or pos")
+    return cho_solve(cho_factor(a, lower), b) if assume_a == "pos" else linalg.solve(a, b)
+
+
+def eigh(a, lower=True, eigvals_only=False):
+    """(eigenvalues, eigenvectors) of the symmetric part, ascending; or the first alone."""
+    out = linalg.eigh(a, "L" if lower else "U")
+    return out[0] if eigvals_only else tuple(out)
+
+
+def svd(a, full_matrices=True, compute_uv=True):
+    """(U, s, Vᵀ), or s alone, as numpy.linalg.svd."""
+    out = linalg.svd(a, full_matrices, compute_uv)
+    return tuple(out) if compute_uv else out
+
+
+def qr(a, mode="full"):
+    """(Q, R); mode: "full", "economic", or "r" for (R,)."""
+    modes = {"full": "complete", "economic": "reduced", "r": "r"}
+    if mode not in modes:
+        raise ArgumentError(f"qr has no mode {mode!r}.", expected="full, economic or r")
+    out = linalg.qr(a, modes[mode])
+    return (out,) if mode == "r" else tuple(out)
+
+
+def expm(A):
+    """The exponential of square matrices, Σ Aᵏ / k!.   f[…,n,n] → f[…,n,n]
+
+    Padé's approximation of degree 13, of A / 2ˢ, squared s times; each matrix takes the s it needs, up
+    to 16.
+
+    >>> expm(fnp.zeros((2, 2))).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+    x = matrices(A, "expm")
+    size = fnp.max(fnp.sum(fnp.abs(x), -2), -1, initial=0.0)
+    squarings = fnp.clip(fnp.ceil(fnp.log2(fnp.maximum(size, 1e-30) / THETA)), 0, 16)
+    halved = x * (2.0 ** -squarings)[..., None, None]
+    out = pade(halved)
+    for k in range(16):
+        more = fnp.broadcast_to((squarings > k)[..., None, None], out.shape)
+        out = fnp.where(more, fnp.matmul(out, out), out)
+    return back(out, A)
+
+
+def pade(x):
+    """q(x)⁻¹ p(x), where q(x) = p(-x): p = even + odd powers."""
+    one = fnp.broadcast_to(fnp.eye(x.shape[-1], dtype=x.dtype), x.shape)
+    x2 = fnp.matmul(x, x)
+    x4 = fnp.matmul(x2, x2)
+    x6 = fnp.matmul(x4, x2)
+    b = [c / PADE[0] for c in PADE]
+    odd = fnp.matmul(x6, b[13] * x6 + b[11] * x4 + b[9] * x2)
+    odd = fnp.matmul(x, odd + b[7] * x6 + b[5] * x4 + b[3] * x2 + b[1] * one)
+    even = fnp.matmul(x6, b[12] * x6 + b[10] * x4 + b[8] * x2)
+    even = even + b[6] * x6 + b[4] * x4 + b[2] * x2 + b[0] * one
+    return ops.solve(even - odd, even + odd)
+
+
+def block_diag(*arrs):
+    """A matrix with the matrices on its diagonal, and zeros elsewhere; vectors are rows."""
+    blocks = [fnp.atleast_2d(x) for x in arrs]
+    width = sum(x.shape[1] for x in blocks)
+    before, rows = 0, []
+    for x in blocks:
+        rows.append(fnp.pad(x, ((0, 0), (before, width - before - x.shape[1]))))
+        before += x.shape[1]
+    return fnp.concatenate(rows)
+
+
+def toeplitz(c, r=None):
+    """The matrix with constant diagonals whose first column is c, and first row r.   n[a] n[b] → n[a,b]"""
+    c = fnp.ravel(c)
+    r = c if r is None else fnp.ravel(r)
+    n, m = c.shape[0], r.shape[0]
+    values = fnp.concatenate([fnp.flip(c), r[1:]])
+    places = np.arange(m)[None, :] - np.arange(n)[:, None] + n - 1
+    return fnp.take(values, places.astype("int32"))
+
+
+def hilbert(n):
+    """The matrix of 1 / (i + j + 1).   → f32[n,n]"""
+    row = fnp.arange(1.0, n + 1.0)
+    return 1.0 / (row[:, None] + row[None, :] - 1.0)
+
+
+def tril(m, k=0):
+    """The matrix with zeros above diagonal k."""
+    return fnp.tril(matrix(m, "tril"), k)
+
+
+def triu(m, k=0):
+    """The matrix with zeros below diagonal k."""
+    return fnp.triu(matrix(m, "triu"), k)

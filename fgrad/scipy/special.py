@@ -1,0 +1,258 @@
+"""Special functions under SciPy's names.
+
+Integers become floats first, and arguments broadcast.  Everything has its derivative but where the
+docstring says otherwise.  Relies on the rows of `ops.special` and `ops.incomplete`.
+"""
+
+from __future__ import annotations
+
+import math
+
+from .. import numpy as fnp
+from .. import ops
+from ..custom import stop_gradient
+from ..errors import ArgumentError
+from ..numpy.promotion import as_float, cast, same, together
+from ..numpy.special import erf
+from ..numpy.special import erf_inv as erfinv
+from ..numpy.ufuncs import floats
+from ..types import F16, F32
+
+
+def floating_together(*xs):
+    """The arguments as values of one dtype of floats and of one shape."""
+    values = together(*xs)
+    return values if values[0].dtype.kind == "f" else [as_float(x) for x in values]
+
+
+# ---------------------------------------------------------------------------- gamma and its kin
+
+gammaln = floats("gammaln", ops.lgamma, "log |Γ(x)|; inf at 0, -1, -2, ….")
+digamma = floats("digamma", ops.digamma, "Γ'(x) / Γ(x); NaN at 0, -1, -2, ….")
+erfc = floats("erfc", ops.erfc, "1 - erf(x), accurate where that is small.")
+expit = floats("expit", ops.logistic, "1 / (1 + exp(-x)).")
+ndtri = floats("ndtri", ops.ndtri, "The x below which a share of the normal distribution lies.")
+log_ndtr = floats("log_ndtr", ops.log_ndtr, "log of the normal distribution, accurate in its tail.")
+i0e = floats("i0e", ops.bessel_i0e, "exp(-|x|) I₀(x), of the modified Bessel function.")
+i1e = floats("i1e", ops.bessel_i1e, "exp(-|x|) I₁(x), of the modified Bessel function.")
+
+
+def i0(x):
+    """I₀(x), the modified Bessel function of order 0.   f[*s] → f[*s]"""
+    x = as_float(x)
+    return same(ops.mul, ops.exp(ops.abs(x)), ops.bessel_i0e(x))
+
+
+def i1(x):
+    """I₁(x), the modified Bessel function of order 1.   f[*s] → f[*s]"""
+    x = as_float(x)
+    return same(ops.mul, ops.exp(ops.abs(x)), ops.bessel_i1e(x))
+
+
+def gammasgn(x):
+    """The sign of Γ(x): it changes at 0, -1, -2, …, and is NaN there, but at 0 that of the zero."""
+    x = as_float(x)
+    low = ops.floor(x)
+    odd = same(ops.ne, same(ops.rem, low, 2.0), 0.0)
+    below = ops.select(same(ops.eq, low, x), math.nan, ops.select(odd, -1.0, ops.full_like(x, 1.0)))
+    at_zero = ops.select(fnp.signbit(x), -1.0, ops.full_like(x, 1.0))
+    out = ops.select(same(ops.gt, x, 0.0), 1.0, below)
+    return ops.select(same(ops.eq, x, 0.0), at_zero, out)
+
+
+def gamma(x):
+    """Γ(x), by its logarithm.   f[*s] → f[*s]"""
+    x = as_float(x)
+    return same(ops.mul, gammasgn(x), ops.exp(ops.lgamma(x)))
+
+
+def factorial(n, exact=False):
+    """n! = Γ(n + 1) of floats; 0 for negative n.  Raises ArgumentError for exact=True."""
+    if exact:
+        raise ArgumentError("factorial has no exact form.", fix="math.factorial(n) of an int")
+    n = as_float(n)
+    return ops.select(same(ops.lt, n, 0.0), 0.0, gamma(same(ops.add, n, 1.0)))
+
+
+def betaln(a, b):
+    """log |B(a, b)| = log |Γ(a) Γ(b) / Γ(a + b)|.   f[*a] f[*b] → f[*broadcast]"""
+    a, b = floating_together(a, b)
+    return ops.lgamma(a) + ops.lgamma(b) - ops.lgamma(same(ops.add, a, b))
+
+
+def beta(a, b):
+    """B(a, b) = Γ(a) Γ(b) / Γ(a + b).   f[*a] f[*b] → f[*broadcast]"""
+    a, b = floating_together(a, b)
+    sign = gammasgn(a) * gammasgn(b) * gammasgn(a + b)
+    return sign * ops.exp(betaln(a, b))
+
+
+def multigammaln(a, d):
+    """log of the multivariate gamma function of dimension d, a Python int.   f[*s] → f[*s]"""
+    a = as_float(a)
+    out = ops.full_like(a, d * (d - 1) / 4 * math.log(math.pi))
+    for k in range(d):
+        out = out + ops.lgamma(a - k / 2)
+    return out
+
+
+def poch(z, m):
+    """Γ(z + m) / Γ(z), for positive z.   f[*a] f[*b] → f[*broadcast]"""
+    z, m = floating_together(z, m)
+    return ops.select(same(ops.eq, m, 0.0), 1.0, ops.exp(ops.lgamma(z + m) - ops.lgamma(z)))
+
+
+def zeta(x, q=1.0):
+    """Hurwitz' zeta function Σ (q + k)⁻ˣ for x > 1, q > 0; Riemann's for q = 1.
+
+    f[*a] f[*b] → f[*broadcast]; inf at x = 1, NaN for x < 1 and for q <= 0.
+    """
+    x, q = floating_together(x, q)
+    if x.dtype == F16:
+        return cast(zeta(cast(x, F32), cast(q, F32)), F16)
+    above = same(ops.gt, x, 1.0)
+    out = ops.zeta(ops.select(above, x, 2.0), q)
+    return ops.select(above, out, ops.select(same(ops.eq, x, 1.0), math.inf,
+                                             ops.full_like(x, math.nan)))
+
+
+def polygamma(n, x):
+    """The n-th derivative of digamma, (-1)ⁿ⁺¹ n! ζ(n + 1, x); n = 0 is digamma.
+
+    f[*a] f[*b] → f[*broadcast]; for n > 0, NaN unless x is positive.
+    """
+    n, x = floating_together(n, x)
+    n = stop_gradient(n)
+    whole = same(ops.eq, n, 0.0)
+    order = ops.select(whole, 1.0, n)
+    sign = ops.select(same(ops.eq, same(ops.rem, order, 2.0), 0.0), -1.0, ops.full_like(n, 1.0))
+    size = ops.exp(ops.lgamma(order + 1.0)) * zeta(order + 1.0, x)
+    return ops.select(whole, ops.digamma(x), sign * size)
+
+
+def gammainc(a, x):
+    """The regularised lower incomplete gamma function P(a, x).   f[*a] f[*b] → f[*broadcast]
+
+    Differentiable by x; raises GradientError for the derivative by a.
+
+    >>> abs(gammainc(1.0, 2.0).item() + gammaincc(1.0, 2.0).item() - 1) < 1e-6
+    True
+    """
+    return ops.gammainc(*floating_together(a, x))
+
+
+def gammaincc(a, x):
+    """The regularised upper incomplete gamma function 1 - P(a, x), accurate where it is small."""
+    return ops.gammaincc(*floating_together(a, x))
+
+
+def betainc(a, b, x):
+    """The regularised incomplete beta function I_x(a, b).   f[*a] f[*b] f[*c] → f[*broadcast]
+
+    Differentiable by x; raises GradientError for the derivatives by a and b.
+    """
+    return ops.betainc(*floating_together(a, b, x))
+
+
+# ---------------------------------------------------------------------------- the normal distribution
+
+def ndtr(x):
+    """The normal distribution: the share below x.   f[*s] → f[*s]
+
+    >>> ndtr(0.0).item()
+    0.5
+    """
+    x = as_float(x)
+    return same(ops.mul, ops.erfc(same(ops.mul, x, -math.sqrt(0.5))), 0.5)
+
+
+# ---------------------------------------------------------------------------- x log y, and entropies
+
+def xlogy(x, y):
+    """x log y, and 0 where x is 0.   f[*a] f[*b] → f[*broadcast]"""
+    return beside_zero(ops.log, 1.0, *floating_together(x, y))
+
+
+def xlog1py(x, y):
+    """x log(1 + y), and 0 where x is 0.   f[*a] f[*b] → f[*broadcast]"""
+    return beside_zero(ops.log1p, 0.0, *floating_together(x, y))
+
+
+def beside_zero(op, harmless, x, y):
+    """x op(y), where y of a zero x is replaced by something whose derivative is finite."""
+    zero = same(ops.eq, x, 0.0)
+    bad = same(ops.and_, zero, ops.not_(fnp.isnan(y)))
+    found = same(ops.mul, x, op(ops.select(bad, harmless, y)))
+    return ops.select(bad, 0.0, found)
+
+
+def entr(x):
+    """-x log x; 0 at 0, -inf below.   f[*s] → f[*s]"""
+    x = as_float(x)
+    return ops.select(same(ops.lt, x, 0.0), -math.inf, ops.neg(xlogy(x, x)))
+
+
+def rel_entr(p, q):
+    """p log(p / q); 0 for p = 0 and q >= 0, else inf.   f[*a] f[*b] → f[*broadcast]"""
+    p, q = floating_together(p, q)
+    both = same(ops.and_, same(ops.gt, p, 0.0), same(ops.gt, q, 0.0))
+    zero = same(ops.and_, same(ops.eq, p, 0.0), same(ops.ge, q, 0.0))
+    safe_p, safe_q = ops.select(both, p, 1.0), ops.select(both, q, 1.0)
+    log = same(ops.sub, ops.log(safe_p), ops.log(safe_q))
+    other = ops.select(zero, 0.0, ops.full_like(p, math.inf))
+    return ops.select(both, same(ops.mul, safe_p, log), other)
+
+
+def kl_div(p, q):
+    """p log(p / q) - p + q.   f[*a] f[*b] → f[*broadcast]"""
+    p, q = floating_together(p, q)
+    return rel_entr(p, q) - p + q
+
+
+def logit(x):
+    """log(x / (1 - x)), the inverse of expit.   f[*s] → f[*s]"""
+    x = as_float(x)
+    return same(ops.sub, ops.log(x), ops.log1p(ops.neg(x)))
+
+
+# ---------------------------------------------------------------------------- exponentials of arrays
+
+def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False, where=None):
+    """log(Σ b exp(a)) over `axis`, without overflow; -inf where all of a is.
+
+    f[*s] → f[s without axes].  b: factors, 1 by default.  where: elements that count.
+    return_sign: also the sign of the sum, whose size is then meant; without, a negative sum is NaN.
+    The maximum is subtracted first; its gradient cancels, so it is held constant.
+
+    >>> logsumexp(fnp.array([1000.0, 1000.0]))
+    Array(1000.6932, f32[])
+    """
+    a = as_float(a)
+    a, b = (a, None) if b is None else floating_together(a, b)
+    if where is not None:
+        a = fnp.where(where, a, -math.inf)
+    if b is not None:
+        a = fnp.where(b == 0, -math.inf, a)
+    most = stop_gradient(fnp.max(a, axis=axis, keepdims=True, initial=-math.inf))
+    most = fnp.where(fnp.isfinite(most), most, 0.0)
+    part = fnp.exp(a - most)
+    total = fnp.sum(part if b is None else part * b, axis=axis, keepdims=True)
+    sign = fnp.sign(total)
+    total = fnp.abs(total) if return_sign else total
+    out = fnp.log(total) + most
+    out, sign = (out, sign) if keepdims else (fnp.squeeze(out, axis), fnp.squeeze(sign, axis))
+    return (out, sign) if return_sign else out
+
+
+def softmax(x, axis=None):
+    """exp(x) over its sum along `axis`; None: of all elements.   f[*s] → f[*s]"""
+    x = as_float(x)
+    e = fnp.exp(x - stop_gradient(fnp.max(x, axis=axis, keepdims=True)))
+    return e / fnp.sum(e, axis=axis, keepdims=True)
+
+
+def log_softmax(x, axis=None):
+    """log(softmax(x)), without overflow or cancellation.   f[*s] → f[*s]"""
+    x = as_float(x)
+    shifted = x - stop_gradient(fnp.max(x, axis=axis, keepdims=True))
+    return shifted - fnp.log(fnp.sum(fnp.exp(shifted), axis=axis, keepdims=True))

@@ -1,0 +1,72 @@
+"""fgrad.scipy.linalg against NumPy and known results."""
+
+import numpy as np
+import pytest
+
+import fgrad
+from fgrad.errors import ArgumentError, ShapeError
+from fgrad.scipy import linalg
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((4, 4))
+POSITIVE = X @ X.T + np.eye(4)
+B = RNG.standard_normal((4, 2))
+
+
+@pytest.mark.parametrize("lower", [False, True])
+@pytest.mark.parametrize("trans", [0, 1, "T"])
+@pytest.mark.parametrize("unit", [False, True])
+def test_triangles_are_solved(lower, trans, unit):
+    a = np.tril(X) if lower else np.triu(X)
+    if unit:
+        a = a - np.diag(np.diag(a)) + np.eye(4)
+    a = a if trans == 0 else a.T
+    for b in (B, B[:, 0]):
+        got = linalg.solve_triangular(X, b, trans, lower, unit)
+        np.testing.assert_allclose(got, np.linalg.solve(a, b), rtol=1e-9)
+
+
+@pytest.mark.parametrize("lower", [False, True])
+def test_cholesky_factors_solve(lower):
+    factor = linalg.cho_factor(POSITIVE, lower)
+    np.testing.assert_allclose(linalg.cho_solve(factor, B), np.linalg.solve(POSITIVE, B))
+    np.testing.assert_allclose(linalg.solve(POSITIVE, B, assume_a="pos"),
+                               np.linalg.solve(POSITIVE, B))
+    c = np.asarray(factor[0])
+    np.testing.assert_allclose(c @ c.T if lower else c.T @ c, POSITIVE)
+
+
+@pytest.mark.parametrize("size", [1e-3, 1.0, 30.0])
+def test_the_exponential_of_a_symmetric_matrix_is_that_of_its_eigenvalues(size):
+    s = size * (X + X.T) / 4
+    w, v = np.linalg.eigh(s)
+    np.testing.assert_allclose(linalg.expm(s), (v * np.exp(w)) @ v.T, rtol=1e-11, atol=1e-11)
+
+
+def test_the_exponential_of_a_stack_scales_each_matrix_by_itself():
+    stack = np.stack([0.01 * X, 5 * X])
+    each = [linalg.expm(x) for x in stack]
+    np.testing.assert_allclose(linalg.expm(stack), np.stack(each), rtol=1e-12)
+    np.testing.assert_allclose(fgrad.jit(linalg.expm)(stack), np.stack(each), rtol=1e-9)
+
+
+def test_derivatives_agree_with_finite_differences():
+    fgrad.check_grads(linalg.expm, (X,))
+    fgrad.check_grads(lambda a, b: linalg.solve_triangular(a, b), (np.triu(X) + 3 * np.eye(4), B))
+
+
+def test_structured_matrices_are_made():
+    np.testing.assert_array_equal(linalg.toeplitz(np.array([1, 2, 3]), np.array([1, 8, 9])),
+                                  [[1, 8, 9], [2, 1, 8], [3, 2, 1]])
+    np.testing.assert_array_equal(linalg.block_diag(np.ones((1, 2)), np.array([[2.0]])),
+                                  [[1, 1, 0], [0, 0, 2]])
+    np.testing.assert_allclose(linalg.hilbert(2), [[1, 1 / 2], [1 / 2, 1 / 3]], rtol=1e-6)
+
+
+def test_unknown_options_are_refused():
+    with pytest.raises(ArgumentError):
+        linalg.solve_triangular(X, B, trans="X")
+    with pytest.raises(ArgumentError):
+        linalg.qr(X, mode="raw")
+    with pytest.raises(ShapeError):
+        linalg.solve_triangular(X, B[:3])
