@@ -2,8 +2,9 @@
 
     inline calls → passes → backend.compile
 
-Programs with one canonical text share an executable, and closed-over arrays are arguments of it, never
-part of the text.  `call` operations met outside of any transformation run here too.
+Programs with one canonical text share an executable, and closed-over arrays are arguments of it,
+never part of the text.  `call` operations met outside of any transformation run here too.  Relies on
+the passes and the backends; jit relies on it.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from .errors import ArgumentError, DeviceError
 from .interpreters import call as calls
 from .ir_text import canonical
 
-EXECUTABLES = OrderedDict()          # (canonical text, device, donated inputs) → executable; least used first
-LIMIT = 1024
+EXECUTABLES = OrderedDict()          # (canonical text, device, donated inputs) → executable
+LIMIT = 1024                         # executables kept; the least used goes first
 WRITTEN_BY = {"llvm": "cpu", "asm": "cpu", "opencl": "opencl"}       # stage → a device that has it
 _lock = threading.Lock()
 
@@ -65,6 +66,14 @@ def compiled(program, device, donate=()):
     return inlined(program).derive(Compiled, device, donate)
 
 
+def known_plan(program):
+    """The Plan of a Program that has been compiled, for whatever device; else None."""
+    for (how, _), made in list(inlined(program).derived.items()):
+        if how is Compiled:
+            return made.executable.plan
+    return None
+
+
 def clear_caches():
     """Forgets every executable in memory; files on disk stay."""
     with _lock:
@@ -72,7 +81,7 @@ def clear_caches():
 
 
 def device_of(values, wanted=None):
-    """The device to run on: the one asked for, else the one that holds an argument, else the default."""
+    """The device to run on: that asked for, else one that holds an argument, else the default."""
     if wanted is not None:
         return wanted
     for x in values:
@@ -96,8 +105,9 @@ def text(program, stage, device):
     if stage not in found and WRITTEN_BY.get(stage, device) != device:
         return text(program, stage, WRITTEN_BY[stage])
     if stage not in found:
+        known = "ir, simplified, fused, loops, schedule, memory, "
         raise ArgumentError(f"there is no stage {stage!r} on {device}.",
-                            expected="ir, simplified, fused, loops, schedule, memory, " + ", ".join(found))
+                            expected=known + ", ".join(found))
     made = found[stage]
     return made if isinstance(made, str) else str(made())
 

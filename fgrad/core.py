@@ -16,12 +16,13 @@ Operators and methods of values are attached by `fgrad.numpy`; `ops/` defines th
 from __future__ import annotations
 
 import dis
+import functools
 import sys
 from contextvars import ContextVar
 
 import numpy as np
 
-from .errors import ArgumentError, FgradError, LeakError, NumpyError, notice
+from .errors import ArgumentError, DonationError, FgradError, LeakError, NumpyError, notice
 from .ir_text import OPERATIONS as PRIMITIVES
 from .types import DTYPES, SCALARS, SHORT, ArrayType, default_for, dtype_of_scalar
 
@@ -116,8 +117,12 @@ def refuse(name, out=False):
 
 
 class Array(Value):
-    """An immutable array.  `np` is an ndarray or NumPy scalar that nobody writes to."""
+    """An immutable array.  `np` is an ndarray or NumPy scalar that nobody writes to.
+
+    `memory` names the attributes that hold the elements.
+    """
     __slots__ = ("np", "shape", "dtype")
+    memory = ("np",)
 
     def __init__(self, np_value):
         self.np = np_value
@@ -144,6 +149,28 @@ class Array(Value):
 
     def __reduce__(self):
         return frozen_array, (np.asarray(self.np),)
+
+    def give_away(self):
+        """Lets go of the memory, which a compiled function has taken over: it is used no more."""
+        for name in self.memory:
+            delattr(self, name)
+        self.__class__ = donated(type(self))
+
+
+@functools.cache
+def donated(cls):
+    """The class of Arrays of class `cls` whose memory has been given away."""
+    gone = dict.fromkeys(("np", *cls.memory), property(refuse_donated))
+    return type(f"Donated{cls.__name__}", (cls,), {
+        "__slots__": (), "__module__": cls.__module__, "give_away": lambda self: None, **gone})
+
+
+def refuse_donated(array):
+    """The elements of an Array that has none.  Raises DonationError."""
+    raise DonationError(
+        "an array was used after its memory had been donated to a compiled function.",
+        given=f"an array {array.type}",
+        fix=["use the function's result instead", "or leave it out of donate_argnums"])
 
 
 def array_text(x):

@@ -1,8 +1,9 @@
 """What jit knows of a call before tracing: which leaves are traced, which are static, and its key.
 
-A call's arguments are flattened; each leaf is an array (keyed by its type), a Python number (keyed by
-its class, traced), or static (keyed by its value: strings, functions, enums, frozen objects).  Two
-calls with equal keys share one trace.  `difference` says in words what changed between two keys.
+A call's arguments are flattened; each leaf is an array (keyed by its type), a Python number (keyed
+by its class, traced), or static (keyed by its value: strings, functions, enums, frozen objects).
+Two calls with equal keys share one trace.  `difference` says in words what changed between two keys.
+Relies on pytrees and values; `jit`, `history` and `native_entry` rely on it.
 """
 
 from __future__ import annotations
@@ -43,7 +44,10 @@ NUMBER_DTYPE = {bool: np.bool_, int: np.int64, float: np.float64}
 
 
 def number_value(x):
-    """A Python number as an argument of compiled code: all its digits are kept.  Raises OverflowError."""
+    """A Python number as an argument of compiled code, all its digits kept.
+
+    Raises OverflowError for an int beyond 64 bits.
+    """
     return Array(NUMBER_DTYPE[x.__class__](x))
 
 
@@ -66,33 +70,38 @@ class Signature:
         """(positions, names) of parameters.  Raises ArgumentError for one that does not exist."""
         numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums or ())
         names = (argnames,) if isinstance(argnames, str) else tuple(argnames or ())
-        anything = any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in self.parameters)
-        title = getattr(self.function, "__name__", "the function")
-        for n in numbers:
-            if not anything and self.parameters and not -len(self.positional) <= n < len(self.positional):
-                raise ArgumentError(f"{what}_argnums={n} is out of range: {title} has "
-                                    f"{len(self.positional)} positional parameters.", expected=", ".join(self.names))
-        for n in names:
-            if not anything and self.parameters and n not in self.names:
-                raise ArgumentError(f"{what}_argnames={n!r}: {title} has no parameter of that name.",
-                                    expected=", ".join(self.names))
-        positions = {n % len(self.positional) if n < 0 else n for n in numbers}
+        starred = any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in self.parameters)
+        if self.parameters and not starred:
+            self.check(what, numbers, names)
+        count = len(self.positional)
+        positions = {n % count if n < 0 else n for n in numbers}
         positions |= {self.positional.index(n) for n in names if n in self.positional}
-        return frozenset(positions), frozenset(names) | {self.positional[n] for n in positions
-                                                         if n < len(self.positional)}
+        return frozenset(positions), frozenset(names).union(
+            self.positional[n] for n in positions if n < count)
+
+    def check(self, what, numbers, names):
+        """Raises ArgumentError for a number or a name that no parameter has."""
+        title = getattr(self.function, "__name__", "the function")
+        count, expected = len(self.positional), ", ".join(self.names)
+        for n in numbers:
+            if not -count <= n < count:
+                raise ArgumentError(f"{what}_argnums={n} is out of range: {title} has {count} "
+                                    "positional parameters.", expected=expected)
+        for n in names:
+            if n not in self.names:
+                raise ArgumentError(
+                    f"{what}_argnames={n!r}: {title} has no parameter of that name.",
+                    expected=expected)
 
     def wrapped(self, args, kwargs):
         """(args, kwargs) with the values of static parameters as Static leaves."""
         positions, names = self.static
         if positions:
-            args = tuple(self.static_value(a, k) if k in positions else a for k, a in enumerate(args))
+            args = tuple(static(a, self.parameter_name(k)) if k in positions else a
+                         for k, a in enumerate(args))
         if names and kwargs:
-            kwargs = {n: self.static_value(a, n) if n in names else a for n, a in kwargs.items()}
+            kwargs = {n: static(a, n) if n in names else a for n, a in kwargs.items()}
         return args, kwargs
-
-    def static_value(self, value, which):
-        name = which if isinstance(which, str) else self.parameter_name(which)
-        return static(value, name)
 
     def parameter_name(self, k):
         """The name of positional argument k."""
@@ -107,6 +116,7 @@ class Signature:
         return tree.path_text(self.parameter_name(which) if part == 0 else which, rest)
 
     def donated_leaf(self, path):
+        """Is the leaf of (args, kwargs) part of a donated argument?"""
         part, which, *_ = path
         return which in self.donated[part]
 
@@ -117,14 +127,16 @@ def static(value, name):
         return Static(value)
     except TypeError:
         raise ArgumentError(
-            f"the static argument {name} cannot be hashed, so no compiled version can be looked up by it.",
+            f"the static argument {name} cannot be hashed, so no compiled version can be looked up "
+            "by it.",
             given=f"{name}: {type(value).__name__} {value!r:.60}",
-            fix=["pass a tuple instead of a list", "or a frozen dataclass instead of a mutable object"]) from None
+            fix=["pass a tuple instead of a list",
+                 "or a frozen dataclass instead of a mutable object"]) from None
 
 
 @dataclass
 class Call:
-    """One call, taken apart: keys per leaf, the values that are traced, and where each came from."""
+    """One call, taken apart: a key per leaf, the traced values, and where each came from."""
     structure: object
     keys: tuple
     values: list               # of the traced leaves, as Values
@@ -134,35 +146,55 @@ class Call:
 
 
 def take_apart(args, kwargs, specialised, name):
-    """The Call of (args, kwargs); `specialised`: leaf numbers of Python numbers that are static by now."""
+    """The Call of (args, kwargs).
+
+    specialised: structure → the leaves that are Python numbers and static by now.  name(k): the
+    k-th leaf as the user writes it.  Raises ArgumentError for a leaf that cannot be an argument.
+    """
     leaves, structure = tree.flatten((args, kwargs))
-    keys, values, places, traced = [], [], [], False
+    keys, values, places = [], [], []
     fixed = specialised.get(structure, ())
     for k, x in enumerate(leaves):
-        kind = x.__class__
-        if kind is Array:
+        if x.__class__ is Array:
             key, value = x.type, x
-        elif kind in SCALARS:
-            key, value = (Static(x), None) if k in fixed else (kind, number_value(x))
-        elif isinstance(x, ArrayType):           # lower(), show(): a type stands for an array
-            key, value = x, x
-        elif isinstance(x, Tracer):
-            key, value = (Static(known_number(x)), None) if k in fixed else (tracer_key(x), x)
-            traced = True
-        elif kind is Static:
-            key, value = x, None
+        elif k in fixed and is_whole(x):
+            key, value = Static(known_number(x)), None
         else:
-            key, value = other(x, functools.partial(name, k))
+            key, value = taken(x, functools.partial(name, k))
         keys.append(key)
         if value is not None:
             values.append(value)
             places.append(k)
+    traced = any(isinstance(x, Tracer) for x in leaves)
     return Call(structure, tuple(keys), values, places, leaves, traced)
+
+
+def taken(x, name):
+    """(key, value) of a leaf; the value of a static one is None."""
+    if x.__class__ in SCALARS:
+        return x.__class__, number_value(x)
+    if isinstance(x, ArrayType):                 # lower(), show(): a type stands for an array
+        return x, x
+    if isinstance(x, Tracer):
+        return tracer_key(x), x
+    if x.__class__ is Static:
+        return x, None
+    if isinstance(x, (np.ndarray, np.generic)):
+        value = native_order(x, name)
+        return value.type, value
+    if isinstance(x, Value):
+        return x.type, x
+    if hasattr(x, "__array__") and not isinstance(x, type):
+        value = as_value(x)
+        return value.type, value
+    if is_fixed(x):
+        return static(x, name()), None
+    raise refuse(x, name())
 
 
 def tracer_key(x):
     """A traced Python number is keyed like a Python number: it mixes like one."""
-    return Number(x.type) if getattr(x, "is_number", False) else x.type
+    return Number(x.type) if x.is_number else x.type
 
 
 @dataclass(frozen=True)
@@ -174,41 +206,50 @@ class Number:
         return {"f": "float", "i": "int"}.get(self.type.dtype.kind, "bool")
 
 
+def is_whole(x):
+    """Is it a Python int or bool, maybe one that an outer jit traces?"""
+    if isinstance(x, Tracer):
+        return x.is_number and x.dtype.kind in "ib"
+    return x.__class__ in (int, bool)
+
+
 def known_number(x):
-    """The Python number of a traced number whose value is needed: an outer jit may be asked to retrace."""
+    """The value of a whole number that is needed; where an outer jit traces it, that is to retrace."""
+    if not isinstance(x, Tracer):
+        return x
     return bool(x) if x.dtype.kind == "b" else int(x)
 
 
-def other(x, name):
-    """(key, value) of a leaf that is no Array, number or tracer."""
-    if isinstance(x, (np.ndarray, np.generic)):
-        dtype = x.dtype.newbyteorder("=")
-        if dtype not in SHORT:
-            raise ArgumentError(f"{name()} is a NumPy array of dtype {x.dtype}, which cannot be compiled.",
-                                fix="convert it to numbers, or mark it static")
-        value = Array(x.astype(dtype, copy=False))
-        return value.type, value
-    if isinstance(x, Value):
-        return x.type, x
-    if hasattr(x, "__array__") and not isinstance(x, type):
-        value = as_value(x)
-        return value.type, value
-    if is_fixed(x):
-        return static(x, name()), None
-    raise ArgumentError(
-        f"{name()} is a {type(x).__name__}, which is neither an array nor a fixed value.",
-        given=f"{name()}: {x!r:.60}",
+def native_order(x, name):
+    """The Array of a NumPy array, in the byte order of this machine."""
+    dtype = x.dtype.newbyteorder("=")
+    if dtype not in SHORT:
+        raise ArgumentError(
+            f"{name()} is a NumPy array of dtype {x.dtype}, which cannot be compiled.",
+            fix="convert it to numbers, or mark it static")
+    return Array(x.astype(dtype, copy=False))
+
+
+def refuse(x, name):
+    """The error for a leaf that is neither traced nor static."""
+    return ArgumentError(
+        f"{name} is a {type(x).__name__}, which is neither an array nor a fixed value.",
+        given=f"{name}: {x!r:.60}",
         fix=["decorate the class with @fgrad.pytree, if it holds arrays",
              "make it a frozen dataclass, or define __eq__ and __hash__, if it is configuration",
              "or name it in static_argnames"])
 
 
-FIXED = (str, bytes, complex, enum.Enum, type, np.dtype, np.ufunc, ArrayType, Primitive, range, slice,
-         types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.ModuleType, functools.partial)
+FIXED = (str, bytes, complex, enum.Enum, type, np.dtype, np.ufunc, ArrayType, Primitive, range,
+         slice, types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.ModuleType,
+         functools.partial)
 
 
 def is_fixed(x):
-    """Can x be a static argument without being named one?  Mutable objects compared by identity cannot."""
+    """Can x be a static argument without being named one?
+
+    Mutable objects that are compared by identity cannot.
+    """
     kind = type(x)
     if isinstance(x, FIXED) or hasattr(x, "__wrapped__"):
         return True
@@ -237,13 +278,13 @@ STANDARD = F32             # the context without default_dtype
 
 
 def difference(old, new, old_paths, new_paths, name):
-    """In words, the first thing that differs between two traced signatures: (structure, keys) pairs."""
+    """In words, the first thing that differs between two (structure, keys) pairs; None if equal."""
     if old[0] != new[0]:
         return f"the arguments changed structure from {old[0]} to {new[0]}"
     for path, a, b in zip(new_paths, old[1], new[1]):
         if a != b:
             return f"argument `{name(path)}` {change(a, b)}"
-    return "a default dtype or the device changed"
+    return None
 
 
 def change(a, b):
@@ -258,6 +299,7 @@ def change(a, b):
 
 
 def kind_text(key):
+    """A leaf's key as a noun."""
     if isinstance(key, Static):
         return f"the static value {key}"
     if isinstance(key, type):

@@ -49,7 +49,8 @@ class ArrayType:
         found = cls.known.get((dtype, shape))
         if found is None:
             made = object.__new__(cls)
-            made.dtype, made.shape = dtype if isinstance(dtype, np.dtype) else as_dtype(dtype), shape
+            made.dtype = dtype if isinstance(dtype, np.dtype) else as_dtype(dtype)
+            made.shape = shape
             found = cls.known.setdefault((made.dtype, shape), made)
         return found
 
@@ -94,7 +95,8 @@ def without(shape, axes):
 # ---------------------------------------------------------------------------- defaults
 
 _wide = ContextVar("fgrad_default_is_64_bit", default=False)
-CHANGED = []               # functions called when a default dtype comes or goes; jit adds one
+CHANGED = []               # functions called when 64-bit defaults come into use; jit adds one
+_blocks = []               # one item per open default_dtype("float64"), in any thread
 
 
 def default_float():
@@ -121,12 +123,20 @@ def default_dtype(dtype):
     if dtype not in (F32, F64):
         raise DtypeError(f"the default dtype can be float32 or float64, not {dtype}.")
     token = _wide.set(dtype == F64)
-    announce()
+    if dtype == F64:
+        _blocks.append(dtype)
+        announce()
     try:
         yield
     finally:
+        if dtype == F64:
+            _blocks.pop()
         _wide.reset(token)
-        announce()
+
+
+def default_dtype_in_use():
+    """Has any thread 64-bit defaults at the moment?"""
+    return bool(_blocks)
 
 
 def announce():

@@ -1,5 +1,6 @@
 """jit: equal to the function, one trace a signature, static arguments, donation, retraces explained."""
 
+import copy
 import enum
 import functools
 import gc
@@ -88,6 +89,19 @@ def test_an_int_whose_value_is_needed_becomes_static():
     assert f(fnp.ones(2), 2).shape == (4,)
     assert f(fnp.ones(2), 3).shape == (6,)
     assert f.cache_info().misses == 2
+
+
+def test_a_float_or_an_array_in_the_place_of_a_static_int_is_traced():
+    @jit
+    def f(x, n):
+        whole = np.dtype(getattr(n, "dtype", int)).kind == "i"
+        return fnp.concatenate([x] * n) if whole else x * n
+    assert f(fnp.ones(2), 3).shape == (6,)
+    for k in range(12):
+        near(f(fnp.ones(2), 0.5 * k), np.full(2, 0.5 * k))
+    near(f(fnp.ones(2), np.full(2, 3, np.float32)), [3, 3])
+    near(f(fnp.ones(2), fnp.full(2, 3.0)), [3, 3])
+    assert f.cache_info().misses == 3
 
 
 def test_an_int_needed_by_an_inner_jit_becomes_static_in_the_outer():
@@ -242,6 +256,26 @@ def test_donated_memory_that_somebody_else_sees_is_copied():
     near(mine, np.ones(10))
 
 
+def test_an_array_donated_twice_is_given_away_once():
+    f = jit(lambda x, y: (x * 2, y + 1), donate_argnums=(0, 1))
+    x = fnp.ones(1000) * 1
+    a, b = f(x, x)
+    near(a, np.full(1000, 2))
+    near(b, np.full(1000, 2))
+    with pytest.raises(DonationError):
+        np.asarray(x)
+
+
+def test_memory_donated_step_after_step_stays_in_place():
+    step = jit(lambda x: x * 2, donate_argnums=0)
+    first = fnp.ones(1000) * 1
+    pointer = first.np.__array_interface__["data"][0]
+    second = step(first)
+    third = step(second)
+    assert third.np.__array_interface__["data"][0] == pointer
+    near(third, np.full(1000, 4))
+
+
 def test_an_output_that_is_an_input_is_given_back():
     x = fnp.ones(3)
     a, b = jit(lambda x: (x, x))(x)
@@ -267,6 +301,34 @@ def test_max_traces_makes_a_retrace_an_error():
         f(fnp.ones(3))
 
 
+def test_a_refused_trace_is_not_counted_and_the_next_message_says_the_same():
+    f = jit(lambda x: x, max_traces=1)
+    f(fnp.ones(2))
+    for _ in range(2):
+        with pytest.raises(ConcretizationError, match="changed shape"):
+            f(fnp.ones(3))
+    assert f.cache_info().misses == 1
+
+
+def test_a_retrace_for_what_is_closed_over_says_so():
+    closed = []
+    f = jit(lambda x: x * closed[-1])
+
+    def g(w):
+        closed.append(w)
+        return f(3.0)
+    near([grad(g)(1.0), grad(g)(2.0)], [3, 3])
+    assert "2. it closes over a value of a transformation around it" in f.explain()
+
+
+def test_a_changed_default_dtype_is_named_as_the_reason():
+    f = jit(lambda x: x + 1)
+    f(fnp.ones(2))
+    with default_dtype("float64"):
+        f(fnp.ones(2, "float32"))
+    assert "the default dtype changed f32 -> f64" in f.explain()
+
+
 def test_explain_and_cache_info_and_clear_cache():
     f = jit(lambda x: x + 1)
     f(fnp.ones(2)), f(fnp.ones(2, "float64"))
@@ -284,6 +346,58 @@ def test_default_dtype_is_seen_by_functions_compiled_before():
     with default_dtype("float64"):
         assert f(x).dtype == f(x).dtype == np.float64
     assert f(x).dtype == f(x).dtype == np.float32
+
+
+def test_a_thread_with_another_default_dtype_is_not_given_native_code_of_this_one():
+    f = jit(lambda x: x + fnp.zeros(2))
+    x, found = fnp.ones(2), []
+    inside, compiled = threading.Event(), threading.Event()
+
+    def work():
+        with default_dtype("float64"):
+            inside.set()
+            compiled.wait()
+            found.append(f(x).dtype)
+    thread = threading.Thread(target=work)
+    thread.start()
+    inside.wait()
+    assert f(x).dtype == f(x).dtype == np.float32
+    compiled.set()
+    thread.join()
+    assert found == [np.float64]
+
+
+def test_threads_that_trace_one_signature_at_once_make_one_trace():
+    barrier = threading.Barrier(4)
+    met = []
+
+    def slow(x):
+        met.append(barrier.wait(10))
+        return x + 1
+    f, errors = jit(slow, max_traces=1), []
+
+    def work():
+        try:
+            near(f(fnp.ones(3)), np.full(3, 2))
+        except ConcretizationError as error:
+            errors.append(error)
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(met) == 4 and not errors
+    assert f.cache_info().misses == 1
+
+
+def test_a_jitted_function_is_copied_and_pickled_like_a_function():
+    assert copy.deepcopy(twice) is twice
+    assert copy.copy(twice) is twice
+
+
+@jit
+def twice(x):
+    return x * 2
 
 
 def test_an_error_while_tracing_leaves_the_function_usable():

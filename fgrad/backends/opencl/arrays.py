@@ -7,13 +7,13 @@ Relies on `device.py` for buffers; the OpenCL executables make them and take the
 from __future__ import annotations
 
 from ...core import Array
-from ...errors import DonationError
 
 
 class DeviceArray(Array):
     """An Array whose elements lie in a Buffer of an OpenCL device."""
 
     __slots__ = ("buffer", "read")
+    memory = ("buffer", "read")
 
     def __init__(self, buffer, type):
         self.buffer, self.read = buffer, None
@@ -37,16 +37,3 @@ class DeviceArray(Array):
         """The array itself, once the device has computed it."""
         self.buffer.device.sync()
         return self
-
-
-class DonatedDeviceArray(DeviceArray):
-    """A DeviceArray whose memory has been given away."""
-
-    __slots__ = ()
-
-    @property
-    def np(self):
-        raise DonationError(
-            "an array was used after its memory had been donated to a compiled function.",
-            given=f"an array {self.type}",
-            fix=["use the function's result instead", "or leave it out of donate_argnums"])

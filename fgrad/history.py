@@ -1,0 +1,121 @@
+"""The signatures a jitted function has been traced for: why each one was, and when there are too
+many.
+
+It answers `explain()`, gives the notice after five traces, and raises where `max_traces` or the
+number of values of one static Python number is passed.  Relies on the keys of `signature.py`; jit
+relies on it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import NamedTuple
+
+from .errors import ConcretizationError, notice
+from .signature import Static, difference
+from .types import SHORT
+
+VALUES = 8                 # of one Python number that may be specialised on
+NOTICE = 5                 # traces after which the user is told why
+KEPT = 100                 # records kept; older ones are only counted
+
+
+class Record(NamedTuple):
+    """One trace: its signature, and whether it closed over values of a transformation."""
+    structure: object
+    keys: tuple
+    context: object            # the default float dtype
+    paths: list
+    captured: bool
+
+    def distance(self, other):
+        """In how many things the signatures differ; a different structure outweighs all else."""
+        if self.structure != other.structure:
+            return float("inf")
+        return sum(a != b for a, b in zip(self.keys, other.keys)) + (self.context != other.context)
+
+
+class History:
+    """The traces of one function.  Its owner, a Jitted, guards it with its lock."""
+
+    def __init__(self, name, leaf_name, max_traces):
+        self.name, self.leaf_name, self.max_traces = name, leaf_name, max_traces
+        self.clear()
+
+    def clear(self):
+        """Forgets every trace."""
+        self.count, self.records = 0, deque(maxlen=KEPT)
+        self.values = {}                         # (structure, leaf number) → {Static, …} traced for
+
+    def add(self, record, static_leaves):
+        """Keeps a trace, and tells the user when it is the fifth.
+
+        static_leaves: the numbers of the leaves that are Python numbers and static.
+        """
+        self.count += 1
+        self.records.append(record)
+        for leaf in static_leaves:
+            self.values.setdefault((record.structure, leaf), set()).add(record.keys[leaf])
+        if self.count == NOTICE:
+            notice((id(self), "traces"),
+                   f"`{self.name}` has been traced {NOTICE} times; {self.why(-1)}. Each trace is "
+                   f"compiled anew: {advice(record)}")
+
+    def check(self, record, static_leaves):
+        """Raises ConcretizationError when there may be no trace of this signature."""
+        self.check_values(record, static_leaves)
+        if self.max_traces is not None and self.count >= self.max_traces:
+            raise ConcretizationError(
+                f"{self.name} may be traced {self.max_traces} times, and is about to be traced "
+                f"again: {self.reason(record, list(self.records))}.",
+                fix="call it with the same shapes and dtypes, or raise max_traces")
+
+    def check_values(self, record, static_leaves):
+        """Raises when a Python number is about to be compiled for a ninth value."""
+        for leaf in static_leaves:
+            seen, key = self.values.get((record.structure, leaf), ()), record.keys[leaf]
+            if len(seen) >= VALUES and key not in seen:
+                name = self.leaf_name(record.paths[leaf])
+                raise ConcretizationError(
+                    f"`{self.name}` needs the value of `{name}`, and has been compiled for "
+                    f"{VALUES} values of it.",
+                    given=f"{name} = {key}, after " + ", ".join(sorted(map(repr, seen))),
+                    fix=[f"static_argnames={name!r}, if it takes few values",
+                         "or pass an array of a fixed shape instead"])
+
+    def why(self, k):
+        """In words, what made the k-th of the records necessary."""
+        records = list(self.records)
+        k = range(len(records))[k]
+        return self.reason(records[k], records[:k])
+
+    def reason(self, record, before):
+        """How a signature differs from the closest one before it; of equals the latest."""
+        if not before:
+            first = self.count <= len(self.records)
+            return "it is the first trace" if first else "the traces before it are not kept"
+        old = min(reversed(before), key=record.distance)
+        if old.distance(record):
+            contexts = [SHORT[r.context] for r in (old, record)]
+            return (difference(old[:2], record[:2], old.paths, record.paths, self.leaf_name)
+                    or "the default dtype changed {} -> {}".format(*contexts))
+        if old.captured:
+            return "it closes over a value of a transformation around it"
+        return "the trace of this signature had been dropped"
+
+    def lines(self):
+        """One line of text per record."""
+        first = self.count - len(self.records) + 1
+        return [f"  {first + k}. {self.why(k)}" for k in range(len(self.records))]
+
+
+def advice(record):
+    """How to keep the number of traces down."""
+    if record.captured:
+        return "pass what it closes over as an argument"
+    return "keep shapes and dtypes equal (pad the last batch, or drop it)"
+
+
+def static_numbers(keys, leaves):
+    """Those of the leaf numbers whose key is a value."""
+    return [leaf for leaf in leaves if isinstance(keys[leaf], Static)]

@@ -1,0 +1,103 @@
+"""The native entries of a jitted function: builtins that run one signature each without Python.
+
+A jitted function's own class has the latest entry for its `__call__`; what an entry does not
+recognise goes to the one installed before it, and at last to `Jitted.call`, so nothing depends on
+them but speed.  Relies on the executables' `native`; jit relies on it.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+
+from . import types
+from .backends.base import Same
+from .signature import STANDARD, Static
+from .types import ArrayType
+
+CHAIN = 8                  # entries per function
+CHAINS = weakref.WeakSet()
+_lock = threading.Lock()   # guards CHAINS
+
+
+class Chain:
+    """The entries of one function, latest last.  It changes under the lock of its owner only."""
+
+    def __init__(self, owner):
+        self.owner = owner
+        self.entries, self.traces = [], weakref.WeakSet()
+        with _lock:
+            CHAINS.add(self)
+
+    def add(self, apart, trace, compiled, args):
+        """Puts an entry for calls of this very signature in front, where there can be one."""
+        if trace in self.traces or trace.donate or trace.key[-1] != STANDARD:
+            return
+        if len(self.entries) == CHAIN or types.default_dtype_in_use():
+            return
+        self.traces.add(trace)
+        forms = forms_of(apart, args)
+        if forms is None:
+            return
+        before = self.entries[-1] if self.entries else self.owner.call
+        entry = compiled.executable.native(
+            trace.program.in_types, forms, compiled.constants, trace.out, before,
+            self.owner.__name__)
+        if entry is not None:
+            self.entries.append(entry)
+            type(self.owner).__call__ = staticmethod(entry)
+
+    def clear(self):
+        """Every call goes through Python again."""
+        self.entries.clear()
+        self.traces.clear()
+        cls = type(self.owner)
+        cls.__call__ = cls.call
+
+
+def forms_of(apart, args):
+    """Per positional argument what an entry expects there, or None where it could not tell.
+
+    The structure of the call is that of (args, {}); a leaf is an array, a Python float, or one
+    object.
+    """
+    keys = iter(apart.keys)
+    structures = apart.structure.children[0].children
+    found = [form_of(s, x, keys) for s, x in zip(structures, args)]
+    return None if None in found else found
+
+
+def form_of(structure, given, keys):
+    """The form of one argument, or of a part of it, whose leaves have the next of the keys."""
+    if structure.kind is None:
+        return leaf_form(next(keys), given)
+    cls, names, children = structure.kind.cls, structure.meta, structure.children
+    if cls is type(None):
+        return Same(None)
+    if cls is dict and all(isinstance(name, str) for name in names):
+        parts = {name: form_of(s, given[name], keys) for name, s in zip(names, children)}
+        return None if None in parts.values() else parts
+    if not issubclass(cls, (tuple, list)):
+        return None
+    parts = [form_of(s, x, keys) for s, x in zip(children, given)]
+    return None if None in parts else structure.kind.make(names, parts)
+
+
+def leaf_form(key, given):
+    """The form of a leaf."""
+    if isinstance(key, ArrayType):
+        return "array"
+    if key is float:
+        return "float"
+    return Same(given) if isinstance(key, Static) else None
+
+
+def uninstall_all():
+    """Takes every entry off: they know the standard default dtypes only, and no interpreter."""
+    with _lock:
+        chains = list(CHAINS)
+    for chain in chains:
+        chain.owner.leave_native()
+
+
+types.CHANGED.append(uninstall_all)
