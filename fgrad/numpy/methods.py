@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import ops, source
 from ..core import NOTHING, Array, Value, _current
-from ..errors import MutationError
+from ..errors import MutationError, boundary, shorten
 from ..types import SCALARS, as_dtype
 from . import contract, elementwise, indexing, matrices, reductions, shape, sorting, ufuncs
 from .promotion import binary, binary_float, cast
@@ -31,17 +31,21 @@ def operator(op, slow=binary, kinds="fiu", swap=False, others=OTHERS):
     others: classes that are made arrays; what is none of them is left to Python.
     """
     def method(x, y):
-        cls = y.__class__
-        if cls is float or cls is int:
-            kind = x.dtype.kind
-            if kind == "f" or cls is int and kind in kinds:
-                return _current.get().process(op, (y, x) if swap else (x, y), NOTHING)
-        elif isinstance(y, Value):
-            if x.shape == y.shape and x.dtype is y.dtype and x.dtype.kind in kinds:
-                return _current.get().process(op, (y, x) if swap else (x, y), NOTHING)
-        elif cls is not bool and not isinstance(y, others) and not hasattr(y, "__array__"):
-            return NotImplemented                # so that [0] * n repeats the list
-        return slow(op, y, x) if swap else slow(op, x, y)
+        try:
+            cls = y.__class__
+            if cls is float or cls is int:
+                kind = x.dtype.kind
+                if kind == "f" or cls is int and kind in kinds:
+                    return _current.get().process(op, (y, x) if swap else (x, y), NOTHING)
+            elif isinstance(y, Value):
+                if x.shape == y.shape and x.dtype is y.dtype and x.dtype.kind in kinds:
+                    return _current.get().process(op, (y, x) if swap else (x, y), NOTHING)
+            elif cls is not bool and not isinstance(y, others) and not hasattr(y, "__array__"):
+                return NotImplemented                # so that [0] * n repeats the list
+            return slow(op, y, x) if swap else slow(op, x, y)
+        except BaseException as error:           # written out: a wrapper would cost every operator
+            shorten(error)
+            raise
     return method
 
 
@@ -85,10 +89,10 @@ def attach_operators():
         put(f"__{name}__", operator(op, kinds="biu"))
         put(f"__r{name}__", operator(op, kinds="biu", swap=True))
     for name, function in FUNCTIONS.items():
-        put(f"__{name}__", operator_of(function))
-        put(f"__r{name}__", operator_of(function, swap=True))
-    put("__pow__", power_operator)
-    put("__rpow__", operator_of(elementwise.power, swap=True))
+        put(f"__{name}__", boundary(operator_of(function)))
+        put(f"__r{name}__", boundary(operator_of(function, swap=True)))
+    put("__pow__", boundary(power_operator))
+    put("__rpow__", boundary(operator_of(elementwise.power, swap=True)))
 
 
 def put(name, method):
@@ -215,9 +219,9 @@ def attach_methods():
     """Gives Value its methods."""
     for name, member in vars(Methods).items():
         if callable(member) or isinstance(member, property):
-            setattr(Value, name, member)
+            setattr(Value, name, boundary(member) if callable(member) else member)
     for function in FROM_FUNCTIONS:
-        setattr(Value, function.__name__, function)
+        setattr(Value, function.__name__, boundary(function))
 
 
 # ---------------------------------------------------------------------------- immutability

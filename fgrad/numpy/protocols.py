@@ -8,9 +8,12 @@ user's back.
 
 from __future__ import annotations
 
+import types
+
 import numpy as np
 
 from ..core import FUNCTIONS, UFUNCS
+from ..errors import boundary
 
 
 def fill(namespace, names, numpy_module):
@@ -25,3 +28,16 @@ def fill(namespace, names, numpy_module):
             UFUNCS[theirs] = ours
         elif callable(theirs) and callable(ours) and not isinstance(theirs, type):
             FUNCTIONS[theirs] = ours
+
+
+def bound(namespace):
+    """Makes boundaries of the functions in a public namespace: what they raise shows the user's frames
+    only.  Two names of one function stay one.
+    """
+    made = {}
+    for name, function in list(namespace.items()):
+        if isinstance(function, types.FunctionType) and not name.startswith("_"):
+            if function not in made:
+                made[function] = boundary(function)
+                made[function].__module__ = namespace["__name__"]
+            namespace[name] = made[function]
