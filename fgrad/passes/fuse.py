@@ -34,6 +34,7 @@ from .product import product_of
 
 DEPTH, DEPTH_SHARED = 100, 50      # inlined operations, a reduction counts 20
 REDUCTION_DEPTH = 20
+LARGE = 4                          # scalar operations of one operation that count as one more in depth
 WINDOW_DEPTH = 3                   # inlined operations under a window that slides over them
 SIZE = 400                         # scalar nodes of one kernel
 LOOKBACK = 4                       # kernels tried for joining
@@ -163,6 +164,8 @@ def inlined_depth(graph, v, below, stored, products):
             stored.add(epilogue_end(graph, v, stored))
             return 0
         below += REDUCTION_DEPTH - 1
+    elif v not in stored:
+        below += graph.probe(v).size // LARGE
     shared = len(graph.readers.get(v, ())) > 1 and not graph.probe(v).reduces
     limit = DEPTH_SHARED if shared else DEPTH
     if v in stored:

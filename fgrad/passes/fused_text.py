@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from .. import index, scalar
 from ..loop_text import sign
-from .fuse import Nest
+from .fuse import Nest, tree_size
+
+LONGEST = 2000             # nodes of an expression that is printed
 
 
 def fused_text(fused):
@@ -31,11 +33,20 @@ def nest_text(nest, fused):
         if nest.product is not None:
             p = nest.product
             ks = ",".join(v.name for v in p.k)
-            lines.append(f"  acc = sum {ks}: {scalar.text(p.a)} * {scalar.text(p.b)}")
+            lines.append(f"  acc = sum {ks}: {short_text(p.a)} * {short_text(p.b)}")
         lines += [root_text(r, fused.graph.buffer(r.value)) for r in nest.roots]
     return "\n".join(lines)
 
 
 def root_text(r, buffer):
     at = ",".join(index.text(x) for x in r.index)
-    return f"  {buffer.name}[{at}] {sign(r.how)} {scalar.text(r.expr)}"
+    return f"  {buffer.name}[{at}] {sign(r.how)} {short_text(r.expr)}"
+
+
+def short_text(root):
+    """The expression; of one that would be very long, only what it reads and how much it computes."""
+    nodes = scalar.walk(root)
+    if tree_size(nodes) <= LONGEST:
+        return scalar.text(root)
+    reads = sorted({n.data[0].name for n in nodes if n.op == "load"})
+    return f"({len(nodes)} operations on {', '.join(reads) or 'indices'})"

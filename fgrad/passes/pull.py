@@ -106,10 +106,12 @@ def step_of(op):
 class Probe:
     """reduces: the element is a reduction.  pointwise: arguments of its shape are read at its index
     only.  windows: the arguments of which it reads many elements, and each for several indices.
+    size: scalar operations that one element takes.
     """
     reduces: bool
     pointwise: bool
     windows: tuple
+    size: int
 
 
 class ProbeArgument:
@@ -136,9 +138,11 @@ def probe(eqn, k):
         pulled = eqn.op.pull(*args, **eqn.params)
         out = (pulled[k] if eqn.op.multiple else pulled)(at)
         reads = [(a.shape, x) for a in args if a.__class__ is ProbeArgument for x in a.read]
+        size = len(scalar.walk(out))
     again = tuple(k for k, a in enumerate(args) if a.__class__ is ProbeArgument
                   and len(set(a.read)) * v.type.size > 2 * a.type.size and len(set(a.read)) >= WINDOW)
-    return Probe(uncast(out).op == "reduce", all(s == v.shape and x == at for s, x in reads), again)
+    pointwise = all(s == v.shape and x == at for s, x in reads)
+    return Probe(uncast(out).op == "reduce", pointwise, again, size)
 
 
 def uncast(n):
