@@ -8,6 +8,7 @@
     fgrad.jit(f)         the function compiled                   custom_jvp custom_vjp stop_gradient
     fgrad.show(f, x)     the program, at every stage             make_ir eval_shape check_grads
     fgrad.debug          print, nans, checks while it runs       pure_callback io_callback
+    fgrad.lax            scan cond switch while_loop fori_loop   checkpoint hvp linear_transpose
 
 Arrays: `fgrad.numpy`, `fgrad.random`.  Models: `fgrad.nn`, `fgrad.optim`, `fgrad.data`, `fgrad.io`.
 """
@@ -28,8 +29,9 @@ from .errors import (
 from .gradient_check import check_grads
 from .inspect import explain, show
 from .jit import jit
-from .transforms import (eval_shape, grad, hessian, jacfwd, jacrev, jvp, linearize, make_ir, make_jaxpr, value_and_grad,
-                         vjp, vmap)
+from .transforms import (
+    eval_shape, grad, hessian, hvp, jacfwd, jacrev, jvp, linear_transpose, linearize, make_ir,
+    make_jaxpr, value_and_grad, vjp, vmap)
 from .tree import pytree, static
 from .types import ArrayType, default_dtype
 

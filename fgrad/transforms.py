@@ -18,7 +18,7 @@ import numpy as np
 from . import arguments, tree
 from .arguments import is_array, lifted
 from .core import Array, as_value, current
-from .errors import ArgumentError, AxisError, boundary
+from .errors import ArgumentError, AxisError, GradientError, boundary
 from .interpreters.backward import backward, transposed
 from .interpreters.batch import batch
 from .interpreters.forward import filled, push
@@ -291,6 +291,67 @@ def linearize(f, *primals):
         return tree.unflatten(pull.out_structure,
                               arguments.put_arrays(pull.results, filled(results, found)))
     return out, pushed
+
+
+@boundary
+def linear_transpose(f, *primals):
+    """A function of cotangents of f's result that gives a tuple, the cotangent of each primal.
+
+    f is linear; primals are arrays, or ArrayTypes, of its arguments' shapes and dtypes: their values
+    play no role.  Raises GradientError where f is not linear.
+
+    >>> from fgrad import ops
+    >>> linear_transpose(lambda x: ops.mul(x, 3.0), 1.0)(2.0)
+    (Array(6., f32[]),)
+    """
+    arguments.check_function(f, "linear_transpose")
+    leaves, structure = tree.flatten(primals)
+    likes = [arguments.type_of(x) for x in leaves]
+
+    @entry
+    def pulled(ct):
+        """A tuple: the cotangent of each primal."""
+        seen = {}
+
+        def flat(*xs):
+            results, seen["out"] = tree.flatten(f(*tree.unflatten(structure, xs)))
+            cts, given = tree.flatten(ct)
+            tree.check_same(seen["out"], given, "the cotangent must have the tree of the result of "
+                            f"`{arguments.name_of(f)}`")
+            seen["cts"] = [like(c, as_value(x)) for c, x in zip(cts, results)]
+            return results
+        try:
+            found = transposed(flat, likes, Later(seen))
+        except GradientError:
+            raise GradientError(
+                f"linear_transpose needs a linear function, and `{arguments.name_of(f)}` is not.",
+                fix="vjp(f, *primals) gives the derivative of any function at a point") from None
+        return tree.unflatten(structure, filled(likes, found))
+    return pulled
+
+
+class Later:
+    """Cotangents that are known once the function has run."""
+
+    def __init__(self, seen):
+        self.seen = seen
+
+    def __iter__(self):
+        return iter(self.seen["cts"])
+
+
+def hvp(f, primals, tangents):
+    """The Hessian of f times `tangents`, without the Hessian: the derivative of the gradient.
+
+    primals, tangents: tuples, one entry per argument of f, which returns a float scalar.  The
+    result has the tree of the gradient: that of the argument, or a tuple for several.
+
+    >>> from fgrad import ops
+    >>> hvp(lambda x: ops.mul(x, ops.mul(x, x)), (2.0,), (1.0,))
+    Array(12., f32[])
+    """
+    argnums = 0 if len(primals) == 1 else tuple(range(len(primals)))
+    return jvp(grad(f, argnums), primals, tangents)[1]
 
 
 # ---------------------------------------------------------------------------- vmap

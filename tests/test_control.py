@@ -1,5 +1,8 @@
 """Control flow: equal to the Python loop under every transformation, and messages that name the leaf."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 
@@ -17,7 +20,9 @@ from fgrad.jit import jit
 from fgrad.loop_check import check_plan
 from fgrad.passes.pipeline import plan
 from fgrad.passes.target import CPU
-from fgrad.transforms import grad, jacfwd, jacrev, jvp, make_ir, value_and_grad, vjp, vmap
+from fgrad.transforms import (
+    grad, hessian, hvp, jacfwd, jacrev, jvp, linear_transpose, make_ir, value_and_grad, vjp, vmap)
+from fgrad.types import ArrayType
 from tests.messages import message
 
 RNG = np.random.default_rng(3)
@@ -691,3 +696,36 @@ def test_a_start_that_is_read_again_is_kept():
     start = fnp.sin(x)
     want = ((start * 2 + start) * 2 + start) * 2 + start
     near(jit(f)(x), (want, start + want))
+
+
+# ---------------------------------------------------------------------------- linear_transpose, hvp
+
+def test_linear_transpose_needs_no_values_and_takes_loops():
+    a = fnp.array(W)
+    (found,) = linear_transpose(lambda x: a @ x, ArrayType("float32", (3,)))(fnp.ones(3))
+    near(found, a.T @ fnp.ones(3))
+    pulled = linear_transpose(lambda x: scan(lambda c, _: (c * 2, c), x, length=3), 1.0)
+    assert pulled((1.0, fnp.ones(3)))[0].item() == 15.0
+    text = message(GradientError, linear_transpose(fnp.sin, 1.0), 1.0)
+    assert text.startswith("linear_transpose needs a linear function, and `sin` is not.")
+
+
+def test_hvp_is_the_hessian_times_a_vector():
+    def f(x):
+        return scan(lambda c, _: (fnp.sin(c * x).sum() + c, None), 1.0, length=3)[0]
+    x, v = fnp.array([0.3, 0.7]), fnp.array([1.0, -2.0])
+    near(hvp(f, (x,), (v,)), hessian(f)(x) @ v, 1e-4)
+    near(jit(lambda x, v: hvp(f, (x,), (v,)))(x, v), hessian(f)(x) @ v, 1e-4)
+    both = hvp(lambda x, y: (x * y).sum(), (x, v), (v, x))
+    near(both, (x, v))
+
+
+def test_a_body_is_collected_with_its_function():
+    def run():
+        def step(c, x):
+            return c + x, None
+        scan(step, 0.0, fnp.ones(3))
+        return weakref.ref(step)
+    dead = run()
+    gc.collect()
+    assert dead() is None

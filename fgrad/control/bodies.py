@@ -33,10 +33,12 @@ BODIES = weakref.WeakKeyDictionary()   # function → {(cells, structure, types,
 
 @dataclass(frozen=True)
 class Body:
-    """program: consts, then arguments → results.  consts: the values closed over.  out: the result's
-    tree.
+    """A staged function.
+
+    place: its name and line, for messages.  program: consts, then arguments → results.  consts: the
+    values closed over.  out: the result's tree.
     """
-    function: object
+    place: str                 # no reference to the function itself, which may be collected
     program: Program
     consts: tuple
     out: tree.Structure
@@ -45,10 +47,6 @@ class Body:
     def types(self):
         """The types of the results."""
         return self.program.out_types
-
-    def place(self):
-        """`step (model.py:12)`, for messages."""
-        return place_of(self.function)
 
 
 def place_of(f):
@@ -93,7 +91,7 @@ def body_of(f, structure, types):
     args = tree.unflatten(structure, types)
     trace = stage(lambda *xs: f(*tree.unflatten(structure, xs)), types, name=name_of(f),
                   names=leaf_names(f, args, {}))
-    body = Body(f, *closed(trace.program, trace.captured), trace.out)
+    body = Body(place_of(f), *closed(trace.program, trace.captured), trace.out)
     if not trace.captured:
         known[key] = cells, body
     return body
@@ -156,7 +154,7 @@ def check_trees(bodies, what):
             continue
         kind = "trees" if first.out != other.out else "types"
         raise TreeError(f"the branches of {what} return different {kind}.",
-                        given=[f"{b.place()} returns {result_text(b)}" for b in (first, other)],
+                        given=[f"{b.place} returns {result_text(b)}" for b in (first, other)],
                         expected="one tree, and the same types in it",
                         fix="return the same kind of result from every branch")
 
@@ -171,12 +169,12 @@ def check_carry(body, structure, types, out, out_types, what):
     given = [f"in   {tree_text(tree.unflatten(structure, types))}",
              f"out  {tree_text(tree.unflatten(out, out_types))}"]
     if structure != out:
-        raise TreeError(f"{what}: {body.place()} must return the carry as the tree it was given.",
+        raise TreeError(f"{what}: {body.place} must return the carry as the tree it was given.",
                         given=given, fix="return every part of the carry, changed or not")
     for path, a, b in zip(tree.paths(structure), types, out_types):
         if a is not b:
             leaf = tree.path_text("$", path)
-            raise TreeError(f"{what}: the carry of {body.place()} changes its type.",
+            raise TreeError(f"{what}: the carry of {body.place} changes its type.",
                             given=f"carry leaf {leaf}: in {a}, out {b}", fix=started(leaf, a, b))
 
 

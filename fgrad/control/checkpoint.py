@@ -16,7 +16,7 @@ import functools
 from .. import arguments, tree
 from ..arguments import lifted
 from ..core import EVALUATE, Primitive, current
-from ..errors import ArgumentError
+from ..errors import ArgumentError, boundary
 from ..interpreters.call import Call, batch_program, call, chosen, vjp_program
 from ..interpreters.stage import stage
 from ..ir import Equation, Program, Var
@@ -149,6 +149,7 @@ def checkpoint(f=None, *, policy=None, prevent_cse=True, static_argnums=()):
     arguments.check_function(f, "checkpoint")
     fixed = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
 
+    @boundary
     @functools.wraps(f, updated=())
     def checkpoint_f(*args, **kwargs):
         if current() is EVALUATE:

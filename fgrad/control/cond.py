@@ -13,7 +13,7 @@ from __future__ import annotations
 from .. import tree
 from ..arguments import is_array, text_of, tree_text
 from ..core import Array, Tracer, as_value
-from ..errors import ArgumentError
+from ..errors import ArgumentError, boundary
 from ..interpreters.call import (
     batch_program, call, chosen, ct_names, derived, jvp_program, names_of, vjp_program)
 from ..interpreters.forward import filled
@@ -26,6 +26,7 @@ from .scan import batched
 
 # ---------------------------------------------------------------------------- what users call
 
+@boundary
 def cond(pred, true_fun, false_fun, *operands):
     """true_fun(*operands) where pred holds, else false_fun(*operands).
 
@@ -47,6 +48,7 @@ def cond(pred, true_fun, false_fun, *operands):
     return branched("cond", index, [false_fun, true_fun], operands, reported=(1, 0))
 
 
+@boundary
 def switch(index, branches, *operands):
     """branches[index](*operands); an index out of range counts as the nearest.
 

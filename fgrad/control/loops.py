@@ -17,7 +17,7 @@ import numpy as np
 from .. import tree
 from ..arguments import is_array, tree_text
 from ..core import EVALUATE, Array, Tracer, as_value, current
-from ..errors import ArgumentError, GradientError
+from ..errors import ArgumentError, GradientError, boundary
 from ..interpreters.batch import batch
 from ..interpreters.call import chosen, derived, names_of, prefixed
 from ..interpreters.forward import filled, push
@@ -35,6 +35,7 @@ from .scan import batched, scan
 
 # ---------------------------------------------------------------------------- what users call
 
+@boundary
 def while_loop(cond_fun, body_fun, init_val, *, max_steps=None):
     """body_fun applied to init_val again and again, while cond_fun of it holds.
 
@@ -89,6 +90,7 @@ def bounded(cond_fun, body_fun, init, n):
     return scan(several, (np.int32(0), init), length=outer)[0][1]
 
 
+@boundary
 def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
     """val, after val = body_fun(i, val) for i from lower to upper - 1.
 

@@ -20,7 +20,7 @@ import numpy as np
 from .. import text, tree
 from ..arguments import tree_text
 from ..core import Array
-from ..errors import ArgumentError, ShapeError
+from ..errors import ArgumentError, ShapeError, boundary
 from ..interpreters.batch import batch
 from ..interpreters.call import (
     chosen, ct_names, derived, merged, names_of, part, prefixed, vjp_program)
@@ -33,6 +33,7 @@ from .bodies import (
 
 # ---------------------------------------------------------------------------- what users call
 
+@boundary
 def scan(f, init, xs=None, length=None, reverse=False, unroll=1):
     """(last carry, ys stacked): f(carry, x) → (carry, y), for each x along the leading axis of xs.
 

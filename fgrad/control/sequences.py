@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from .. import tree
 from ..arguments import is_array, lifted, name_of
-from ..errors import ArgumentError, AxisError, ShapeError
+from ..errors import ArgumentError, AxisError, ShapeError, boundary
 from ..ops import concatenate, pad, reshape, rev, slice
 from ..transforms import vmap
 from .scan import scan
 
 
+@boundary
 def map(f, xs, *, batch_size=None):
     """f applied to each element along the leading axis of xs, one after the other; results stacked.
 
@@ -64,6 +65,7 @@ def rows(x, start, stop, axis=0, stride=1):
 
 # ---------------------------------------------------------------------------- associative_scan
 
+@boundary
 def associative_scan(fn, elems, reverse=False, axis=0):
     """Per place along `axis`, all elements up to it combined by fn, in 2 log₂ n calls of fn.
 
