@@ -359,11 +359,17 @@ class Emitter:
         value = self.value(s.expr)
         if not by_lane:
             self.store_one(s, value[0], self.address(s.buffer, s.index), self.mask)
-        elif index.is_affine(s.index, self.vec[0]) and index.stride(s.index, self.vec[0]) == 1:
+        elif (index.is_affine(s.index, self.vec[0]) and index.stride(s.index, self.vec[0]) == 1
+              and not self.miscompiled(s.buffer.type.dtype)):
             self.store_vector(s, self.splat(value, s.expr.dtype))
         else:
             self.store_lanes(s, self.splat(value, s.expr.dtype))
         self.mask = outer
+
+    def miscompiled(self, dtype):
+        """Would LLVM write too much?  Of a narrowed integer vector, a masked store of one lane stores the
+        wide integer on x86 (seen in LLVM 22); a guard's mask may turn out to have one lane."""
+        return dtype.kind in "iu" and (self.count == 1 < self.lanes or bool(self.mask))
 
     def store_one(self, s, value, pointer, mask):
         """One element; where `mask` is off nothing is touched."""
