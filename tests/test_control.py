@@ -13,7 +13,8 @@ from fgrad.compile import compiled
 from fgrad.control import (
     associative_scan, checkpoint, checkpoint_name, checkpoint_policies, cond, fori_loop, map, scan,
     switch, while_loop)
-from fgrad.errors import ArgumentError, DeviceError, GradientError, ShapeError, TreeError
+from fgrad.errors import (
+    ArgumentError, ConcretizationError, DeviceError, GradientError, ShapeError, TreeError)
 from fgrad.gradient_check import check_grads
 from fgrad.ir_text import canonical, parse
 from fgrad.jit import jit
@@ -729,3 +730,42 @@ def test_a_body_is_collected_with_its_function():
     dead = run()
     gc.collect()
     assert dead() is None
+
+
+def test_python_that_asks_for_a_value_in_a_body_is_told_what_to_do():
+    def step(c, x):
+        if x > 0:
+            c = c + x
+        return c, None
+    text = message(ConcretizationError, scan, step, 0.0, fnp.ones(3))
+    assert text == """\
+`if` needs a value, but while `step` is compiled there are only types.
+
+    test_control.py:N    if x > 0:
+
+  given      bool[], which depends on `x` of `step`
+             made at test_control.py:N: if x > 0:
+  fix        choose with fgrad.numpy.where(condition, a, b)
+             or with fgrad.lax.cond(condition, f, g, x)
+             or write the scan as a loop in Python"""
+
+
+def test_a_fori_loop_and_a_map_of_one_function_are_traced_once():
+    calls = []
+
+    def body(i, x):
+        calls.append(1)
+        return x + i
+    for _ in range(3):
+        fori_loop(0, 5, body, 0)
+        fori_loop(fnp.array(0), fnp.array(5), body, 0)
+    assert len(calls) == 2
+    text = message(TreeError, fori_loop, 0, 5, lambda i, x: x * 0.5, 0)
+    assert text.startswith("fori_loop: the carry of `<lambda>` (test_control.py:N) changes its type.")
+
+    def square(x):
+        calls.append(1)
+        return x * x
+    for _ in range(3):
+        map(square, fnp.ones(4))
+    assert len(calls) == 3

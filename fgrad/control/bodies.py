@@ -74,23 +74,24 @@ def leaves_of(x):
     return values, tuple([v.type for v in values]), structure
 
 
-def body_of(f, structure, types):
+def body_of(what, f, structure, types, how=()):
     """The Body of f for arguments of this Structure (of a tuple) and these types of leaves.
 
-    Staged once per function, what its cells hold, and types, unless it closes over values of other
-    transformations.
+    what: the user's word for the loop or branch.  how: what is staged is how[0](f, *how[1:]).
+    Staged once per function, what its cells hold, how, and types, unless it closes over values of
+    other transformations.
     """
     cells = cells_of(f)
-    key = tuple([id(c) for c in cells]), structure, types, default_float()
+    key = tuple([id(c) for c in cells]), structure, types, how, default_float()
     try:
         known = BODIES.setdefault(f, {})
     except TypeError:                            # it cannot be hashed, or not referred to weakly
         known = {}
     if key in known:
         return known[key][1]
-    args = tree.unflatten(structure, types)
-    trace = stage(lambda *xs: f(*tree.unflatten(structure, xs)), types, name=name_of(f),
-                  names=leaf_names(f, args, {}))
+    function = how[0](f, *how[1:]) if how else f
+    trace = stage(lambda *xs: function(*tree.unflatten(structure, xs)), types, name=name_of(f),
+                  names=leaf_names(function, tree.unflatten(structure, types), {}), what=what)
     body = Body(place_of(f), *closed(trace.program, trace.captured), trace.out)
     if not trace.captured:
         known[key] = cells, body

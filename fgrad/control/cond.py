@@ -76,7 +76,7 @@ def described(x):
 def branched(what, index, functions, operands, reported):
     """The result of the branch; `reported`: the order in which messages name branches."""
     values, types, structure = leaves_of(tuple(operands))
-    bodies = [body_of(f, structure, types) for f in functions]
+    bodies = [body_of(what, f, structure, types) for f in functions]
     check_trees([bodies[k] for k in reported], what)
     known = index.known() if isinstance(index, Tracer) else index
     if isinstance(known, Array):

@@ -30,7 +30,7 @@ from .bodies import (
     spread)
 from .checkpoint import checkpoint
 from .cond import cond
-from .scan import batched, scan
+from .scan import batched, scan, scanned
 
 
 # ---------------------------------------------------------------------------- what users call
@@ -47,17 +47,23 @@ def while_loop(cond_fun, body_fun, init_val, *, max_steps=None):
     >>> while_loop(lambda x: x < 100.0, lambda x: 2 * x, 3.0)
     Array(192., f32[])
     """
+    if max_steps is not None:
+        return bounded(cond_fun, body_fun, init_val, int(max_steps))
+    return looped("while_loop", cond_fun, body_fun, (), init_val)
+
+
+def looped(what, cond_fun, body_fun, how, init_val):
+    """The end of a while loop, whose body is how[0](body_fun, *how[1:]), or body_fun."""
     values, types, structure = leaves_of(init_val)
     one = tree.structure((init_val,))
-    test, body = body_of(cond_fun, one, types), body_of(body_fun, one, types)
+    test = body_of(what, cond_fun, one, types)
+    body = body_of(what, body_fun, one, types, how)
     if test.out.kind is not None or test.types[0].shape or test.types[0].dtype != BOOL:
         returned = tree_text(tree.unflatten(test.out, test.types))
-        raise ArgumentError(f"while_loop: {place_of(cond_fun)} must return one bool, but it returned "
+        raise ArgumentError(f"{what}: {place_of(cond_fun)} must return one bool, but it returned "
                             f"{returned}.", expected="bool[]", fix=["compare: return x < limit",
                                                     "reduce with .any() or .all()"])
-    check_carry(body, structure, types, body.out, body.types, "while_loop")
-    if max_steps is not None:
-        return bounded(cond_fun, body_fun, tree.unflatten(structure, values), int(max_steps))
+    check_carry(body, structure, types, body.out, body.types, what)
     programs, consts = in_common([test, body])
     found = while_steps(*consts, *values, cond=programs[0], body=programs[1], n_consts=len(consts))
     return tree.unflatten(structure, found)
@@ -65,6 +71,8 @@ def while_loop(cond_fun, body_fun, init_val, *, max_steps=None):
 
 def bounded(cond_fun, body_fun, init, n):
     """At most n steps, as segments of about sqrt(n) steps that are recomputed in reverse."""
+    values, types, structure = leaves_of(init)
+    init = tree.unflatten(structure, values)
     inner = max(1, math.isqrt(max(n, 1)))
     outer = -(-n // inner)
 
@@ -109,15 +117,21 @@ def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
     dtype = promote(as_value(lower).dtype, as_value(upper).dtype)
     if known(lower) and known(upper):
         return counted(int(lower), int(upper), dtype, body_fun, init_val)
+    bounds = [convert(as_value(x), dtype=dtype) for x in (lower, upper)]
+    return looped("fori_loop", below, body_fun, (next_number,), (*bounds, init_val))[2]
 
-    def goes_on(state):
-        return lt(state[0], state[1])
 
+def below(state):
+    """Is there one more number?"""
+    return lt(state[0], state[1])
+
+
+def next_number(body_fun):
+    """The body of a while loop over numbers."""
     def step(state):
         i, stop, value = state
         return add(i, 1), stop, body_fun(i, value)
-    bounds = [convert(as_value(x), dtype=dtype) for x in (lower, upper)]
-    return while_loop(goes_on, step, (*bounds, init_val))[2]
+    return step
 
 
 def known(bound):
@@ -129,12 +143,15 @@ def known(bound):
 
 def counted(lower, upper, dtype, body_fun, init_val):
     """A fori_loop as a scan over its numbers."""
-    n = max(0, upper - lower)
+    numbers = iota(shape=(max(0, upper - lower),), axis=0, dtype=dtype)
+    return scanned("fori_loop", body_fun, (each_number, lower), init_val, numbers)[0]
 
+
+def each_number(body_fun, lower):
+    """The body of a scan over numbers that begin with 0."""
     def step(value, i):
         return body_fun(i if lower == 0 else add(i, lower), value), None
-    step.__name__ = getattr(body_fun, "__name__", "body")
-    return scan(step, init_val, iota(shape=(n,), axis=0, dtype=dtype))[0]
+    return step
 
 
 # ---------------------------------------------------------------------------- the operation

@@ -49,26 +49,32 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1):
     >>> scan(lambda total, x: (total + x, total), 0.0, fnp.array([1.0, 2.0, 3.0]))
     (Array(6., f32[]), Array([0., 1., 3.], f32[3]))
     """
+    return scanned("scan", f, (), init, xs, length, reverse)
+
+
+def scanned(what, f, how, init, xs, length=None, reverse=False):
+    """(last carry, ys stacked); what is scanned is how[0](f, *how[1:]), or f."""
     carry, carry_types, carry_tree = leaves_of(init)
     leaves, types, xs_tree = leaves_of(xs)
-    length = length_of(f, types, tree.paths(xs_tree), length)
+    length = length_of(what, f, types, tree.paths(xs_tree), length)
     structure = tree.structure((tree.unflatten(carry_tree, carry), tree.unflatten(xs_tree, leaves)))
-    body = body_of(f, structure, (*carry_types, *[t.with_shape(t.shape[1:]) for t in types]))
+    body = body_of(what, f, structure,
+                   (*carry_types, *[t.with_shape(t.shape[1:]) for t in types]), how)
     if body.out.kind is None or body.out.kind.cls not in (tuple, list) or len(
             body.out.children) != 2:
         raise ArgumentError(
-            f"scan: {place_of(f)} must return (carry, y), but it returned "
+            f"{what}: {place_of(f)} must return (carry, y), but it returned "
             f"{tree_text(tree.unflatten(body.out, body.types))}.",
             expected="a tuple of two", fix=["return carry, y", "return carry, None without results"])
     out_tree, y_tree = body.out.children
-    check_carry(body, carry_tree, carry_types, out_tree, body.types[:out_tree.count], "scan")
+    check_carry(body, carry_tree, carry_types, out_tree, body.types[:out_tree.count], what)
     found = scan_loop(*body.consts, *carry, *leaves, body=body.program, n_consts=len(body.consts),
                       n_carry=len(carry), length=length, reverse=bool(reverse))
     return (tree.unflatten(carry_tree, found[:len(carry)]),
             tree.unflatten(y_tree, found[len(carry):]))
 
 
-def length_of(f, types, paths, length):
+def length_of(what, f, types, paths, length):
     """The one leading size.  Raises ShapeError with a table when there are several."""
     rows = [(tree.path_text("xs", p) + ":", str(t), f"  leading size {t.shape[0]}" if t.shape
              else "  no axis") for p, t in zip(paths, types)]
@@ -78,10 +84,10 @@ def length_of(f, types, paths, length):
         sizes.add(int(length))
         table.append(f"length={int(length)}")
     if not sizes:
-        raise ArgumentError(f"scan of {place_of(f)} has neither xs nor length.",
+        raise ArgumentError(f"{what} of {place_of(f)} has neither xs nor length.",
                             fix="scan(f, init, xs), or scan(f, init, length=n)")
     if len(sizes) > 1 or None in sizes:
-        raise ShapeError(f"scan of {place_of(f)} goes over arrays of different leading sizes.",
+        raise ShapeError(f"{what} of {place_of(f)} goes over arrays of different leading sizes.",
                          given=table, expected="one leading size",
                          fix="let the function close over what is the same in every step")
     return sizes.pop()

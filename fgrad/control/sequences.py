@@ -6,11 +6,11 @@ Relies on `scan.py` and on vmap; users rely on it.
 from __future__ import annotations
 
 from .. import tree
-from ..arguments import is_array, lifted, name_of
+from ..arguments import is_array, lifted
 from ..errors import ArgumentError, AxisError, ShapeError, boundary
 from ..ops import concatenate, pad, reshape, rev, slice
 from ..transforms import vmap
-from .scan import scan
+from .scan import scanned
 
 
 @boundary
@@ -24,27 +24,31 @@ def map(f, xs, *, batch_size=None):
     >>> map(lambda x: x * x, fnp.array([1.0, 2.0, 3.0]))
     Array([1., 4., 9.], f32[3])
     """
-    def step(_, x):
-        return None, f(x)
-    step.__name__ = name_of(f)
     if batch_size is None:
-        return scan(step, None, xs)[1]
+        return scanned("map", f, (each,), None, xs)[1]
     leaves, structure = tree.flatten(xs)
     leaves = [lifted(x) for x in leaves]
     n = leading(leaves)
     whole = n // batch_size * batch_size
-    each = vmap(f)
     parts = []
     if whole:
-        def several(_, x):
-            return None, each(x)
         blocks = [reshape(rows(x, 0, whole), shape=(whole // batch_size, batch_size, *x.shape[1:]))
                   for x in leaves]
-        made = scan(several, None, tree.unflatten(structure, blocks))[1]
+        made = scanned("map", f, (several,), None, tree.unflatten(structure, blocks))[1]
         parts.append(tree.map(lambda y: reshape(y, shape=(whole, *y.shape[2:])), made))
     if whole < n or not parts:
-        parts.append(each(tree.unflatten(structure, [rows(x, whole, n) for x in leaves])))
+        parts.append(vmap(f)(tree.unflatten(structure, [rows(x, whole, n) for x in leaves])))
     return parts[0] if len(parts) == 1 else tree.map(lambda *ys: concatenate(*ys, axis=0), *parts)
+
+
+def each(f):
+    """The body of a scan that carries nothing."""
+    return lambda _, x: (None, f(x))
+
+
+def several(f):
+    """The body of a scan over blocks."""
+    return each(vmap(f))
 
 
 def leading(leaves):

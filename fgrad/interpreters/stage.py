@@ -228,7 +228,7 @@ class Stage(Noting):
             given.append(x.origin())
         return ConcretizationError(
             f"{asked} needs a value, but while `{self.name}` is compiled there are only types.",
-            given=given, fix=fixes(asked, [self.inputs[k] for k in sorted(inputs) if k >= 0]))
+            given=given, fix=fixes(asked, [self.inputs[k] for k in sorted(inputs) if k >= 0], self.title))
 
 
 def asking(what):
@@ -251,11 +251,15 @@ FIXES = {"`if`": "choose with fgrad.numpy.where(condition, a, b)",
          "`not`": "fgrad.numpy.logical_not(a)"}
 
 
-def fixes(asked, inputs):
+def fixes(asked, inputs, what):
     """How to do without the value."""
     first = FIXES.get(asked, "compute with fgrad.numpy functions instead")
     roots = dict.fromkeys(tree_root(v.name) for v in inputs if v.name and not v.shape)
     static = [f"static_argnames={name!r}, if it is a Python value" for name in roots]
+    if what != "jit":
+        return [first, "or with fgrad.lax.cond(condition, f, g, x)",
+                f"or write the {what} as a loop in Python" if what not in ("cond", "switch") else
+                "or choose in Python, outside of jit"]
     return [first, *static[:1], "or remove jit: without it values are known"]
 
 
@@ -281,17 +285,19 @@ class Trace:
     out: tree.Structure
 
 
-def stage(function, types, *, name="f", names=(), numbers=(), specialisable=(), lent=()):
+def stage(function, types, *, name="f", names=(), numbers=(), specialisable=(), lent=(),
+          what="jit"):
     """The Trace of function(*tracers), one tracer per type.
 
     names: of the arguments, as the user writes them.  numbers: positions of traced Python numbers.
     specialisable: those whose value may be asked for, by Specialise.  lent: values that the
-    function may close over; each is one more input.  The result is any pytree of arrays and
+    function may close over; each is one more input.  what: the user's word for it.  The result is any pytree of arrays and
     numbers; Python numbers in it become arrays of the default dtypes.
 
     Raises ConcretizationError where Python needs a value, and ArgumentError for other results.
     """
     owner = Stage(current(), name, specialisable)
+    owner.title = what
     names = (*names, *[None] * (len(types) - len(names)))
     tracers = [owner.input(t, n, k in numbers) for k, (t, n) in enumerate(zip(types, names))]
     owner.captured = {id(x): (x, owner.input(x.type, None, x.is_number)) for x in lent}
