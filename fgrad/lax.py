@@ -1,11 +1,11 @@
-"""The explicit layer, by JAX's names: control flow, and operations that neither promote nor broadcast.
+"""The explicit layer, by JAX's names: control flow, and operations that never promote.
 
     from fgrad import lax
     carry, ys = lax.scan(step, init, xs)
 
 Arguments of an operation have one shape and dtype; Python numbers fit everything.  Axes are called
-dimensions, as there.  Thin: every function is an operation of `fgrad.ops`, of `fgrad.control`, or a few
-of them.  Nothing relies on it.
+dimensions, as there.  Thin: every function is an operation of `fgrad.ops`, of `fgrad.control`, or a
+few of them.  Nothing relies on it.
 """
 
 from __future__ import annotations
@@ -154,11 +154,12 @@ def broadcast(x, sizes):
 
 
 def broadcast_in_dim(x, shape, broadcast_dimensions):
-    """x of this shape; its axis k becomes axis broadcast_dimensions[k], where size 1 is repeated."""
+    """x of this shape; its axis k becomes axis broadcast_dimensions[k], where size 1 is repeated.
+    """
     x, kept = as_value(x), tuple(broadcast_dimensions)
     if len(kept) != x.ndim or any(n not in (1, shape[d]) for n, d in zip(x.shape, kept)):
-        raise ShapeError("broadcast_in_dim needs a dimension of the result for each of x, of its size.",
-                         given=[f"x: {x.type}", f"shape={tuple(shape)}",
+        raise ShapeError("broadcast_in_dim needs a dimension of the result for each of x, of its "
+                         "size.", given=[f"x: {x.type}", f"shape={tuple(shape)}",
                                 f"broadcast_dimensions={kept}"])
     same = [k for k, d in enumerate(kept) if x.shape[k] == shape[d]]
     x = ops.reshape(x, shape=tuple(x.shape[k] for k in same))
@@ -275,7 +276,8 @@ def start_of(index, n):
 
 
 def dynamic_slice(x, start_indices, slice_sizes):
-    """The block of these sizes that starts at indices known when it runs, moved inside if need be."""
+    """The block of these sizes that starts at indices known when it runs, moved inside if need be.
+    """
     x = as_value(x)
     starts = [start_of(i, n) for i, n in zip(start_indices, x.shape, strict=True)]
     return ops.dynamic_slice(x, *starts, sizes=tuple(slice_sizes))

@@ -147,11 +147,12 @@ class Loop:
     An inner Plan's inputs are consts, carry, xs; its outputs carry, ys; those of a while's cond one
     bool; those of a branch the `ys`.  Inner inputs for consts are the outer buffers themselves.
 
-    starts, ends: the carry before and behind the loop; starts are read only.  xs: stacked inputs; None
-    stands for a counter 0, 1, … of the steps.  ys: stacked outputs.  index: what a cond chooses by.
-    work: what the loop needs while it runs: `block` (bytes for the temporaries of inner Plans),
-    `others` (per carry a second buffer, where a step cannot write over the carry it reads), `flag` (a
-    while's bool), `counter` (i32[]).  aliases: (end, start) pairs of carries that share storage.
+    starts, ends: the carry before and behind the loop; starts are read only.  xs: stacked inputs;
+    None stands for a counter 0, 1, … of the steps.  ys: stacked outputs.  index: what a cond
+    chooses by.  work: what the loop needs while it runs: `block` (bytes for the temporaries of
+    inner Plans), `others` (per carry a second buffer, where a step cannot write over the carry it
+    reads), `flag` (a while's bool), `counter` (i32[]).  aliases: (end, start) pairs of carries that
+    share storage.
     """
     name: str
     kind: str

@@ -2,11 +2,11 @@
 
     scan[body=step n_consts=1 n_carry=1 length=200 reverse=False] w h xs
 
-A body is a Program whose first inputs are the consts: everything the function closed over, arrays and
-values of other transformations alike.  `Control` is what scan, while and cond have in common: outside
-of transformations one of them runs as a compiled Program of one equation, and its reverse derivative is
-a `call` of two Programs, forward and backward.  Relies on the interpreters; the other modules of
-`control` rely on it.
+A body is a Program whose first inputs are the consts: everything the function closed over, arrays
+and values of other transformations alike.  `Control` is what scan, while and cond have in common:
+outside of transformations one of them runs as a compiled Program of one equation, and its reverse
+derivative is a `call` of two Programs, forward and backward.  Relies on the interpreters; the other
+modules of `control` rely on it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from ..ir import Equation, Program, Var
 from ..ops import broadcast, transpose, zeros_like
 from ..types import default_float
 
-BODIES = weakref.WeakKeyDictionary()   # function → {(cells, structure, types, default): (cells, Body)}
+# function → {(cells, structure, types, how, default): (cells, Body)}
+BODIES = weakref.WeakKeyDictionary()
 
 
 # ---------------------------------------------------------------------------- staging
@@ -67,8 +68,8 @@ def leaves_of(x):
     for path, leaf in pairs:
         if not is_array(leaf):
             raise ArgumentError(
-                f"`{tree.path_text('$', path)}` is a {type(leaf).__name__}, which no loop or branch "
-                "can carry.", given=f"{tree.path_text('$', path)}: {leaf!r:.60}",
+                f"`{tree.path_text('$', path)}` is a {type(leaf).__name__}, which no loop or "
+                "branch can carry.", given=f"{tree.path_text('$', path)}: {leaf!r:.60}",
                 expected="arrays and numbers", fix="let the function close over it")
     values = [lifted(leaf).settled() for _, leaf in pairs]
     return values, tuple([v.type for v in values]), structure
@@ -167,9 +168,9 @@ def result_text(body):
 
 def check_carry(body, structure, types, out, out_types, what):
     """Raises TreeError unless the carry comes out of the body as it went in, naming the leaf."""
-    given = [f"in   {tree_text(tree.unflatten(structure, types))}",
-             f"out  {tree_text(tree.unflatten(out, out_types))}"]
     if structure != out:
+        given = [f"in   {tree_text(tree.unflatten(structure, types))}",
+                 f"out  {tree_text(tree.unflatten(out, out_types))}"]
         raise TreeError(f"{what}: {body.place} must return the carry as the tree it was given.",
                         given=given, fix="return every part of the carry, changed or not")
     for path, a, b in zip(tree.paths(structure), types, out_types):
@@ -188,7 +189,7 @@ def started(leaf, a, b):
     return [f"start it as .astype('{b.dtype}')", f"or return {leaf}.astype('{a.dtype}')"]
 
 
-# ---------------------------------------------------------------------------- Programs from Programs
+# ---------------------------------------------------------------------------- derived Programs
 
 def reached(program, mask):
     """Per output: can it have a derivative by the masked inputs?"""
@@ -200,7 +201,8 @@ def reached(program, mask):
 
 
 def carried(program, consts, carry, rest=()):
-    """The mask of carries that can have a derivative, a superset of `carry`: the least fixed point."""
+    """The mask of carries that can have a derivative, a superset of `carry`: the least fixed point.
+    """
     while True:
         found = reached(program, (*consts, *carry, *rest))
         grown = tuple([a or b for a, b in zip(carry, found)])
@@ -311,5 +313,5 @@ def transposed_control(home, op, mask, types, params):
         zeros = [zeros_like(t) for t in likes]
         _, pulled = pull(lambda *xs: op(*merged(known, xs, mask), **params), zeros)
         return tuple(filled(likes, pulled(cts)))
-    return derived(home, "transpose", backwards, [*chosen(types, other), *op.type(*types, **params)],
-                   [])
+    inputs = [*chosen(types, other), *op.type(*types, **params)]
+    return derived(home, "transpose", backwards, inputs, [])

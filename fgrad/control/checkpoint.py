@@ -2,11 +2,11 @@
 
     loss = lambda p, x: checkpoint(block)(p, x).sum()
 
-`checkpoint` is an operation that means its Program.  Its reverse derivative splits the Program as any
-other (residuals, then cotangents), but keeps only the arguments and what a policy says; the second
-Program begins with the equations that make the other residuals.  What it computes them from goes
-through `barrier`, an identity that keeps the compiler from sharing them with the forward pass.  Relies
-on `call`; `loops.py` and users rely on it.
+`checkpoint` is an operation that means its Program.  Its reverse derivative splits the Program as
+any other (residuals, then cotangents), but keeps only the arguments and what a policy says; the
+second Program begins with the equations that make the other residuals.  What it computes them from
+goes through `barrier`, an identity that keeps the compiler from sharing them with the forward pass.
+Relies on `call`; `loops.py` and users rely on it.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
     y = cond(x > 0, f, g, x)          y = switch(k, [f, g, h], x)
 
-One operation, `cond`, with a Program per branch.  All branches take all operands.  Where the choice is
-known (outside of jit and vmap) the branch is just run.  Under vmap a choice that differs from element to
-element runs every branch, and selects.  In reverse the branches' residuals share places of equal types.
-Relies on `bodies.py`; `loops.py` and users rely on it.
+One operation, `cond`, with a Program per branch.  All branches take all operands.  Where the choice
+is known (outside of jit and vmap) the branch is just run.  Under vmap a choice that differs from
+element to element runs every branch, and selects.  In reverse the branches' residuals share places
+of equal types. Relies on `bodies.py`; `loops.py` and users rely on it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ def cond(pred, true_fun, false_fun, *operands):
 
     pred: a scalar bool (or number, then pred != 0).  Both functions return one tree of one list of
     types.  Both are traced once; only the chosen one runs, save under a vmap over pred.  Raises
-    ArgumentError for another pred, and TreeError when the functions return different trees or types.
+    ArgumentError for another pred, and TreeError when the functions return different trees or
+    types.
 
     >>> import fgrad.numpy as fnp
     >>> cond(fnp.array(True), lambda x: 2 * x, lambda x: -x, 3.0)
@@ -52,8 +53,8 @@ def cond(pred, true_fun, false_fun, *operands):
 def switch(index, branches, *operands):
     """branches[index](*operands); an index out of range counts as the nearest.
 
-    index: a scalar integer.  All branches return one tree of one list of types.  Raises ArgumentError
-    for another index or without branches, and TreeError when results differ.
+    index: a scalar integer.  All branches return one tree of one list of types.  Raises
+    ArgumentError for another index or without branches, and TreeError when results differ.
 
     >>> switch(1, [lambda x: x, lambda x: x * x], 3.0)
     Array(9., f32[])
@@ -147,7 +148,8 @@ def bound(index, programs, args):
 
 
 def selected(index, outs):
-    """Per result the one of the branch that the lane's index says, which is moved into their range."""
+    """Per result the one of the branch that the lane's index says, which is moved into their range.
+    """
     found = list(outs[-1])
     for k in reversed(range(len(outs) - 1)):
         mine = le(index, k)

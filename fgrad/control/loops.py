@@ -3,9 +3,9 @@
     state = while_loop(test, body, state)          state = fori_loop(0, 100, body, state)
 
 A fori_loop whose bounds are known is a scan, so it has both derivatives; others are while loops.  A
-while loop has a forward derivative; with max_steps it is a scan of scans over conds, which has both:
-the steps within one segment are recomputed, so that it keeps about 2·sqrt(max_steps) states.  Relies on
-`scan.py`, `cond.py` and `checkpoint.py`; users rely on it.
+while loop has a forward derivative; with max_steps it is a scan of scans over conds, which has
+both: the steps within one segment are recomputed, so that it keeps about 2·sqrt(max_steps) states.
+Relies on `scan.py`, `cond.py` and `checkpoint.py`; users rely on it.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def while_loop(cond_fun, body_fun, init_val, *, max_steps=None):
 
     cond_fun(val) → a scalar bool; body_fun(val) → a val of the same tree, shapes and dtypes.
     max_steps: at most so many steps are made, and the loop has a reverse derivative; each step is
-    then computed twice.  Raises ArgumentError for another cond_fun, TreeError when the val changes its
-    tree or types; and GradientError, in reverse without max_steps.
+    then computed twice.  Raises ArgumentError for another cond_fun, TreeError when the val changes
+    its tree or types; and GradientError, in reverse without max_steps.
 
     >>> while_loop(lambda x: x < 100.0, lambda x: 2 * x, 3.0)
     Array(192., f32[])
@@ -102,9 +102,9 @@ def bounded(cond_fun, body_fun, init, n):
 def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
     """val, after val = body_fun(i, val) for i from lower to upper - 1.
 
-    Bounds that are Python ints, or known arrays under grad, make it a scan: it has both derivatives.
-    Other bounds make it a while_loop.  unroll: accepted, and has no effect.  Raises ArgumentError for
-    bounds that are no integers, TreeError when the val changes its tree or types.
+    Bounds that are Python ints, or known arrays under grad, make it a scan: it has both
+    derivatives. Other bounds make it a while_loop.  unroll: accepted, and has no effect.  Raises
+    ArgumentError for bounds that are no integers, TreeError when the val changes its tree or types.
 
     >>> fori_loop(0, 5, lambda i, total: total + i, 0)
     Array(10, i32[])

@@ -9,8 +9,8 @@ One operation, `scan`, whose body is a Program.  Its derivatives are scans too:
     backward  invariant residuals, cts of the carry and of  → the same, cts of xs
               consts so far, residuals xs cts of ys           in reverse order
 
-Residuals that no step changes are not stacked.  Relies on `bodies.py`; `loops.py`, `sequences.py` and
-users rely on it.
+Residuals that no step changes are not stacked.  Relies on `bodies.py`; `loops.py`, `sequences.py`
+and users rely on it.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from .bodies import (
 def scan(f, init, xs=None, length=None, reverse=False, unroll=1):
     """(last carry, ys stacked): f(carry, x) → (carry, y), for each x along the leading axis of xs.
 
-    init: a pytree; f returns the carry with the same tree, shapes and dtypes.  xs: a pytree of arrays
-    of one leading size, or None with `length`.  ys: as the y of f, with one more axis in front.
-    reverse: from the last x to the first; ys stand where their x stands.  unroll: accepted, and has no
-    effect: a compiled step costs some nanoseconds.
+    init: a pytree; f returns the carry with the same tree, shapes and dtypes.  xs: a pytree of
+    arrays of one leading size, or None with `length`.  ys: as the y of f, with one more axis in
+    front. reverse: from the last x to the first; ys stand where their x stands.  unroll: accepted,
+    and has no effect: a compiled step costs some nanoseconds.
 
-    f is traced once.  Raises TreeError when the carry changes its tree or types, ShapeError when the
-    leading sizes differ, ArgumentError when f returns no pair.
+    f is traced once.  Raises TreeError when the carry changes its tree or types, ShapeError when
+    the leading sizes differ, ArgumentError when f returns no pair.
 
     >>> import fgrad.numpy as fnp
     >>> scan(lambda total, x: (total + x, total), 0.0, fnp.array([1.0, 2.0, 3.0]))
@@ -65,7 +65,8 @@ def scanned(what, f, how, init, xs, length=None, reverse=False):
         raise ArgumentError(
             f"{what}: {place_of(f)} must return (carry, y), but it returned "
             f"{tree_text(tree.unflatten(body.out, body.types))}.",
-            expected="a tuple of two", fix=["return carry, y", "return carry, None without results"])
+            expected="a tuple of two",
+            fix=["return carry, y", "return carry, None without results"])
     out_tree, y_tree = body.out.children
     check_carry(body, carry_tree, carry_types, out_tree, body.types[:out_tree.count], what)
     found = scan_loop(*body.consts, *carry, *leaves, body=body.program, n_consts=len(body.consts),
@@ -76,21 +77,20 @@ def scanned(what, f, how, init, xs, length=None, reverse=False):
 
 def length_of(what, f, types, paths, length):
     """The one leading size.  Raises ShapeError with a table when there are several."""
-    rows = [(tree.path_text("xs", p) + ":", str(t), f"  leading size {t.shape[0]}" if t.shape
-             else "  no axis") for p, t in zip(paths, types)]
     sizes = {t.shape[0] if t.shape else None for t in types}
-    table = text.columns(rows)
     if length is not None:
         sizes.add(int(length))
-        table.append(f"length={int(length)}")
+    if len(sizes) == 1 and None not in sizes:
+        return sizes.pop()
     if not sizes:
         raise ArgumentError(f"{what} of {place_of(f)} has neither xs nor length.",
                             fix="scan(f, init, xs), or scan(f, init, length=n)")
-    if len(sizes) > 1 or None in sizes:
-        raise ShapeError(f"{what} of {place_of(f)} goes over arrays of different leading sizes.",
-                         given=table, expected="one leading size",
-                         fix="let the function close over what is the same in every step")
-    return sizes.pop()
+    rows = [(tree.path_text("xs", p) + ":", str(t), f"  leading size {t.shape[0]}" if t.shape
+             else "  no axis") for p, t in zip(paths, types)]
+    table = text.columns(rows) + ([f"length={int(length)}"] if length is not None else [])
+    raise ShapeError(f"{what} of {place_of(f)} goes over arrays of different leading sizes.",
+                     given=table, expected="one leading size",
+                     fix="let the function close over what is the same in every step")
 
 
 # ---------------------------------------------------------------------------- the operation
@@ -359,7 +359,8 @@ def batch_body(body, const_dims, carry_mask, x_dims, n):
 
 
 def batched(program, dims, n, forced=()):
-    """(the Program over one more axis, which results have it: in front, those of `forced` always)."""
+    """(the Program over one more axis, which results have it: in front, those of `forced` always).
+    """
     types = [v.type if d is None else v.type.with_shape(v.shape[:d] + (n,) + v.shape[d:])
              for v, d in zip(program.inputs, dims)]
     forced = (*forced, *[False] * (len(program.outputs) - len(forced)))

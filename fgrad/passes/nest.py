@@ -1,9 +1,9 @@
-"""Nesting: the Programs of loops and branches become Plans of their own, and loops get room to work in.
+"""Nesting: the Programs of loops and branches become Plans of their own, with room to work in.
 
-A step of a scan or while writes over the carry it reads wherever its kernels allow that (`donated` in
-the inner Plan); a carry that is not touched is not written; any other has a second buffer, and the two
-change places after each step.  The temporaries of inner Plans lie in one `block` of the outer arena.  It
-relies on memory.py; backends run the Loops.
+A step of a scan or while writes over the carry it reads wherever its kernels allow that (`donated`
+in the inner Plan); a carry that is not touched is not written; any other has a second buffer, and
+the two change places after each step.  The temporaries of inner Plans lie in one `block` of the
+outer arena.  It relies on memory.py; backends run the Loops.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Dead code: equations whose results nothing reads, and what loops carry for nobody.
 
-A loop or branch loses the results that nothing reads, and with them carries, arguments and equations of
-its body that only they needed.  Relies on the operations of control flow; simplify.py relies on it.
+A loop or branch loses the results that nothing reads, and with them carries, arguments and
+equations of its body that only they needed.  Relies on the operations of control flow; simplify.py
+relies on it.
 """
 
 from __future__ import annotations

@@ -7,9 +7,9 @@ A plan in memory is one array of i64:
     then the offset in the arena of each further slot,
     then instructions: an Op and its operands, up to Op.END
 
-Slots below [2] are external pointers (inputs, outputs, the plan itself, constants).  The plan travels as
-the first constant, so one function runs every plan.  The arena is taken out of its slot while a call
-runs, so that threads which call one function at the same time each have their own.
+Slots below [2] are external pointers (inputs, outputs, the plan itself, constants).  The plan
+travels as the first constant, so one function runs every plan.  The arena is taken out of its slot
+while a call runs, so that threads which call one function at the same time each have their own.
 """
 
 from __future__ import annotations
@@ -132,7 +132,11 @@ ready:
   %first = getelementptr i64, ptr %offsets, i64 %temporaries
   br label %step
 step:
-  %pc = phi ptr [ %first, %ready ], [ %call.next, %serial ], [ %call.next, %parallel ], [ %copy.next, %copy ], [ %swap.next, %swap ], [ %set.next, %set ], [ %put.next, %put ], [ %again.next, %again ], [ %jump.next, %jump ], [ %unless.next, %unless ], [ %choose.next, %choose ], [ %write.next, %write ], [ %bump.next, %bump ], [ %enter.at.next, %enter.at ]
+  %pc = phi ptr [ %first, %ready ], [ %call.next, %serial ], [ %call.next, %parallel ],
+      [ %copy.next, %copy ], [ %swap.next, %swap ], [ %set.next, %set ],
+      [ %put.next, %put ], [ %again.next, %again ], [ %jump.next, %jump ],
+      [ %unless.next, %unless ], [ %choose.next, %choose ], [ %write.next, %write ],
+      [ %bump.next, %bump ], [ %enter.at.next, %enter.at ]
   %op = load i64, ptr %pc, align 8
   switch i64 %op, label %done [
     i64 1, label %call
@@ -192,7 +196,8 @@ copy:
   %copy.to.pointer = load ptr, ptr %copy.to.slot, align 8
   %copy.from.slot = getelementptr ptr, ptr %table, i64 %copy.from
   %copy.from.pointer = load ptr, ptr %copy.from.slot, align 8
-  call void @llvm.memmove.p0.p0.i64(ptr %copy.to.pointer, ptr %copy.from.pointer, i64 %copy.bytes, i1 false)
+  call void @llvm.memmove.p0.p0.i64(
+      ptr %copy.to.pointer, ptr %copy.from.pointer, i64 %copy.bytes, i1 false)
   %copy.next = getelementptr i64, ptr %pc, i64 4
   br label %step
 swap:

@@ -34,8 +34,8 @@ def taken(plan):
 class Layout:
     """The slot of every buffer, inner Plans' included.
 
-    external: the Buffers that a call gives pointers of, None for one of no Buffer.  places: offsets in
-    the arena of the slots behind; those that instructions fill have 0.
+    external: the Buffers that a call gives pointers of, None for one of no Buffer.  places: offsets
+    in the arena of the slots behind; those that instructions fill have 0.
     """
 
     def __init__(self, plan, external):
@@ -129,7 +129,8 @@ class Words:
         return out
 
     def call(self, function, parts, buffers):
-        """A call; in a loop that moves at most one of its arguments, these are put together once."""
+        """A call; in a loop that moves at most one of its arguments, these are put together once.
+        """
         slots, address = [self.of(b) for b in buffers], self.address(function)
         moving = [s for s in slots if self.open and s in self.open[-1].moving]
         if not self.open or parts > 1 or len(moving) > 1:
@@ -143,7 +144,9 @@ class Words:
 
     @contextmanager
     def inside(self, moving):
-        """While the steps of a loop are written, which moves these slots; gives what comes before it."""
+        """While the steps of a loop are written, which moves these slots; gives what comes before
+        it.
+        """
         self.open.append(Open(moving, []))
         yield self.open[-1].before
         self.open.pop()

@@ -89,7 +89,9 @@ class Program:
             inner = tuple([[self.launch(s) for s in p.steps] for p in step.plans])
             return Launch(step.name, step, (*step.params, *step.ends, *step.ys), inner=inner)
         buffers = (*step.params, *step.outputs)
-        return Launch(step.name, step, buffers) if isinstance(step, Call) else self.add(step, buffers)
+        if isinstance(step, Call):
+            return Launch(step.name, step, buffers)
+        return self.add(step, buffers)
 
     def add(self, kernel, buffers):
         """A kernel's function, if there is no equal one yet, and its launch."""
@@ -222,7 +224,10 @@ class Executable:
 
 
 def ordered(launches, built, given, outputs):
-    """(kernel, launch, buffers born, buffers dead) of each step; a Loop's kernel is its inner steps."""
+    """(kernel, launch, buffers born, buffers dead) of each step.
+
+    A Loop has its inner steps, a list per inner Plan, in place of a kernel.
+    """
     seen, dead, steps = {*given}, {*given, *outputs}, []
     for x in reversed([x for x in launches if x.call is not None or x.global_size]):
         last = [b for b in dict.fromkeys(x.buffers) if is_buffer(b) and b not in dead]

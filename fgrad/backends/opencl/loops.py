@@ -1,8 +1,8 @@
 """Loops on an OpenCL device: the host runs the inner steps again and again.
 
-A slice of xs is copied out and a row of ys copied in, on the device; carries are handed on without a
-copy.  The host waits for the device where it must know: a while's flag at every step, a cond's index.
-Relies on the Executable that calls it.
+A slice of xs is copied out and a row of ys copied in, on the device; carries are handed on without
+a copy.  The host waits for the device where it must know: a while's flag at every step, a cond's
+index. Relies on the Executable that calls it.
 """
 
 from __future__ import annotations
