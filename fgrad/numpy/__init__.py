@@ -8,6 +8,9 @@ import numpy as _np
 
 from . import linalg, methods, protocols
 from .axes import broadcast_shapes
+from .bits import (
+    angle, bitwise_count, conjugate, frexp, gcd, imag, iscomplex, iscomplexobj, isreal, isrealobj,
+    isscalar, lcm, ldexp, modf, packbits, real, unpackbits)
 from .compare import allclose, array_equal, interp, isclose, searchsorted, select
 from .contract import cross, dot, inner, kron, matmul, outer, tensordot, vdot, vecdot
 from .creation import (
@@ -25,6 +28,8 @@ from .elementwise import (
     rad2deg, reciprocal,
     remainder, round, signbit, sinc, trunc, where)
 from .exponentials import arccosh, arcsinh, arctanh, exp2, log2, log10, logaddexp, logaddexp2
+from .functional import (
+    apply_along_axis, apply_over_axes, block, choose, fromfunction, piecewise, vectorize)
 from .indexing import argwhere, compress, flatnonzero, nonzero, take, take_along_axis
 from .joining import (
     append, array_split, column_stack, concat, concatenate, dstack, hsplit, hstack, split, stack,
@@ -34,14 +39,23 @@ from .missing import (
     nanargmax, nanargmin, nancumprod, nancumsum, nanmax, nanmean, nanmedian, nanmin, nanpercentile,
     nanprod, nanquantile, nanstd, nansum, nanvar)
 from .numerics import (
-    bincount, convolve, corrcoef, cov, polyval, trapezoid, tril_indices, triu_indices, unique,
+    bincount, convolve, corrcoef, cov, polyval, trapezoid, tril_indices, triu_indices,
     unravel_index)
 from .padding import pad
+from .placement import (
+    array_equiv, astype, delete, diag_indices, diag_indices_from, extract, fill_diagonal, insert,
+    ix_, mask_indices, place, put, put_along_axis, ravel_multi_index, resize, tril_indices_from,
+    triu_indices_from)
+from .polynomials import (
+    poly, polyadd, polyder, polydiv, polyfit, polyint, polymul, polysub, trim_zeros, vander)
 from .promotion import result_type
 from .ranges import arange, indices, linspace, logspace, meshgrid
 from .reductions import (
     all, amax, amin, any, argmax, argmin, average, count_nonzero, cumprod, cumsum, diff, max, mean,
     min, prod, ptp, std, sum, var)
+from .sets import (
+    intersect1d, isin, setdiff1d, setxor1d, union1d, unique, unique_all, unique_counts,
+    unique_inverse, unique_values)
 from .shape import (
     atleast_1d, atleast_2d, atleast_3d, broadcast_arrays, broadcast_to, expand_dims, flip, fliplr,
     flipud,
@@ -49,6 +63,9 @@ from .shape import (
     shape, size, squeeze,
     swapaxes, tile, transpose)
 from .sorting import argsort, median, percentile, quantile, sort
+from .statistics import (
+    correlate, cumulative_prod, cumulative_sum, digitize, ediff1d, gradient, histogram,
+    histogram2d, histogram_bin_edges, histogramdd, lexsort, partition, unwrap)
 from .ufuncs import (
     add, arccos, arcsin, arctan, arctan2, bitwise_and, bitwise_or, bitwise_xor, cos, cosh, divide,
     equal, exp, expm1,
@@ -58,6 +75,11 @@ from .ufuncs import (
     sinh, sqrt, square,
     subtract, tan, tanh)
 
+from .windows import bartlett, blackman, hamming, hanning, i0, kaiser
+
+conj, bitwise_invert = conjugate, invert
+bitwise_left_shift, bitwise_right_shift = left_shift, right_shift
+argpartition = argsort
 abs, fix, mod, pow, true_divide, bitwise_not = absolute, trunc, remainder, power, divide, invert
 acos, asin, atan, atan2 = arccos, arcsin, arctan, arctan2
 acosh, asinh, atanh = arccosh, arcsinh, arctanh

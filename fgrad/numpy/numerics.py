@@ -113,19 +113,6 @@ def bincount(x, weights=None, minlength=0, length=None):
     return ops.scatter(zeros, x, counted, axes=(0,), mode="drop", how="add")
 
 
-def unique(ar, return_index=False, return_inverse=False, return_counts=False):
-    """The different elements of an array, in order; also their first places, and so on, as in NumPy.
-
-    How many there are is known only from values, so this does not compile.
-    """
-    value = known_value(as_value(ar), "unique needs values, which are not known while tracing.",
-                        fix="sort keeps the shape")
-    out = np.unique(value, return_index, return_inverse, return_counts)
-    if not isinstance(out, tuple):
-        return Array(out)
-    return tuple([Array(out[0]), *[cast(Array(np.asarray(i)), default_int()) for i in out[1:]]])
-
-
 def tril_indices(n, k=0, m=None):
     """The (rows, columns) of the places at and below diagonal k of a matrix.   → i32[count] each"""
     return tuple(Array(i.astype(I32)) for i in np.tril_indices(n, k, m))

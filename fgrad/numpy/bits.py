@@ -1,0 +1,188 @@
+"""Whole numbers and bits, the parts of floats, and what of complex numbers real ones have."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .. import ops
+from ..core import Value, as_value
+from ..errors import ArgumentError, DtypeError
+from ..types import BOOL, I32
+from .axes import axis_of, typed
+from .creation import zeros_like
+from .elementwise import isnan, signbit, where
+from .joining import concatenate
+from .promotion import as_float, as_number, binary, broadcast_to, cast, same, together
+from .shape import moveaxis, ravel
+
+U8 = np.dtype("uint8")
+
+
+# ---------------------------------------------------------------------------- whole numbers
+
+def whole(name, *xs):
+    """Values of one dtype of integers and of one shape."""
+    values = [as_number(x) for x in together(*xs)]
+    if values[0].dtype.kind not in "iu":
+        raise DtypeError(f"{name} is defined for integers.", given=str(values[0].type))
+    return values
+
+
+def gcd(x1, x2, /):
+    """The greatest common divisor.   i[*a] i[*b] → i[*broadcast]
+
+    Euclid's steps, as many as the dtype can need: 1.45 per bit.
+    """
+    x, y = whole("gcd", x1, x2)
+    bits = 8 * x.dtype.itemsize
+    x, y = ops.abs(x), ops.abs(y)
+    for _ in range(int(1.45 * bits) + 2):
+        done = same(ops.eq, y, 0)
+        x, y = ops.select(done, x, y), ops.select(done, y, same(ops.rem, x, y))
+    return x
+
+
+def lcm(x1, x2, /):
+    """The least common multiple; 0 beside 0.   i[*a] i[*b] → i[*broadcast]"""
+    x, y = whole("lcm", x1, x2)
+    divisor = gcd(x, y)
+    x, y = ops.abs(x), ops.abs(y)
+    return same(ops.mul, same(ops.div, x, ops.select(same(ops.eq, divisor, 0), 1, divisor)), y)
+
+
+def bitwise_count(x, /):
+    """How many bits of |x| are 1.   i[*s] → u8[*s]"""
+    (x,) = whole("bitwise_count", x)
+    x = ops.abs(x)
+    out = ops.full(shape=x.shape, value=0, dtype=x.dtype)
+    for k in range(8 * x.dtype.itemsize):
+        out = same(ops.add, out, same(ops.and_, same(ops.shr, x, k), 1))
+    return cast(out, U8)
+
+
+def packbits(a, axis=None, bitorder="big"):
+    """Bits, 8 to a byte along an axis, zeros behind; None: of the flat array.   n[*s,k] → u8[*s,⌈k/8⌉]"""
+    x, k, powers = bitwise(a, axis, bitorder, "packbits")
+    bit = cast(same(ops.ne, x, ops.zeros_like(x)), I32)
+    bit = moveaxis(bit, k, -1)
+    missing = -bit.shape[-1] % 8
+    if missing:
+        bit = concatenate([bit, zeros_like(bit, shape=(*bit.shape[:-1], missing))], axis=-1)
+    groups = ops.reshape(bit, shape=(*bit.shape[:-1], bit.shape[-1] // 8, 8))
+    total = ops.reduce_sum(binary(ops.mul, groups, powers), axes=(groups.ndim - 1,))
+    return moveaxis(cast(total, U8), -1, k)
+
+
+def unpackbits(a, axis=None, count=None, bitorder="big"):
+    """The bits of bytes along an axis; None: of the flat array; `count` of them.   u8[*s,k] → u8[*s,8k]"""
+    x, k, powers = bitwise(a, axis, bitorder, "unpackbits")
+    if x.dtype != U8:
+        raise DtypeError("unpackbits needs bytes.", given=typed(x), expected="u8")
+    x = moveaxis(cast(x, I32), k, -1)
+    wide = ops.broadcast(x, shape=(*x.shape, 8), axes=(x.ndim,))
+    bit = same(ops.ne, same(ops.and_, wide, broadcast_to(powers, wide.shape)), 0)
+    out = ops.reshape(cast(bit, U8), shape=(*x.shape[:-1], 8 * x.shape[-1]))
+    return moveaxis(out if count is None else out[..., :count], -1, k)
+
+
+def bitwise(a, axis, bitorder, name):
+    """(the array, its axis, the powers of 2 in the order of the bits)."""
+    if bitorder not in ("big", "little"):
+        raise ArgumentError(f"{name} has no bitorder {bitorder!r}.", expected="big or little")
+    x = as_value(a)
+    if x.dtype.kind not in "biu":
+        raise DtypeError(f"{name} needs integers or bools.", given=typed(x))
+    x, k = (ravel(x), 0) if axis is None else (x, axis_of(axis, x.ndim, name))
+    powers = 1 << np.arange(8, dtype=I32)
+    return x, k, as_value(powers[::-1] if bitorder == "big" else powers)
+
+
+# ---------------------------------------------------------------------------- parts of floats
+
+def modf(x, /):
+    """(fraction, whole part), both with the sign of x.   f[*s] → f[*s], f[*s]"""
+    x = as_float(x)
+    size = ops.abs(x)
+    low = ops.floor(size)
+    part = ops.select(same(ops.eq, size, float("inf")), 0.0, same(ops.sub, size, low))
+    negative = signbit(x)
+    signed = lambda v: ops.select(negative, ops.neg(v), v)
+    return signed(part), signed(low)
+
+
+def ldexp(x1, x2, /):
+    """x1 · 2^x2.   f[*a] i[*b] → f[*broadcast]; by two factors, so that no power overflows"""
+    x, n = as_float(x1), as_value(x2)
+    if n.dtype.kind not in "iu":
+        raise DtypeError("ldexp needs integers for the power.", given=typed(n))
+    half = same(ops.div, n, 2)
+    first, second = cast(half, x.dtype), cast(same(ops.sub, n, half), x.dtype)
+    out = binary(ops.mul, x, ops.pow(2.0, first))
+    return binary(ops.mul, out, ops.pow(2.0, second))
+
+
+def frexp(x, /):
+    """(m, e) with x = m · 2ᵉ and 1/2 <= |m| < 1; (x, 0) for 0, inf and NaN.   f[*s] → f[*s], i32[*s]"""
+    x = as_float(x)
+    plain = same(ops.and_, ops.is_finite(x), same(ops.ne, x, 0.0))
+    size = ops.select(plain, ops.abs(x), 1.0)
+    tiny = 2.0 ** 24 if x.dtype.itemsize == 4 else 2.0 ** 54
+    small = same(ops.lt, size, float(np.finfo(x.dtype).tiny))
+    size = ops.select(small, same(ops.mul, size, tiny), size)
+    power = same(ops.add, ops.floor(same(ops.div, ops.log(size), float(np.log(2)))), 1.0)
+    m = ldexp(size, cast(ops.neg(power), I32))
+    power = ops.select(same(ops.lt, m, 0.5), same(ops.sub, power, 1.0),
+                       ops.select(same(ops.ge, m, 1.0), same(ops.add, power, 1.0), power))
+    m = ldexp(size, cast(ops.neg(power), I32))
+    m = ops.select(same(ops.lt, x, 0.0), ops.neg(m), m)
+    power = ops.select(small, same(ops.sub, power, float(np.log2(tiny))), power)
+    return ops.select(plain, m, x), cast(ops.select(plain, power, 0.0), I32)
+
+
+# ---------------------------------------------------------------------------- real numbers
+
+def real(val, /):
+    """The real part: of a real array, itself."""
+    return as_value(val)
+
+
+def imag(val, /):
+    """The imaginary part: of a real array, zeros."""
+    return ops.zeros_like(as_value(val))
+
+
+def conjugate(x, /):
+    """The conjugate: of a real array, itself."""
+    return as_value(x)
+
+
+def angle(z, deg=False):
+    """The angle of a number in the complex plane: 0, or π (180 with `deg`) for negative ones."""
+    x = as_float(z)
+    half = 180.0 if deg else float(np.pi)
+    return where(isnan(x), x, where(same(ops.lt, x, 0.0), half, ops.zeros_like(x)))
+
+
+def isreal(x):
+    """Has the element no imaginary part?   n[*s] → bool[*s], always true"""
+    return ops.full(shape=as_value(x).shape, value=True, dtype=BOOL)
+
+
+def iscomplex(x):
+    """Has the element an imaginary part?   n[*s] → bool[*s], always false"""
+    return ops.full(shape=as_value(x).shape, value=False, dtype=BOOL)
+
+
+def iscomplexobj(x):
+    """Is the dtype complex?  There is none yet."""
+    return False
+
+
+def isrealobj(x):
+    """Is the dtype real?"""
+    return True
+
+
+def isscalar(element):
+    """Is it a number, or an array without axes?"""
+    return element.shape == () if isinstance(element, Value) else np.isscalar(element)

@@ -1,0 +1,178 @@
+"""NumPy's functions of functions: vectorize, apply_along_axis, piecewise, and assembling by blocks.
+
+vectorize and apply_along_axis are vmap.  Relies on `transforms`.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+
+from .. import ops
+from ..core import as_value
+from ..errors import ArgumentError, ShapeError
+from ..transforms import vmap
+from ..tree import map as tree_map
+from ..types import as_dtype
+from .axes import axes_of, axis_of, broadcast_shapes, shape_of, typed
+from .elementwise import where
+from .joining import concatenate
+from .promotion import as_bool, broadcast_to, cast, same
+from .shape import expand_dims
+
+
+# ---------------------------------------------------------------------------- along axes
+
+def apply_along_axis(func1d, axis, arr, *args, **kwargs):
+    """func1d of each row along an axis; what it returns stands where the axis was.
+
+    n[*s,k,*t] → n[*s,*out,*t]
+    """
+    x = as_value(arr)
+    k = axis_of(axis, x.ndim, "apply_along_axis")
+    function = lambda row: func1d(row, *args, **kwargs)
+    for _ in range(k):
+        function = vmap(function)
+    for _ in range(x.ndim - k - 1):
+        function = vmap(function, in_axes=-1, out_axes=-1)
+    return function(x)
+
+
+def apply_over_axes(func, a, axes):
+    """func(array, axis) for one axis after the other; axes that it removes come back with size 1."""
+    x = as_value(a)
+    for k in axes_of(axes, x.ndim, "apply_over_axes"):
+        out = as_value(func(x, k))
+        x = out if out.ndim == x.ndim else expand_dims(out, k)
+        if x.ndim != as_value(a).ndim:
+            raise ShapeError("apply_over_axes needs a function that keeps or removes one axis.",
+                             given=typed(out))
+    return x
+
+
+def vectorize(pyfunc, *, excluded=frozenset(), signature=None):
+    """The function for elements, on arrays that broadcast; by vmap, so it compiles and differentiates.
+
+    excluded: positions and names of arguments that are given to the function as they are.
+    signature: such as "(n),(n)->()": the last axes of each argument that the function gets whole.
+
+    >>> vectorize(lambda x, y: x * y if x.shape == () else None)([1, 2], 3).tolist()
+    [3, 6]
+    """
+    inputs = None if signature is None else core_axes(signature)
+
+    @functools.wraps(pyfunc)
+    def function(*args, **kwargs):
+        places = [k for k in range(len(args)) if k not in excluded]
+        given = [as_value(args[k]) for k in places]
+        core = [0] * len(given) if inputs is None else inputs
+        if len(core) != len(given):
+            raise ArgumentError(f"vectorize has a signature for {len(core)} arguments.",
+                                given=f"{len(given)} arguments, signature {signature}")
+
+        def whole(*xs):
+            found = dict(zip(places, xs))
+            return pyfunc(*[found.get(k, a) for k, a in enumerate(args)], **kwargs)
+        return mapped(whole, given, core)
+    return function
+
+
+def core_axes(signature):
+    """How many axes of each argument a signature leaves to the function."""
+    if not re.fullmatch(r"(\([\w, ]*\),?)*->(\([\w, ]*\),?)+", signature.replace(" ", "")):
+        raise ArgumentError("vectorize cannot read the signature.", given=signature,
+                            expected='such as "(n,m),(m)->(n)"')
+    return [len([n for n in part.split(",") if n.strip()])
+            for part in re.findall(r"\(([^)]*)\)", signature.split("->")[0])]
+
+
+def mapped(function, args, core):
+    """The function under a vmap per axis that the arguments have besides their last `core`."""
+    lead = broadcast_shapes(*[x.shape[:x.ndim - c] for x, c in zip(args, core)])
+    wide = [broadcast_to(x, lead + x.shape[x.ndim - c:]) for x, c in zip(args, core)]
+    for _ in lead:
+        function = vmap(function)
+    return tree_map(as_value, function(*wide))
+
+
+def fromfunction(function, shape, *, dtype=float, **kwargs):
+    """function(*indices), where each index array has the shape.   → what it returns"""
+    shape = shape_of(shape, "fromfunction")
+    grids = [ops.iota(shape=shape, axis=k, dtype=as_dtype(dtype)) for k in range(len(shape))]
+    return function(*grids, **kwargs)
+
+
+# ---------------------------------------------------------------------------- choices
+
+def piecewise(x, condlist, funclist, *args, **kw):
+    """Per element the function (or number) of the last condition that holds; one more is the default.
+
+    n[*s] → n[*s].  Every function is computed for every element.
+    """
+    x = as_value(x)
+    conditions = [as_bool(c) for c in (condlist if isinstance(condlist, (list, tuple))
+                                       else [condlist])]
+    functions = list(funclist)
+    if len(functions) not in (len(conditions), len(conditions) + 1):
+        raise ShapeError("piecewise needs a function for each condition, and maybe one more.",
+                         given=f"{len(conditions)} conditions, {len(functions)} functions")
+    value = lambda f: f(x, *args, **kw) if callable(f) else f
+    out = broadcast_to(as_value(0), x.shape) if len(functions) == len(conditions) else functions[-1]
+    out = value(out)
+    for condition, function in zip(conditions, functions):
+        out = where(condition, value(function), out)
+    return cast(broadcast_to(as_value(out), x.shape), x.dtype)
+
+
+def choose(a, choices, mode="raise"):
+    """Per element the choice with that number.   i[*s], choices of one shape → n[*s]
+
+    mode: "wrap" or "clip" say what a number out of range means; "raise" gives NaN or 0 there.
+    """
+    index = as_value(a)
+    choices = [as_value(c) for c in choices]
+    n = len(choices)
+    if mode == "wrap":
+        index = same(ops.rem, same(ops.add, same(ops.rem, index, n), n), n)
+    elif mode == "clip":
+        index = ops.clamp(0, index, n - 1)
+    out = ops.zeros_like(choices[0])
+    for k, choice in enumerate(choices):
+        out = where(same(ops.eq, index, k), choice, out)
+    return out
+
+
+# ---------------------------------------------------------------------------- blocks
+
+def block(arrays):
+    """One array of nested lists of blocks: the innermost are joined along the last axis.
+
+    >>> block([[1, 2], [3, 4]]).tolist()
+    [[1, 2], [3, 4]]
+    """
+    depth = depth_of(arrays)
+    ndim = max(depth, most_axes(arrays))
+    return joined(arrays, depth, ndim)
+
+
+def depth_of(x):
+    """How deep the lists are nested.  Raises ArgumentError when that differs, or for empty ones."""
+    if not isinstance(x, list):
+        return 0
+    depths = {depth_of(part) for part in x}
+    if len(depths) != 1:
+        raise ArgumentError("block needs lists of one depth that are not empty.")
+    return depths.pop() + 1
+
+
+def most_axes(x):
+    """The most axes of any block."""
+    return max(map(most_axes, x)) if isinstance(x, list) else as_value(x).ndim
+
+
+def joined(x, depth, ndim):
+    """The blocks of one list along their axis, counted from the end by the depth."""
+    if not depth:
+        x = as_value(x)
+        return ops.reshape(x, shape=(1,) * (ndim - x.ndim) + x.shape)
+    return concatenate([joined(part, depth - 1, ndim) for part in x], axis=-depth)

@@ -1,0 +1,151 @@
+"""Sets as sorted vectors: unique elements, membership, union, intersection.
+
+How many elements a result has depends on values: without `size` these need them, so that they do not
+compile; with `size` the result has that many, cut or filled up with `fill_value` (by default its smallest
+element), as in JAX.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+
+import numpy as np
+
+from .. import ops
+from ..core import Array, as_value
+from ..types import I32, default_int
+from .axes import axis_of
+from .contract import numbers
+from .indexing import known_value
+from .joining import concatenate
+from .promotion import binary, cast, same
+from .reductions import any as any_of
+from .reductions import cumsum
+
+UniqueAllResult = namedtuple("UniqueAllResult", "values indices inverse_indices counts")
+UniqueCountsResult = namedtuple("UniqueCountsResult", "values counts")
+UniqueInverseResult = namedtuple("UniqueInverseResult", "values inverse_indices")
+UNKNOWN = "needs values, which are not known while tracing."
+
+
+# ---------------------------------------------------------------------------- unique
+
+def unique(ar, return_index=False, return_inverse=False, return_counts=False, axis=None, *,
+           equal_nan=True, size=None, fill_value=None):
+    """The different elements of an array, in order; also their first places, and so on, as in NumPy.
+
+    axis: the different slices along it instead.  size: so many, as for the other functions here; then
+    it compiles, and `axis` must be None.
+
+    >>> unique([3, 1, 3]).tolist(), unique([3, 1, 3], size=3).tolist()
+    ([1, 3], [1, 3, 1])
+    """
+    x = as_value(ar)
+    wanted = (return_index, return_inverse, return_counts)
+    if size is not None and axis is None:
+        out = of_size(ops.reshape(x, shape=(x.size,)), size, fill_value, x.shape)
+        found = (out[0], *[v for v, want in zip(out[1:], wanted) if want])
+        return found if any(wanted) else found[0]
+    value = known_value(x, f"unique {UNKNOWN}", fix=["give size=", "sort keeps the shape"])
+    axis = None if axis is None else axis_of(axis, x.ndim, "unique")
+    out = np.unique(value, *wanted, axis=axis, equal_nan=equal_nan)
+    if not isinstance(out, tuple):
+        return Array(out)
+    return tuple([Array(out[0]), *[cast(Array(np.asarray(i)), default_int()) for i in out[1:]]])
+
+
+def of_size(x, size, fill, shape):
+    """(values, first places, inverse, counts) of a vector, `size` of each but the inverse."""
+    if not x.size:
+        empty = ops.full(shape=(size,), value=0, dtype=I32)
+        values = ops.full(shape=(size,), value=fill or 0, dtype=x.dtype)
+        return values, empty, ops.full(shape=shape, value=0, dtype=I32), empty
+    places = ops.iota(shape=x.shape, axis=0, dtype=I32)
+    ordered, order = ops.sort(x, places, axis=0, keys=1)
+    first = concatenate([ops.full(shape=(1,), value=True, dtype=np.dtype(bool)),
+                         same(ops.ne, ordered[1:], ordered[:-1])])
+    number = same(ops.sub, cumsum(cast(first, I32)), 1)      # which different element each is
+    slots = ops.full(shape=(size,), value=0, dtype=I32)
+    count = ops.scatter(slots, number, ops.full_like(number, 1), axes=(0,), mode="drop", how="add")
+    start = ops.scatter(ops.full_like(slots, x.size), number, places, axes=(0,), mode="drop",
+                        how="min")
+    there = same(ops.gt, count, 0)
+    picked = ops.select(there, start, 0)
+    values, indices = [ops.gather(v, picked, axes=(0,)) for v in (ordered, order)]
+    if fill is not None:
+        values = ops.select(there, values, cast(binary(ops.add, ops.zeros_like(values), fill),
+                                                values.dtype))
+    inverse = ops.scatter(ops.full_like(order, 0), order, number, axes=(0,), mode="drop")
+    return values, indices, ops.reshape(inverse, shape=shape), count
+
+
+def unique_values(x, /, *, size=None, fill_value=None):
+    """The different elements."""
+    return unique(x, size=size, fill_value=fill_value, equal_nan=False)
+
+
+def unique_counts(x, /, *, size=None, fill_value=None):
+    """(values, counts)"""
+    return UniqueCountsResult(*unique(x, return_counts=True, size=size, fill_value=fill_value,
+                                      equal_nan=False))
+
+
+def unique_inverse(x, /, *, size=None, fill_value=None):
+    """(values, inverse_indices)"""
+    return UniqueInverseResult(*unique(x, return_inverse=True, size=size, fill_value=fill_value,
+                                       equal_nan=False))
+
+
+def unique_all(x, /, *, size=None, fill_value=None):
+    """(values, indices, inverse_indices, counts)"""
+    return UniqueAllResult(*unique(x, True, True, True, size=size, fill_value=fill_value,
+                                   equal_nan=False))
+
+
+# ---------------------------------------------------------------------------- membership
+
+def isin(element, test_elements, assume_unique=False, invert=False):
+    """Is each element among test_elements?   n[*s] n[*t] → bool[*s]
+
+    One comparison with every test element, which compiled code fuses into one loop.
+
+    >>> isin([1, 2, 3], [3, 1]).tolist()
+    [True, False, True]
+    """
+    x, y = numbers(element, test_elements)
+    y = ops.reshape(y, shape=(y.size,))
+    wide = (*x.shape, y.size)
+    equal = same(ops.eq, ops.broadcast(x, shape=wide, axes=(x.ndim,)),
+                 ops.broadcast(y, shape=wide, axes=tuple(range(x.ndim))))
+    found = any_of(equal, -1)
+    return ops.not_(found) if invert else found
+
+
+def union1d(ar1, ar2, *, size=None, fill_value=None):
+    """The different elements of both, in order."""
+    flat = [ops.reshape(x, shape=(x.size,)) for x in numbers(ar1, ar2)]
+    return unique(concatenate(flat), size=size, fill_value=fill_value)
+
+
+def known(name, *arrays):
+    """The NumPy values of arrays."""
+    return [known_value(as_value(a), f"{name} {UNKNOWN}", fix="isin keeps the shape")
+            for a in arrays]
+
+
+def intersect1d(ar1, ar2, assume_unique=False, return_indices=False):
+    """The different elements that are in both, in order; also their first places in each."""
+    out = np.intersect1d(*known("intersect1d", ar1, ar2), assume_unique, return_indices)
+    if not return_indices:
+        return Array(out)
+    return tuple([Array(out[0]), *[cast(Array(i), default_int()) for i in out[1:]]])
+
+
+def setdiff1d(ar1, ar2, assume_unique=False):
+    """The different elements of the first that the second lacks, in order."""
+    return Array(np.setdiff1d(*known("setdiff1d", ar1, ar2), assume_unique))
+
+
+def setxor1d(ar1, ar2, assume_unique=False):
+    """The different elements that are in exactly one of both, in order."""
+    return Array(np.setxor1d(*known("setxor1d", ar1, ar2), assume_unique))

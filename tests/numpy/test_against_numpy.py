@@ -1,0 +1,173 @@
+"""Functions whose law is NumPy: a row per call, at once and compiled, with dtypes of 64 bits."""
+
+import numpy as np
+import pytest
+
+import fgrad
+import fgrad.numpy as fnp
+from fgrad.errors import ArgumentError, ShapeError
+
+RNG = np.random.default_rng(0)
+V = RNG.standard_normal(7)
+M = RNG.standard_normal((4, 5))
+I = np.array([3, 1, 2, 3, 1, 0])
+J = np.array([4, 6, 9, 10, 15, 0])
+P, Q = np.array([1.0, -2.0, 3.0]), np.array([2.0, 1.0])
+BYTES = np.array([[3, 200], [255, 1]], "uint8")
+
+CALLS = [
+    ("bartlett", 5), ("blackman", 6), ("hamming", 5), ("hanning", 1), ("kaiser", 6, 8.6),
+    ("polyadd", P, Q), ("polysub", Q, P), ("polymul", P, Q), ("polyder", P), ("polyder", P, 2),
+    ("polyint", P), ("polyint", P, 2), ("poly", P), ("vander", V, 3),
+    ("polyfit", V, M[0, :1] + V ** 2, 2), ("polyfit", V, np.stack([V, V ** 2], 1), 3),
+    ("isin", I, [1, 5]), ("digitize", V, np.array([-1.0, 0.0, 1.0])),
+    ("digitize", V, np.array([1.0, 0.0, -1.0])), ("digitize", I, np.array([1, 2, 3]), True),
+    ("digitize", I, np.array([3, 2, 1]), True),
+    ("histogram", V, 4), ("histogram", V, np.array([-1.0, 0.0, 2.0])), ("histogram", V, 3, (-1.0, 1.0)),
+    ("histogram", np.ones(3), 2), ("histogram_bin_edges", V, 4),
+    ("histogram2d", V, V ** 2, 3), ("ediff1d", M), ("ediff1d", V, [7.0], [8.0]),
+    ("gradient", V), ("gradient", M), ("gradient", M, 0.5), ("gradient", V, np.cumsum(np.abs(V))),
+    ("unwrap", 5 * V), ("unwrap", 5 * M), ("cumulative_sum", V), ("cumulative_prod", V),
+    ("correlate", V, P, "full"), ("correlate", V, P, "same"), ("correlate", V, P),
+    ("correlate", Q, V, "full"), ("correlate", Q, V, "same"), ("correlate", P, V, "same"),
+    ("lexsort", (V[:6], I)),
+    ("resize", I, (4, 3)), ("ravel_multi_index", (I, I), (4, 5)), ("diag_indices", 3),
+    ("tril_indices_from", M), ("triu_indices_from", M, 1), ("ix_", I, J),
+    ("gcd", I, J), ("lcm", I, J), ("gcd", -J, 6), ("bitwise_count", J),
+    ("packbits", BYTES > 2), ("packbits", BYTES, 1), ("unpackbits", BYTES),
+    ("unpackbits", BYTES, 1), ("modf", 3 * V), ("ldexp", V, I[:1]), ("frexp", 100 * V),
+    ("frexp", np.array([0.0, np.inf, -4.0, 1e-310])), ("angle", V), ("isreal", V),
+    ("real", V), ("conjugate", V), ("block", [[M, M], [M, M]]), ("block", [1.0, V]),
+    ("array_equiv", V, V), ("choose", np.array([0, 1, 1]), [np.arange(3), np.arange(3) + 5]),
+    ("i0", V), ("extract", np.array([True, False]), np.array([1.0, 2.0])),
+]
+DYNAMIC = {"extract", "diag_indices", "tril_indices_from", "triu_indices_from", "bartlett", "blackman",
+           "hamming", "hanning", "kaiser"}
+
+
+def parts(x):
+    return [part for p in x for part in parts(p)] if isinstance(x, (tuple, list)) else [x]
+
+
+def agree(got, want):
+    for x, y in zip(parts(got), parts(want), strict=True):
+        np.testing.assert_allclose(np.asarray(x, float), np.asarray(y, float), rtol=2e-6, atol=1e-7)
+        assert np.shape(x) == np.shape(y)
+
+
+@pytest.mark.parametrize("call", CALLS, ids=lambda call: call[0])
+def test_at_once_and_compiled_it_is_what_numpy_gives(call):
+    name, *args = call
+    want = getattr(np, name)(*args)
+    agree(getattr(fnp, name)(*args), want)
+    arrays = [k for k, a in enumerate(args) if isinstance(a, np.ndarray)]
+
+    def function(*xs):
+        found = dict(zip(arrays, xs))
+        return getattr(fnp, name)(*[found.get(k, a) for k, a in enumerate(args)])
+    if name not in DYNAMIC:
+        agree(fgrad.jit(function)(*[args[k] for k in arrays]), want)
+
+
+@pytest.mark.parametrize("obj", [1, -1, [0, 2], slice(1, 3), np.array([True, False, True, False])])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_elements_are_left_out_as_in_numpy(obj, axis):
+    x = np.arange(16.0).reshape(4, 4)
+    agree(fnp.delete(x, obj, axis), np.delete(x, obj, axis))
+    agree(fgrad.jit(lambda x: fnp.delete(x, obj, axis))(x), np.delete(x, obj, axis))
+
+
+@pytest.mark.parametrize("obj, values", [(1, 9.0), (1, [1.0, 2.0, 3.0, 4.0]), ([0, 2], 9.0),
+                                         ([1, 1], [[1.0], [2.0]]), (slice(0, 2), 5.0)])
+def test_elements_are_put_in_as_in_numpy(obj, values):
+    x = np.arange(16.0).reshape(4, 4)
+    agree(fnp.insert(x, obj, values, axis=0), np.insert(x, obj, values, axis=0))
+    agree(fnp.insert(np.arange(4.0), [1, 3], [8.0, 9.0]), np.insert(np.arange(4.0), [1, 3], [8, 9]))
+
+
+def test_places_are_written_in_a_new_array():
+    x = np.arange(6.0).reshape(2, 3)
+    changed = {"put": (np.array([0, 5]), np.array([8.0, 9.0])), "place": (x > 2, np.array([7.0, 8.0])),
+               "fill_diagonal": (5.0,), "put_along_axis": (np.array([[1], [2]]), 7.0, 1)}
+    for name, args in changed.items():
+        want = x.copy()
+        getattr(np, name)(want, *args)
+        agree(getattr(fnp, name)(x, *args), want)
+        with pytest.raises(ArgumentError):
+            getattr(fnp, name)(x, *args, inplace=True)
+
+
+def test_unique_elements_of_a_known_number_compile():
+    full = fnp.unique(I, True, True, True)
+    fixed = fgrad.jit(lambda x: fnp.unique(x, True, True, True, size=6, fill_value=9))(I)
+    assert fixed[0].tolist() == [0, 1, 2, 3, 9, 9] and fixed[3].tolist() == [1, 2, 1, 2, 0, 0]
+    assert fixed[1][:4].tolist() == full[1].tolist() and fixed[2].tolist() == full[2].tolist()
+    assert fnp.unique(I, size=2).tolist() == [0, 1]
+    assert fnp.unique(np.array([[1, 2], [1, 2]]), axis=0).tolist() == [[1, 2]]
+    assert fnp.unique_counts(I).counts.tolist() == [1, 2, 1, 2]
+    assert fnp.union1d(I, J, size=4).tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("name", ["intersect1d", "setdiff1d", "setxor1d", "union1d"])
+def test_sets_are_numpys(name):
+    agree(getattr(fnp, name)(I, J), getattr(np, name)(I, J))
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_rows_along_an_axis_are_given_to_the_function(axis):
+    for function in (lambda r: r.sum(), lambda r: r[:2] * 2):
+        agree(fnp.apply_along_axis(function, axis, M), np.apply_along_axis(function, axis, M))
+    agree(fnp.apply_over_axes(fnp.sum, M, (0, 1)), np.apply_over_axes(np.sum, M, (0, 1)))
+
+
+def test_vectorize_maps_over_what_broadcasts():
+    dot = fnp.vectorize(lambda a, b: (a * b).sum(), signature="(n),(n)->()")
+    agree(dot(M, M[0]), M @ M[0])
+    agree(fnp.vectorize(lambda x, n: x ** n, excluded={1})(V, 2), V ** 2)
+    agree(fgrad.grad(lambda v: fnp.vectorize(fnp.sin)(v).sum())(V), np.cos(V))
+    with pytest.raises(ArgumentError):
+        fnp.vectorize(lambda a: a, signature="n->")
+
+
+def test_piecewise_takes_functions_and_numbers():
+    args = [V < 0, V > 1], [lambda x: -x, 5.0, lambda x: x * 2]
+    agree(fnp.piecewise(V, *args), np.piecewise(V, *args))
+    agree(fnp.fromfunction(lambda i, j: i + j, (2, 3)), np.fromfunction(lambda i, j: i + j, (2, 3)))
+
+
+@pytest.mark.parametrize("name", ["nansum", "nanprod", "nanmean", "nanvar", "nanstd", "nanmax", "nanmin",
+                                  "nanmedian"])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_nan_is_left_out_as_in_numpy(name):
+    x = RNG.standard_normal((3, 4, 5))
+    x[RNG.random(x.shape) < 0.3] = np.nan
+    x[:, 0, 0] = np.nan
+    for axis in (None, 0, (0, 2)):
+        for keepdims in (False, True):
+            agree(getattr(fnp, name)(x, axis=axis, keepdims=keepdims),
+                  getattr(np, name)(x, axis=axis, keepdims=keepdims))
+    agree(fnp.nanquantile(x, [0.0, 0.3, 1.0], axis=1), np.nanquantile(x, [0.0, 0.3, 1.0], axis=1))
+    agree(fnp.nancumsum(x, 1), np.nancumsum(x, 1))
+
+
+def test_the_quotient_of_polynomials_times_the_divisor_and_the_rest_is_the_dividend():
+    quotient, rest = fnp.polydiv(P, Q)
+    agree(fnp.polyadd(fnp.polymul(quotient, Q), rest), P)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("name", ["sum", "prod", "mean", "var", "std", "all", "any"])
+def test_where_says_which_elements_count(name):
+    agree(getattr(fnp, name)(M, axis=1, where=M > 0), getattr(np, name)(M, axis=1, where=M > 0))
+
+
+def test_initial_is_one_more_element():
+    assert fnp.max(fnp.zeros(0), initial=3.0) == 3 and fnp.sum([1, 2], initial=5) == 8
+    agree(fnp.min(M, axis=0, where=M > 0, initial=0.5), np.min(M, axis=0, where=M > 0, initial=0.5))
+    with pytest.raises(ShapeError):
+        fnp.max(M, where=M > 0)
+
+
+def test_there_are_at_least_250_of_numpys_functions():
+    names = [n for n in dir(np) if callable(getattr(np, n, None)) and not isinstance(getattr(np, n), type)]
+    assert len([n for n in names if callable(getattr(fnp, n, None))]) >= 250
