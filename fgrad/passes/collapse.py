@@ -33,21 +33,21 @@ def as_one(x, i, j):
     return all(as_one(a.ix, i, j) for a, _ in x.terms if isinstance(a, index.Quot))
 
 
-def runs(loops, found):
-    """The loops in runs that every Ix of `found` steps through as one."""
+def runs(loops, found, ends=()):
+    """The loops in runs that every Ix of `found` steps through as one; a run ends behind `ends`."""
     out = [[v] for v in loops[:1]]
     for i, j in zip(loops, loops[1:]):
-        if all(as_one(x, i, j) for x in found):
+        if i not in ends and all(as_one(x, i, j) for x in found):
             out[-1].append(j)
         else:
             out.append([j])
     return out
 
 
-def merged(loops, found, space):
+def merged(loops, found, space, ends=()):
     """(new loops, substitution): runs of several loops become one."""
     new, to = [], {}
-    for run in runs(loops, found):
+    for run in runs(loops, found, ends):
         if len(run) == 1:
             new += run
             continue
@@ -67,7 +67,8 @@ def collapse(nest):
     if nest.product is not None:
         return collapse_product(nest, nodes, found)
     found.update(indices(nodes))
-    loops, to = merged(nest.nest, found, nest.space)
+    ends = {r.nest[-1] for r in nest.roots if r.nest}    # a root is in all loops of a run, or none
+    loops, to = merged(nest.nest, found, nest.space, ends)
     if to:
         memo = {}
         for r in nest.roots:

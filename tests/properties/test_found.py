@@ -56,3 +56,10 @@ def test_a_place_read_under_a_guard_is_one_place_for_all_lanes():
         return z[fnp.clip(z, -2, 1)]
     agree(f, np.array([3, 1], "i4"))
     agree(f, np.arange(9, dtype="i4") - 4)
+
+
+def test_a_sum_of_one_value_goes_through_all_loops_that_another_result_joins():
+    def f(x):
+        y = fnp.logaddexp(x @ x.T, 0.0)
+        return y[None], fnp.var(y, axis=(0, 1), keepdims=True)
+    agree(f, np.zeros((3, 0), "f4"))
