@@ -1,7 +1,7 @@
 """What the whole test run shares: a compile cache of its own, hypothesis profiles, --update-golden.
 
-FGRAD_FUZZ=n runs n times as many random programs, new ones each time; without it they are the same in
-every run.
+FGRAD_FUZZ=n runs n times as many random programs, new ones each time; without it they are the
+same in every run.
 """
 
 import os
@@ -15,16 +15,28 @@ _cache = tempfile.TemporaryDirectory(prefix="fgrad-test-cache-")
 os.environ["FGRAD_CACHE"] = _cache.name
 
 settings.register_profile(
-    "fgrad", deadline=None, derandomize=FUZZ == 0, database=None, print_blob=False,
+    "fgrad",
+    deadline=None,
+    derandomize=FUZZ == 0,
+    database=None,
+    print_blob=False,
     report_multiple_bugs=False,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much])
+    suppress_health_check=[
+        HealthCheck.too_slow,
+        HealthCheck.data_too_large,
+        HealthCheck.filter_too_much,
+    ],
+)
 settings.load_profile("fgrad")
 
 
 def pytest_addoption(parser):
-    parser.addoption("--update-golden", action="store_true", help="write tests/golden/* anew; read them then")
+    parser.addoption(
+        "--update-golden", action="store_true", help="write tests/golden/* anew; read them then"
+    )
 
 
 def pytest_configure(config):
+    config.addinivalue_line("markers", "slow: takes seconds; left out by -m 'not slow'")
     if config.getoption("--update-golden"):
         os.environ["FGRAD_UPDATE_GOLDEN"] = "1"

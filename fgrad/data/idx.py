@@ -16,7 +16,8 @@ from math import prod
 
 import numpy as np
 
-from ..errors import DataError, MissingFileError
+from ..errors import DataError
+from ..io.files import open_file
 
 DTYPES = {
     0x08: np.dtype("u1"),
@@ -94,17 +95,6 @@ def read(path):
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise DataError(f"{path} is a damaged gzip file: {error}.", given=f"{size} bytes",
                             fix="fetch the file again") from error
-
-
-def open_file(path):
-    """The file, open for reading bytes.  Raises MissingFileError and, for a folder, DataError."""
-    if os.path.isdir(path):
-        raise DataError(f"{path} is a folder, not a file.", fix="give the path of one file in it")
-    try:
-        return open(path, "rb")
-    except FileNotFoundError:
-        raise MissingFileError(f"{path} does not exist.", given=f"working folder {os.getcwd()}",
-                               fix="check the path") from None
 
 
 def read_array(stream, path, limit):

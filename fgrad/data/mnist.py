@@ -2,7 +2,7 @@
 
 Nothing is fetched unless `download` is called, and nothing fetched is kept unless its SHA-256 is
 that of the published file.  Any data set in MNIST's layout (Fashion-MNIST, KMNIST) loads as well.
-Relies on `idx.py` for reading and on `io.py` for whole-or-nothing writing.
+Relies on `idx.py` for reading and on `io/files.py` for whole-or-nothing writing.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import urllib.request
 from pathlib import Path
 
 from ..errors import DownloadError, MissingFileError
-from ..io import write_whole
+from ..io.files import write_whole
 from . import idx
 from .split import Split
 

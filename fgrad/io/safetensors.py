@@ -1,30 +1,26 @@
-"""Saving and loading of pytrees as safetensors files: no pickle, whole or not at all, all checked.
+"""Pytrees in safetensors files: no pickle, whole or not at all, all checked.
 
 The format (https://github.com/huggingface/safetensors): eight little-endian bytes, the length of
 the header; the header, JSON padded with spaces, name → dtype, shape and place; then the elements,
 little-endian, without gaps.  Larger element types come first, so every leaf is aligned.  Relies on
-`tree.py` for names and structures; `data/mnist.py` relies on its whole-or-nothing writing.
+`leaves.py` for names and structures and on `files.py` for writing; `checkpoint.py` relies on it.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import secrets
 from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 
-from . import tree as pytree
-from .errors import ArgumentError, DataError, MissingFileError
-from .types import SCALARS, SHORT, default_float, default_int
+from ..errors import DataError
+from .files import open_file, write_whole
+from .leaves import DTYPES, MAX_AXES, NAMES, check_fits, fitted, named_arrays, nested, text
 
-NAMES = {dtype: short.upper() for dtype, short in SHORT.items()}       # F32, I64, BOOL, …
-DTYPES = {name: dtype for dtype, name in NAMES.items()}
 MAX_HEADER = 100_000_000   # bytes; the format's own limit
 ALIGNMENT = 8              # bytes
-MAX_AXES = 32              # NumPy 1 has no more
 
 
 @dataclass(frozen=True)
@@ -68,82 +64,9 @@ def save(path, tree):
     write_whole(path, start + [little_endian(arrays[name]) for name in names])
 
 
-def named_arrays(tree):
-    """The leaves as NumPy arrays, by name."""
-    out = {}
-    for path, leaf in pytree.flatten_with_path(tree)[0]:
-        name = name_of(path)
-        if name in out or name == "__metadata__":
-            where = pytree.path_text("tree", path)
-            raise ArgumentError(f"the name {name!r} cannot be given to {where}.",
-                                given="another leaf with this name" if name in out
-                                else "a name of the format's own", fix="rename the key")
-        out[name] = as_array(leaf, path)
-    return out
-
-
-def name_of(path):
-    """The name of a leaf in the file: the keys of its path.
-
-    >>> name_of(("layers", 0, ".w"))
-    'layers/0/w'
-    """
-    for key in path:
-        if not isinstance(key, (str, int)):
-            raise ArgumentError(f"a key of type {type(key).__name__} has no name in a file.",
-                                given=pytree.path_text("tree", path), expected="str and int keys")
-    return "/".join(str(key).removeprefix(".") for key in path)
-
-
-def as_array(leaf, path):
-    """A leaf as a NumPy array of a dtype that the format has."""
-    try:
-        a = np.asarray(leaf, number_dtype(leaf))
-    except OverflowError:
-        raise ArgumentError(f"{pytree.path_text('tree', path)} is too large for {default_int()}.",
-                            given=str(leaf), fix="np.int64(…) around it") from None
-    if a.dtype.newbyteorder("=") not in NAMES:
-        raise ArgumentError(f"{pytree.path_text('tree', path)} cannot be saved.",
-                            given=f"a {type(leaf).__name__} of dtype {a.dtype}",
-                            expected="bool, integers, float16, float32 or float64")
-    return a
-
-
-def number_dtype(leaf):
-    """The dtype in which a Python number is stored; None for anything else."""
-    if type(leaf) not in SCALARS:
-        return None
-    return {bool: np.dtype(bool), int: default_int(), float: default_float()}[type(leaf)]
-
-
 def little_endian(a):
     """The elements as bytes, row by row, little-endian; no copy where none is needed."""
     return np.ascontiguousarray(a, a.dtype.newbyteorder("<")).reshape(-1).view(np.uint8).data
-
-
-def write_whole(path, parts):
-    """Writes a file from parts of bytes; a failure at any moment leaves what was there before.
-
-    The parts go to a new file in the same folder, which reaches the disk and then takes the name.
-    Raises MissingFileError when the folder does not exist.
-    """
-    path = os.path.realpath(path)
-    folder, name = os.path.split(path)
-    if not os.path.isdir(folder):
-        raise MissingFileError(f"the folder {folder} does not exist.", given=f"file name {name}",
-                               fix="make the folder first")
-    new = os.path.join(folder, f".{name}.{secrets.token_hex(6)}.new")
-    try:
-        with open(new, "xb") as file:
-            for part in parts:
-                file.write(part)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(new, path)
-    except BaseException:
-        if os.path.exists(new):
-            os.remove(new)
-        raise
 
 
 # ---------------------------------------------------------------------------- load
@@ -164,20 +87,12 @@ def load(path, like=None):
     ...     load(path, like=[np.empty(2), (np.empty(1),)])
     [array([0., 0.]), (array([1.]),)]
     """
-    try:
-        file = open(path, "rb")
-    except FileNotFoundError:
-        raise MissingFileError(f"{path} does not exist.", given=f"working folder {os.getcwd()}",
-                               fix="check the path") from None
-    with file:
+    with open_file(path) as file:
         entries = read_header(file, path)
         if like is not None:
-            pairs, structure = pytree.flatten_with_path(like)
-            check_fits(path, entries, {name_of(p): leaf for p, leaf in pairs})
+            check_fits(path, {e.name: (NAMES[e.dtype], e.shape) for e in entries}, like)
         arrays = {e.name: read_leaf(file, path, e) for e in entries}
-    if like is None:
-        return nested(path, arrays)
-    return pytree.unflatten(structure, [as_like(arrays[name_of(p)], leaf) for p, leaf in pairs])
+    return nested(path, arrays) if like is None else fitted(arrays, like)
 
 
 def read_leaf(file, path, entry):
@@ -189,67 +104,6 @@ def read_leaf(file, path, entry):
     if entry.dtype == bool and raw.view(np.uint8).max(initial=0) > 1:
         raise damaged(path, f"the leaf {entry.name!r} holds bools other than 0 and 1")
     return raw.astype(entry.dtype, copy=False).reshape(entry.shape)
-
-
-def nested(path, arrays):
-    """Nested dicts, from names split at "/"; the array itself when its name is empty."""
-    if list(arrays) == [""]:
-        return arrays[""]
-    out = {}
-    for name, a in arrays.items():
-        *outer, last = name.split("/")
-        at = out
-        for key in outer:
-            at = at.setdefault(key, {})
-            if not isinstance(at, dict):
-                break
-        if not isinstance(at, dict) or last in at:
-            raise DataError(f"{path} has a leaf {name!r} in the place of another one.",
-                            fix="load with like=, which does not split names")
-        at[last] = a
-    return out
-
-
-def as_like(a, leaf):
-    """The array, or a Python number where `leaf` is one."""
-    return a.item() if type(leaf) in SCALARS else a
-
-
-def check_fits(path, entries, leaves):
-    """Raises DataError unless the file holds just these leaves, by name, shape and dtype."""
-    found = {e.name: (NAMES[e.dtype], e.shape) for e in entries}
-    wanted = {name: kind_of(leaf) for name, leaf in leaves.items()}
-    missing = [f"missing   {name}: {text(k)}" for name, k in wanted.items() if name not in found]
-    extra = [f"extra     {name}: {text(k)}" for name, k in found.items() if name not in wanted]
-    unlike = [f"different {name}: {text(found[name])}, like has {text(k)}"
-              for name, k in wanted.items() if name in found and found[name] != k]
-    problems = missing + extra + unlike
-    if problems:
-        raise DataError(f"{path} does not fit `like`: {len(missing)} leaves are missing, "
-                        f"{len(extra)} extra, {len(unlike)} different.",
-                        given=shortened(problems, 20),
-                        fix="build `like` with the configuration that was saved")
-
-
-def shortened(lines, n):
-    """The first n lines, and how many more there are."""
-    return lines if len(lines) <= n else [*lines[:n], f"… and {len(lines) - n} more"]
-
-
-def kind_of(leaf):
-    """(dtype, shape) of a leaf of `like`."""
-    if hasattr(leaf, "dtype") and hasattr(leaf, "shape"):
-        dtype = np.dtype(leaf.dtype)
-        return NAMES.get(dtype, str(dtype)), tuple(leaf.shape)
-    if type(leaf) in SCALARS:
-        return NAMES[number_dtype(leaf)], ()
-    a = np.asarray(leaf)
-    return NAMES.get(a.dtype, str(a.dtype)), a.shape
-
-
-def text(kind):
-    """A (dtype, shape) pair as f32[8,3]."""
-    return f"{kind[0].lower()}[{','.join(map(str, kind[1]))}]"
 
 
 # ---------------------------------------------------------------------------- the header
