@@ -1,9 +1,9 @@
-"""Random programs for the property tests: source text of a function, arrays for it, and error bounds.
+"""Random programs for the property tests: source of a function, arrays for it, error bounds.
 
 A program is drawn step by step and run as it grows, so that every step is well typed and its values
-are small.  For every value a bound on its rounding error is carried along; steps that jump (comparisons,
-rounding, positions) only read values without error.  What is drawn is source text: a failing example
-prints as a function that can be pasted into a file.
+are small.  For every value a bound on its rounding error is carried along; steps that jump
+(comparisons, rounding, positions) only read values without error.  What is drawn is source text: a
+failing example prints as a function that can be pasted into a file.
 """
 
 import math
@@ -73,8 +73,10 @@ class RandomProgram:
         printer.text(repr(self))
 
     def __repr__(self):
-        rows = [f"    # x{k}: {a.dtype}{list(a.shape)} = np.array({a.reshape(-1).tolist()!r:.300}, {a.dtype.name!r})"
-                for k, a in enumerate(self.arrays)]
+        rows = [
+            f"    # x{k}: {a.dtype}{list(a.shape)} = {a.reshape(-1).tolist()!r:.300}"
+            for k, a in enumerate(self.arrays)
+        ]
         return "\n".join(["", *rows, self.source])
 
     def __call__(self, *arrays):
@@ -91,7 +93,7 @@ def compiled_source(source):
 def programs(dtypes=MIXED, sizes=SIZES, steps=14, host=True, most=MOST):
     """RandomPrograms of one to three arguments.
 
-    dtypes: of the arguments.  host: may operations run that NumPy has to do for compiled code (sort)?
+    dtypes: of the arguments.  host: may NumPy be called by compiled code (sort)?
     most: elements of a value.
     Hypothesis draws a seed and the number of steps, so that what fails shrinks to fewer steps.
     """
@@ -108,7 +110,9 @@ class Writer:
         self.float = self.one([d for d in dtypes if d.startswith("float")])
         m, n, k = [self.one(sizes) for _ in range(3)]
         shapes = [(m, n), (n,), (n, k), (), (m, n, 2), (m, 1), (2, k, n)]
-        self.arrays = [self.array(self.one(shapes), self.one(dtypes)) for _ in range(self.number(1, 3))]
+        self.arrays = [
+            self.array(self.one(shapes), self.one(dtypes)) for _ in range(self.number(1, 3))
+        ]
         self.values = [Known(f"x{i}", a, 0.0) for i, a in enumerate(self.arrays)]
         self.inputs = len(self.values)
 
@@ -134,7 +138,12 @@ class Writer:
         names = ", ".join(v.name for v in wanted)
         head = ", ".join(v.name for v in self.values[:self.inputs])
         lines = [f"def f({head}):", *needed(self.lines, names), f"    return ({names},)"]
-        return RandomProgram("\n".join(lines), self.arrays, [v.error for v in wanted], compiled_source("\n".join(lines)))
+        return RandomProgram(
+            "\n".join(lines),
+            self.arrays,
+            [v.error for v in wanted],
+            compiled_source("\n".join(lines)),
+        )
 
     def step(self):
         """One more line."""
@@ -143,7 +152,7 @@ class Writer:
             self.add(*made)
 
     def add(self, text, args, gain=2.0):
-        """v = text; the errors of args grow by `gain` at most.  Nothing, where v would be too large."""
+        """v = text, unless v would be too large; the errors of args grow by `gain` at most."""
         known = {**NAMESPACE, **{v.name: Array(v.value) for v in self.values}}
         if self.most > MOST and eval_shape(lambda: eval(text, known)).size > self.most:
             return
@@ -175,16 +184,28 @@ class Writer:
         return self.random.random() < 0.5
 
     def any(self, kinds="fib", ndim=0, exact=False):
-        """A value of these kinds with at least so many axes, the latest preferred; None if there is none."""
-        found = [v for v in self.values if v.kind in kinds and len(v.shape) >= ndim and not (exact and v.error)]
+        """A value of these kinds with at least so many axes, or None; the latest are preferred."""
+        found = [
+            v
+            for v in self.values
+            if v.kind in kinds and len(v.shape) >= ndim and not (exact and v.error)
+        ]
         if not found:
             return None
         return self.one(found[-4:] if self.coin() else found)
 
     def partner(self, x, kinds="fib", exact=False):
         """A value that broadcasts with x; at least x itself."""
-        return self.one([v for v in self.values if v.kind in kinds and self.broadcastable(v.shape, x.shape)
-                         and not (exact and v.error)] or [x])
+        return self.one(
+            [
+                v
+                for v in self.values
+                if v.kind in kinds
+                and self.broadcastable(v.shape, x.shape)
+                and not (exact and v.error)
+            ]
+            or [x]
+        )
 
     def broadcastable(self, a, b):
         """Do the shapes broadcast, to something not too large?"""
@@ -217,20 +238,23 @@ def needed(lines, names):
 
 # ---------------------------------------------------------------------------- moves
 
-SMOOTH = ("fnp.tanh({})", "fnp.sin({})", "fnp.cos({})", "fnp.exp(fnp.tanh({}))", "fnp.log1p({0} * {0})",
-          "fnp.sqrt({0} * {0} + 1)", "fnp.arctan({})", "fnp.expm1(fnp.tanh({}))", "ops.logistic({})",
-          "ops.erf({})", "-{}", "abs({})", "1 / ({0} * {0} + 1)", "fnp.log({0} * {0} + 0.5)", "{} * 0.5",
-          "{} + 1", "2 - {}", "fnp.maximum({}, 0)", "fnp.clip({}, -1, 1)", "fnp.sinh(fnp.sin({}))",
+SMOOTH = ("fnp.tanh({})", "fnp.sin({})", "fnp.cos({})", "fnp.exp(fnp.tanh({}))",
+          "fnp.log1p({0} * {0})", "fnp.sqrt({0} * {0} + 1)", "fnp.arctan({})",
+          "fnp.expm1(fnp.tanh({}))", "ops.logistic({})", "ops.erf({})", "-{}", "abs({})",
+          "1 / ({0} * {0} + 1)", "fnp.log({0} * {0} + 0.5)", "{} * 0.5", "{} + 1", "2 - {}",
+          "fnp.maximum({}, 0)", "fnp.clip({}, -1, 1)", "fnp.sinh(fnp.sin({}))",
           "fnp.arcsin(0.9 * fnp.sin({}))", "fnp.positive({})", "fnp.logaddexp({}, 0.0)")
 POWERS = ("{} ** 2", "{} ** 3", "{0} * {0}")
-JUMPS = ("fnp.floor({})", "fnp.ceil({})", "fnp.round({})", "fnp.sign({})", "{} > 0", "{} <= 1", "{} == {}",
-         "{} != 0", "{}.astype('int32')", "fnp.trunc({})", "fnp.isfinite({})", "fnp.signbit({})", "{} // 1")
-INTEGERS = ("{} + 3", "{} * -2", "{} // 2", "{} % 3", "{} & 5", "{} | 1", "{} ^ 6", "{} << 1", "{} >> 1", "-{}",
-            "abs({})", "~{}", "fnp.clip({}, -2, 2)", "{} > 0", "{} == 1", "{}.astype('bool')", "{} ** 2",
-            "{}.astype('{float}') * 0.25", "{}.astype('int16')", "{}.astype('uint8')", "fnp.sign({})")
+JUMPS = ("fnp.floor({})", "fnp.ceil({})", "fnp.round({})", "fnp.sign({})", "{} > 0", "{} <= 1",
+         "{} == {}", "{} != 0", "{}.astype('int32')", "fnp.trunc({})", "fnp.isfinite({})",
+         "fnp.signbit({})", "{} // 1")
+INTEGERS = ("{} + 3", "{} * -2", "{} // 2", "{} % 3", "{} & 5", "{} | 1", "{} ^ 6", "{} << 1",
+            "{} >> 1", "-{}", "abs({})", "~{}", "fnp.clip({}, -2, 2)", "{} > 0", "{} == 1",
+            "{}.astype('bool')", "{} ** 2", "{}.astype('{float}') * 0.25", "{}.astype('int16')",
+            "{}.astype('uint8')", "fnp.sign({})")
 RING = ("{} + {}", "{} - {}", "{} * {}", "fnp.maximum({}, {})", "fnp.minimum({}, {})")
-FIELD = ("{0} / ({1} * {1} + 1)", "fnp.arctan2({0}, {1} * {1} + 1)", "{0} * 0.5 + {1} * 0.5", "fnp.logaddexp({}, {})",
-         "fnp.hypot({}, {})")
+FIELD = ("{0} / ({1} * {1} + 1)", "fnp.arctan2({0}, {1} * {1} + 1)", "{0} * 0.5 + {1} * 0.5",
+         "fnp.logaddexp({}, {})", "fnp.hypot({}, {})")
 BOOLS = ("~{}", "{}.astype('int32')", "{}.astype('{float}')", "{} & True", "{} * 2")
 
 
@@ -281,7 +305,10 @@ def bits(w):
     if x is None:
         return None
     y = w.partner(x, x.kind)
-    return w.one(("{} & {}", "{} | {}", "{} ^ {}", "fnp.maximum({}, {})")).format(x.name, y.name), [x, y]
+    return w.one(("{} & {}", "{} | {}", "{} ^ {}", "fnp.maximum({}, {})")).format(x.name, y.name), [
+        x,
+        y,
+    ]
 
 
 def chosen(w):
@@ -293,12 +320,17 @@ def chosen(w):
         return None
     if w.coin():
         return f"fnp.where({c.name}, {x.name}, {y.name})", [x, y]
-    return f"fnp.where({c.name}, {x.name}, {w.one(['0', '1.0', '-1'] if x.kind == 'f' else ['0', '1'])})", [x]
+    number = w.one(("0", "1.0", "-1") if x.kind == "f" else ("0", "1"))
+    return f"fnp.where({c.name}, {x.name}, {number})", [x]
 
 
 def converted(w):
     x = w.any("f")
-    return x and (f"{x.name}.astype('{w.one([d for d in w.dtypes if d.startswith('float')])}')", [x], 1.0)
+    return x and (
+        f"{x.name}.astype('{w.one([d for d in w.dtypes if d.startswith('float')])}')",
+        [x],
+        1.0,
+    )
 
 
 def reduced(w):
@@ -338,8 +370,15 @@ def running(w):
     if x is None:
         return None
     axis, n = w.axis(x), max(x.value.size, 1)
-    how = w.one(("fnp.cumsum({}, axis={})", "fnp.cumprod({} * 0.25 + 1, axis={})", "ops.cummax({}, axis={}, reverse=False)",
-                 "ops.cumsum({}, axis={}, reverse=True)", "ops.cummin({}, axis={}, reverse=True)"))
+    how = w.one(
+        (
+            "fnp.cumsum({}, axis={})",
+            "fnp.cumprod({} * 0.25 + 1, axis={})",
+            "ops.cummax({}, axis={}, reverse=False)",
+            "ops.cumsum({}, axis={}, reverse=True)",
+            "ops.cummin({}, axis={}, reverse=True)",
+        )
+    )
     if x.kind == "i" and "prod" in how or x.kind == "f" and "cumm" in how and 0 in x.shape:
         return None
     return how.format(x.name, axis), [x], 10 * n
@@ -350,8 +389,8 @@ def softmax(w):
     if x is None or 0 in x.shape:
         return None
     a = w.axis(x)
-    return (f"ops.exp({x.name} - fnp.max({x.name}, axis={a}, keepdims=True)) / "
-            f"fnp.sum(ops.exp({x.name} - fnp.max({x.name}, axis={a}, keepdims=True)), axis={a}, keepdims=True)"), [x], 6
+    e = f"ops.exp({x.name} - fnp.max({x.name}, axis={a}, keepdims=True))"
+    return f"{e} / fnp.sum({e}, axis={a}, keepdims=True)", [x], 6
 
 
 def moved(w):
@@ -359,12 +398,24 @@ def moved(w):
     if x is None:
         return None
     perm = w.random.sample(range(len(x.shape)), len(x.shape))
-    how = w.one((f"fnp.transpose({x.name}, {tuple(perm)})", f"{x.name}.T", f"fnp.flip({x.name}, {w.axis(x)})",
-                 f"{x.name}.reshape(-1)", f"fnp.roll({x.name}, {w.number(-2, 3)}, {w.axis(x)})",
-                 f"{x.name}[..., None]", f"fnp.squeeze({x.name})", f"fnp.moveaxis({x.name}, 0, -1)",
-                 f"fnp.concatenate([{x.name}, {x.name}[::-1]], axis={w.axis(x)})", f"fnp.stack([{x.name}, {x.name}])",
-                 f"fnp.tile({x.name}, 2)", f"fnp.repeat({x.name}, 2, axis={w.axis(x)})",
-                 f"fnp.broadcast_to({x.name}, (2, *{x.name}.shape))", f"fnp.expand_dims({x.name}, 0)"))
+    how = w.one(
+        (
+            f"fnp.transpose({x.name}, {tuple(perm)})",
+            f"{x.name}.T",
+            f"fnp.flip({x.name}, {w.axis(x)})",
+            f"{x.name}.reshape(-1)",
+            f"fnp.roll({x.name}, {w.number(-2, 3)}, {w.axis(x)})",
+            f"{x.name}[..., None]",
+            f"fnp.squeeze({x.name})",
+            f"fnp.moveaxis({x.name}, 0, -1)",
+            f"fnp.concatenate([{x.name}, {x.name}[::-1]], axis={w.axis(x)})",
+            f"fnp.stack([{x.name}, {x.name}])",
+            f"fnp.tile({x.name}, 2)",
+            f"fnp.repeat({x.name}, 2, axis={w.axis(x)})",
+            f"fnp.broadcast_to({x.name}, (2, *{x.name}.shape))",
+            f"fnp.expand_dims({x.name}, 0)",
+        )
+    )
     return how, [x], 1.0
 
 
@@ -383,7 +434,18 @@ def sliced(w):
     for n in x.shape:
         a = w.number(0, n)
         b = w.number(a, n)
-        parts.append(w.one((":", f"{a}:{b}", f"{a}:{b}:2", "::-1", "::2", *([str(w.number(-n, n - 1))] if n else []))))
+        parts.append(
+            w.one(
+                (
+                    ":",
+                    f"{a}:{b}",
+                    f"{a}:{b}:2",
+                    "::-1",
+                    "::2",
+                    *([str(w.number(-n, n - 1))] if n else []),
+                )
+            )
+        )
     return f"{x.name}[{', '.join(parts)}]", [x], 1.0
 
 
@@ -393,7 +455,11 @@ def padded(w):
         return None
     triples = [(w.number(0, 2), w.number(0, 2), w.number(0, 1)) for n in x.shape]
     low, high, interior = (tuple(t[k] for t in triples) for k in range(3))
-    return f"ops.pad({x.name}, {w.one([0, 1, 2.5])}, low={low}, high={high}, interior={interior})", [x], 1.0
+    return (
+        f"ops.pad({x.name}, {w.one([0, 1, 2.5])}, low={low}, high={high}, interior={interior})",
+        [x],
+        1.0,
+    )
 
 
 def triangle(w):
@@ -458,8 +524,15 @@ def matrix_product(w):
         return None
     pairs = [y for y in w.values if y.kind == "f" and fits(w, x.shape, y.shape)]
     if not pairs:
-        return (f"{x.name} @ fnp.swapaxes({x.name}, -1, -2)" if len(x.shape) > 1 else f"fnp.outer({x.name}, {x.name})",
-                [x], 4 * (1 + x.top) * max(x.value.size, 1))
+        return (
+            (
+                f"{x.name} @ fnp.swapaxes({x.name}, -1, -2)"
+                if len(x.shape) > 1
+                else f"fnp.outer({x.name}, {x.name})"
+            ),
+            [x],
+            4 * (1 + x.top) * max(x.value.size, 1),
+        )
     y = w.one(pairs)
     gain = (1 + x.top + y.top) * max(x.value.size, 1)
     return f"{x.name} @ {y.name}", [x, y], gain
@@ -478,9 +551,24 @@ def contraction(w):
     if x is None or len(x.shape) != 2:
         return None
     y = w.one([v for v in w.values if v.kind == "f" and v.shape == x.shape])
-    how = w.one(("ij,ij->i", "ij,ij->j", "ij,ij->", "ij,kj->ik", "ij,ik->kj", "ij,ik->jk", "ij,kj->ki", "ij,ij->ji",
-                 "ij,kl->ijkl"))
-    return f"fnp.einsum('{how}', {x.name}, {y.name})", [x, y], (1 + x.top + y.top) * max(x.value.size, 1)
+    how = w.one(
+        (
+            "ij,ij->i",
+            "ij,ij->j",
+            "ij,ij->",
+            "ij,kj->ik",
+            "ij,ik->kj",
+            "ij,ik->jk",
+            "ij,kj->ki",
+            "ij,ij->ji",
+            "ij,kl->ijkl",
+        )
+    )
+    return (
+        f"fnp.einsum('{how}', {x.name}, {y.name})",
+        [x, y],
+        (1 + x.top + y.top) * max(x.value.size, 1),
+    )
 
 
 def tensor(w):
@@ -491,16 +579,72 @@ def tensor(w):
     axes = w.number(0, len(x.shape))
     if axes and x.shape[len(x.shape) - axes:] != y.shape[:axes]:
         return None
-    return f"fnp.tensordot({x.name}, {y.name}, {axes})", [x, y], (1 + x.top + y.top) * max(x.value.size, 1)
+    return (
+        f"fnp.tensordot({x.name}, {y.name}, {axes})",
+        [x, y],
+        (1 + x.top + y.top) * max(x.value.size, 1),
+    )
 
 
 def ramp(w):
     n, dtype = w.number(0, 5), w.float
-    return w.one((f"fnp.arange({n})", f"fnp.linspace(0, 1, {n}, dtype='{dtype}')", f"fnp.ones(({n}, 2), '{dtype}')",
-                  f"fnp.eye({n}, dtype='{dtype}')")), [], 1.0
+    return (
+        w.one(
+            (
+                f"fnp.arange({n})",
+                f"fnp.linspace(0, 1, {n}, dtype='{dtype}')",
+                f"fnp.ones(({n}, 2), '{dtype}')",
+                f"fnp.eye({n}, dtype='{dtype}')",
+            )
+        ),
+        [],
+        1.0,
+    )
 
 
-MOVES = (smooth, smooth, smooth, power, jump, whole, whole, logical, binary, binary, binary, compared, bits, chosen,
-         chosen, converted, reduced, reduced, reduced, reduced_whole, product_of, position, running, softmax, moved,
-         moved, moved, reshaped, sliced, sliced, padded, triangle, taken, taken, taken_along, ordered, updated, block,
-         matrix_product, matrix_product, contraction, contraction, tensor, ramp)
+MOVES = (
+    smooth,
+    smooth,
+    smooth,
+    power,
+    jump,
+    whole,
+    whole,
+    logical,
+    binary,
+    binary,
+    binary,
+    compared,
+    bits,
+    chosen,
+    chosen,
+    converted,
+    reduced,
+    reduced,
+    reduced,
+    reduced_whole,
+    product_of,
+    position,
+    running,
+    softmax,
+    moved,
+    moved,
+    moved,
+    reshaped,
+    sliced,
+    sliced,
+    padded,
+    triangle,
+    taken,
+    taken,
+    taken_along,
+    ordered,
+    updated,
+    block,
+    matrix_product,
+    matrix_product,
+    contraction,
+    contraction,
+    tensor,
+    ramp,
+)

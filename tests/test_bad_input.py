@@ -16,7 +16,9 @@ def said(tmp_path, script, **environment):
     file = tmp_path / "script.py"
     file.write_text(script)
     env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1]), **environment}
-    return subprocess.run([sys.executable, file], env=env, capture_output=True, text=True, check=True).stdout
+    return subprocess.run(
+        [sys.executable, file], env=env, capture_output=True, text=True, check=True
+    ).stdout
 
 
 def test_a_missing_file(tmp_path, monkeypatch):

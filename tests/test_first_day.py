@@ -14,8 +14,20 @@ import fgrad
 import fgrad.numpy as fnp
 from fgrad import ArrayType, grad, jit, make_ir, nn, optim, random, tree, value_and_grad, vmap
 from fgrad.errors import (
-    ArgumentError, AxisError, ConcretizationError, DeviceError, FgradWarning, GradientError, KeyReuseWarning, LeakError,
-    MutationError, NumpyError, RandomKeyError, ShapeError, TreeError)
+    ArgumentError,
+    AxisError,
+    ConcretizationError,
+    DeviceError,
+    FgradWarning,
+    GradientError,
+    KeyReuseWarning,
+    LeakError,
+    MutationError,
+    NumpyError,
+    RandomKeyError,
+    ShapeError,
+    TreeError,
+)
 
 from tests.messages import message
 
@@ -101,7 +113,10 @@ has_aux=True expects `loss` to return (loss, aux), but it returned f32[].
 def test_an_mlp_learns_the_same_with_and_without_jit_and_jit_is_traced_once():
     rng = np.random.default_rng(0)
     x, y = rng.standard_normal((64, 8)).astype("f4"), rng.standard_normal((64, 1)).astype("f4")
-    start = [(rng.standard_normal(s).astype("f4") / 3, np.zeros(s[1], "f4")) for s in ((8, 16), (16, 16), (16, 1))]
+    start = [
+        (rng.standard_normal(s).astype("f4") / 3, np.zeros(s[1], "f4"))
+        for s in ((8, 16), (16, 16), (16, 1))
+    ]
 
     def error(params):
         h = fnp.asarray(x)
@@ -279,7 +294,10 @@ vmap of `product` has in_axes for 1 arguments, but was called with 2.
 def test_one_gradient_per_example():
     error = lambda p, x, y: (fnp.dot(p, x) - y) ** 2
     p, xs, ys = fnp.ones(3), fnp.arange(12.0).reshape(4, 3), fnp.arange(4.0)
-    near(vmap(grad(error), in_axes=(None, 0, 0))(p, xs, ys), np.stack([grad(error)(p, x, y) for x, y in zip(xs, ys)]))
+    near(
+        vmap(grad(error), in_axes=(None, 0, 0))(p, xs, ys),
+        np.stack([grad(error)(p, x, y) for x, y in zip(xs, ys)]),
+    )
 
 
 # ---------------------------------------------------------------------------- looking inside
@@ -388,6 +406,7 @@ a value of grad was used outside of the grad call it belongs to.
     test_first_day.py:N    return kept[0] + 1
 
   given      f32[]
+             kept in list `kept`
   fix        return it from the function instead of storing it"""
 
 
@@ -458,4 +477,6 @@ def test_a_function_defined_again_is_compiled_again():
 
 
 def test_types_in_place_of_arrays_show_a_program():
-    assert fgrad.show(lambda x: x + 1, ArrayType("float32", (2,))).startswith("lambda(x: f32[2]) -> f32[2]")
+    assert fgrad.show(lambda x: x + 1, ArrayType("float32", (2,))).startswith(
+        "lambda(x: f32[2]) -> f32[2]"
+    )

@@ -1,4 +1,4 @@
-"""Printed programs and loops of well-known functions, kept in tests/golden; programs are parsed and run."""
+"""Printed programs and loops of well-known functions, in tests/golden; parsed back and run."""
 
 import sys
 
@@ -23,14 +23,22 @@ SHAPES = {
     "mlp_gradient":  [W, (8, 4), (8, 2)],
     "attention":     [(2, 5, 4), (2, 7, 4), (2, 7, 3)],
 }
-COLUMNS = pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 does not know where in a line an operation is")
+COLUMNS = pytest.mark.skipif(
+    sys.version_info < (3, 11), reason="Python 3.10 does not know where in a line an operation is"
+)
 TARGET = passes.Target(vector_bytes=32, threads=2)
 
 
 def arguments(name):
     rng = np.random.default_rng(1)
-    return [tree.map(lambda s: rng.standard_normal(s).astype("f4"), shape, is_leaf=lambda s: isinstance(s, tuple))
-            for shape in SHAPES[name]]
+    return [
+        tree.map(
+            lambda s: rng.standard_normal(s).astype("f4"),
+            shape,
+            is_leaf=lambda s: isinstance(s, tuple),
+        )
+        for shape in SHAPES[name]
+    ]
 
 
 @pytest.mark.parametrize("name", SHAPES)

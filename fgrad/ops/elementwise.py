@@ -317,7 +317,7 @@ shr = Elementwise("shr", INTS)
 class Convert(Primitive):
     """x in another dtype: number to bool x != 0.   n[*s] → dtype[*s]
 
-    Float to int goes towards zero; what does not fit gives the nearest integer that does, NaN gives 0.
+    Float to int goes towards zero; what does not fit gives the nearest integer, NaN gives 0.
     """
     linear_in = (0,)
 
@@ -326,7 +326,8 @@ class Convert(Primitive):
 
     @quiet
     def numpy(self, x, /, *, dtype):
-        return saturated(x, dtype) if x.dtype.kind == "f" and dtype.kind in "iu" else x.astype(dtype)
+        whole = x.dtype.kind == "f" and dtype.kind in "iu"
+        return saturated(x, dtype) if whole else x.astype(dtype)
 
     def jvp(self, out, args, tangents, /, *, dtype):
         return self(tangents[0], dtype=dtype) if dtype.kind == "f" else None
@@ -342,12 +343,16 @@ class Convert(Primitive):
 
 
 def saturated(x, dtype):
-    """Floats as integers: towards zero, the nearest that fits, and 0 for NaN.  NumPy leaves the last two open."""
+    """Floats as integers: towards zero, the nearest that fits, and 0 for NaN.
+
+    NumPy leaves the last two open.
+    """
     info, out = np.iinfo(dtype), x.astype(dtype)
     below, above = x < float(info.min), x >= float(info.max + 1)
     if not (below | above | (x != x)).any():
         return out
-    return np.where(x != x, dtype.type(0), np.where(below, dtype.type(info.min), np.where(above, dtype.type(info.max), out)))
+    out = np.where(below, dtype.type(info.min), np.where(above, dtype.type(info.max), out))
+    return np.where(x != x, dtype.type(0), out)
 
 
 class IntegerPow(Primitive):

@@ -13,7 +13,8 @@ from fgrad.interpreters.stage import stage
 from tests.strategies import WIDE, examples, programs
 
 PAD, MARK = 64, 0xAB
-DTYPES = ("int8", "uint8", "int16", "uint16", "int32", "int64", "float16", "float32", "float64", "bool")
+DTYPES = ("int8", "uint8", "int16", "uint16", "int32", "int64", "float16", "float32", "float64",
+          "bool")
 
 
 def guarded(type):

@@ -1,4 +1,4 @@
-"""Calls of compiled functions: arguments of every layout, donated memory, closed-over arrays, calls again."""
+"""Calls of compiled functions: layouts of arguments, donated memory, closures, calls again."""
 
 import numpy as np
 import pytest
@@ -67,15 +67,17 @@ def test_gradients_of_mixed_dtypes_are_the_same_compiled(p):
 
 
 LAYOUTS = {
-    "reversed":      lambda x: x[::-1, ::-1],
-    "transposed":    lambda x: np.ascontiguousarray(x.T).T,
-    "every second":  lambda x: np.repeat(x, 2, axis=1)[:, ::2],
+    "reversed": lambda x: x[::-1, ::-1],
+    "transposed": lambda x: np.ascontiguousarray(x.T).T,
+    "every second": lambda x: np.repeat(x, 2, axis=1)[:, ::2],
     "other byte order": lambda x: x.astype(x.dtype.newbyteorder()),
-    "unaligned":     lambda x: np.frombuffer(b"\0" + x.tobytes(), np.uint8)[1:].view(x.dtype).reshape(x.shape),
-    "read only":     lambda x: np.frombuffer(x.tobytes(), x.dtype).reshape(x.shape),
-    "broadcast":     lambda x: np.broadcast_to(x[:1], x.shape),
-    "fgrad":         lambda x: fnp.asarray(x),
-    "a list":        lambda x: fnp.array(x.tolist(), x.dtype),
+    "unaligned": lambda x: np.frombuffer(b"\0" + x.tobytes(), np.uint8)[1:]
+    .view(x.dtype)
+    .reshape(x.shape),
+    "read only": lambda x: np.frombuffer(x.tobytes(), x.dtype).reshape(x.shape),
+    "broadcast": lambda x: np.broadcast_to(x[:1], x.shape),
+    "fgrad": lambda x: fnp.asarray(x),
+    "a list": lambda x: fnp.array(x.tolist(), x.dtype),
 }
 
 
@@ -87,16 +89,32 @@ def test_arguments_of_every_layout(layout, dtype):
     plain = np.array(np.asarray(given), dtype)
     f = jit(lambda x: (x + 1, fnp.sum(x, axis=0), x.T @ x, x))
     for _ in range(3):
-        for got, want in zip(f(given), (plain + 1, plain.sum(0), plain.T @ plain, plain), strict=True):
+        for got, want in zip(
+            f(given), (plain + 1, plain.sum(0), plain.T @ plain, plain), strict=True
+        ):
             np.testing.assert_array_equal(got, want)
 
 
 @pytest.mark.filterwarnings("ignore::fgrad.errors.FgradWarning")
 def test_scalars_of_every_kind_are_arguments():
     f = jit(lambda x: x * 2)
-    for x in (1.5, 3, True, np.float32(1.5), np.float64(1.5), np.int64(3), np.array(1.5), fnp.array(2), np.bool_(True)):
+    for x in (
+        1.5,
+        3,
+        True,
+        np.float32(1.5),
+        np.float64(1.5),
+        np.int64(3),
+        np.array(1.5),
+        fnp.array(2),
+        np.bool_(True),
+    ):
         for _ in range(2):
-            want, got = Array(np.asarray(x)) * 2 if isinstance(x, (np.generic, np.ndarray)) else fnp.asarray(x) * 2, f(x)
+            want, got = (
+                Array(np.asarray(x)) * 2
+                if isinstance(x, (np.generic, np.ndarray))
+                else fnp.asarray(x) * 2
+            ), f(x)
             assert (float(got), got.dtype) == (float(want), want.dtype)
 
 

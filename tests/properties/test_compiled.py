@@ -19,7 +19,7 @@ OPENCL = any(d.name.startswith("opencl") for d in driver.devices())
 
 
 def together(batch):
-    """Several programs as one function, so that they are compiled at once: (function, arrays, errors)."""
+    """(function, arrays, errors) of several programs, so that they are compiled at once."""
     arrays = [a for p in batch for a in p.arrays]
 
     def function(*values):

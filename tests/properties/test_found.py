@@ -14,7 +14,11 @@ from fgrad.transforms import grad, make_ir
 def agree(f, *args):
     """Compiled and at once, f gives the same."""
     want, got = f(*map(fnp.asarray, args)), jit(f)(*args)
-    for x, y in zip(got if isinstance(got, tuple) else (got,), want if isinstance(want, tuple) else (want,), strict=True):
+    for x, y in zip(
+        got if isinstance(got, tuple) else (got,),
+        want if isinstance(want, tuple) else (want,),
+        strict=True,
+    ):
         assert (x.shape, x.dtype) == (y.shape, y.dtype)
         np.testing.assert_allclose(np.asarray(x), np.asarray(y), rtol=1e-6, atol=1e-6)
 

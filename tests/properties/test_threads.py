@@ -18,24 +18,33 @@ from tests.properties.test_compiled import assert_within
 from tests.strategies import FUZZ, Writer
 from tests.tolerance import EPS
 
-LARGE = {                                        # name: (function, shapes of its f32 arguments, terms in a sum)
-    "rows":          (lambda xp, x: xp.sum(xp.exp(x), axis=1), [(300, 500)], 500),
-    "columns":       (lambda xp, x: xp.sum(x * x, axis=0), [(300, 500)], 300),
-    "everything":    (lambda xp, x: xp.sum(xp.tanh(x)), [(300, 500)], 150_000),
-    "odd":           (lambda xp, x: xp.max(x, axis=1) - xp.min(x, axis=1), [(1031, 67)], 1),
-    "middle":        (lambda xp, x: xp.sum(x, axis=1), [(17, 300, 33)], 300),
-    "outer":         (lambda xp, x: xp.sum(x, axis=(0, 2)), [(17, 300, 33)], 561),
-    "chain":         (lambda xp, x: xp.maximum(x * 2 + 1, x) * x - x, [(100_003,)], 1),
-    "softmax":       (lambda xp, x: xp.exp(x - xp.max(x, axis=1, keepdims=True)) / xp.sum(
-        xp.exp(x - xp.max(x, axis=1, keepdims=True)), axis=1, keepdims=True), [(257, 301)], 301),
-    "both":          (lambda xp, x, g: xp.concatenate([xp.sum(x * g, axis=0), xp.sum(x, axis=1), xp.ravel(x * g)]),
-                      [(401, 303), (303,)], 401),
-    "product":       (lambda xp, a, b: a @ b + 1, [(203, 301), (301, 107)], 301),
-    "thin":          (lambda xp, a, b: xp.tanh(a @ b), [(1, 700), (700, 513)], 700),
-    "transposed":    (lambda xp, a, b: a.T @ b, [(301, 120), (301, 90)], 301),
-    "moved":         (lambda xp, x, y: x + y.T, [(500, 300), (300, 500)], 1),
-    "cumulative":    (lambda xp, x: xp.cumsum(x, axis=1), [(200, 300)], 300),
-    "vector":        (lambda xp, a, x: a @ x, [(700, 501), (501,)], 501),
+LARGE = {  # name: (function, shapes of its f32 arguments, terms in a sum)
+    "rows": (lambda xp, x: xp.sum(xp.exp(x), axis=1), [(300, 500)], 500),
+    "columns": (lambda xp, x: xp.sum(x * x, axis=0), [(300, 500)], 300),
+    "everything": (lambda xp, x: xp.sum(xp.tanh(x)), [(300, 500)], 150_000),
+    "odd": (lambda xp, x: xp.max(x, axis=1) - xp.min(x, axis=1), [(1031, 67)], 1),
+    "middle": (lambda xp, x: xp.sum(x, axis=1), [(17, 300, 33)], 300),
+    "outer": (lambda xp, x: xp.sum(x, axis=(0, 2)), [(17, 300, 33)], 561),
+    "chain": (lambda xp, x: xp.maximum(x * 2 + 1, x) * x - x, [(100_003,)], 1),
+    "softmax": (
+        lambda xp, x: xp.exp(x - xp.max(x, axis=1, keepdims=True))
+        / xp.sum(xp.exp(x - xp.max(x, axis=1, keepdims=True)), axis=1, keepdims=True),
+        [(257, 301)],
+        301,
+    ),
+    "both": (
+        lambda xp, x, g: xp.concatenate(
+            [xp.sum(x * g, axis=0), xp.sum(x, axis=1), xp.ravel(x * g)]
+        ),
+        [(401, 303), (303,)],
+        401,
+    ),
+    "product": (lambda xp, a, b: a @ b + 1, [(203, 301), (301, 107)], 301),
+    "thin": (lambda xp, a, b: xp.tanh(a @ b), [(1, 700), (700, 513)], 700),
+    "transposed": (lambda xp, a, b: a.T @ b, [(301, 120), (301, 90)], 301),
+    "moved": (lambda xp, x, y: x + y.T, [(500, 300), (300, 500)], 1),
+    "cumulative": (lambda xp, x: xp.cumsum(x, axis=1), [(200, 300)], 300),
+    "vector": (lambda xp, a, x: a @ x, [(700, 501), (501,)], 501),
 }
 
 
@@ -55,7 +64,11 @@ def in_process(threads, path):
     """every_result, with so many threads, by a process of its own."""
     script = ("import sys, numpy as np; from tests.properties.test_threads import every_result;"
               "np.savez(sys.argv[1], **every_result())")
-    env = {**os.environ, "FGRAD_THREADS": str(threads), "PYTHONPATH": str(Path(__file__).parents[2])}
+    env = {
+        **os.environ,
+        "FGRAD_THREADS": str(threads),
+        "PYTHONPATH": str(Path(__file__).parents[2]),
+    }
     subprocess.run([sys.executable, "-c", script, str(path)], env=env, check=True, timeout=300)
     with np.load(path) as file:
         return dict(file)
@@ -69,13 +82,19 @@ def test_large_kernels_are_right_with_any_number_of_threads(threads, tmp_path):
         got = found[name]
         assert got.shape == want.shape and got.dtype == np.float32, name
         top = np.abs(want).max()
-        np.testing.assert_allclose(got, want, rtol=0, atol=16 * EPS["float32"] * terms ** 0.5 * max(1.0, top), err_msg=name)
+        np.testing.assert_allclose(
+            got, want, rtol=0, atol=16 * EPS["float32"] * terms**0.5 * max(1.0, top), err_msg=name
+        )
 
 
 def random_programs():
     """A few random programs over arrays that are large enough for several threads."""
-    return [Writer(seed, dtypes=("float32", "float32", "int32"), sizes=(100, 257, 300, 511), most=200_000).program(12)
-            for seed in range(12 * max(1, FUZZ))]
+    return [
+        Writer(
+            seed, dtypes=("float32", "float32", "int32"), sizes=(100, 257, 300, 511), most=200_000
+        ).program(12)
+        for seed in range(12 * max(1, FUZZ))
+    ]
 
 
 def compare_random_programs():
@@ -86,7 +105,7 @@ def compare_random_programs():
 
 
 def test_random_programs_over_large_arrays_are_right_with_three_threads():
-    script = "from tests.properties.test_threads import compare_random_programs; compare_random_programs()"
+    script = "import tests.properties.test_threads as t; t.compare_random_programs()"
     env = {**os.environ, "FGRAD_THREADS": "3", "PYTHONPATH": str(Path(__file__).parents[2])}
     subprocess.run([sys.executable, "-c", script], env=env, check=True, timeout=600)
 
@@ -141,7 +160,11 @@ def test_eight_threads_nest_transformations():
         scale = k / 4
         inner = lambda w: fnp.sum(vmap(lambda x: shared(w, x) * scale)(xs))
         for _ in range(4):
-            found = [grad(inner)(np.ones(3)), jit(grad(inner))(np.ones(3)), grad(jit(inner))(np.ones(3))]
+            found = [
+                grad(inner)(np.ones(3)),
+                jit(grad(inner))(np.ones(3)),
+                grad(jit(inner))(np.ones(3)),
+            ]
             t = np.tanh(xs.sum(1))
             want = ((1 - t * t)[:, None] * xs).sum(0) * scale
             for x in found:

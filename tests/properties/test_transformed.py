@@ -46,7 +46,7 @@ def floats(p):
 
 @st.composite
 def batched(draw, **options):
-    """(program, per argument the axis that is mapped or None, number of lanes, the stacked arrays)."""
+    """(program, per argument the mapped axis or None, number of lanes, the stacked arrays)."""
     p = draw(programs(**options))
     n = draw(st.sampled_from((1, 2, 3)))
     axes = [draw(st.sampled_from((None, *range(a.ndim + 1)))) for a in p.arrays]
@@ -65,8 +65,10 @@ def other(a, seed):
 
 def loop(p, axes, n, stacked):
     """What vmap gives, by a Python loop."""
-    lanes = [p(*[Array(a if d is None else np.array(np.take(a, k, d))) for a, d in zip(stacked, axes)])
-             for k in range(n)]
+    lanes = [
+        p(*[Array(a if d is None else np.array(np.take(a, k, d))) for a, d in zip(stacked, axes)])
+        for k in range(n)
+    ]
     return [np.stack([np.asarray(lane[k]) for lane in lanes]) for k in range(len(lanes[0]))]
 
 
@@ -84,7 +86,12 @@ def test_vmap_gives_what_a_loop_gives(drawn):
 def test_jit_of_vmap_and_vmap_of_jit_give_what_vmap_gives(drawn):
     p, axes, n, stacked = drawn
     want = vmap(p.function, tuple(axes))(*map(Array, stacked))
-    assume(all(np.isfinite(x).all() and np.abs(np.asarray(x).astype(float)).max(initial=0) < 1e6 for x in want))
+    assume(
+        all(
+            np.isfinite(x).all() and np.abs(np.asarray(x).astype(float)).max(initial=0) < 1e6
+            for x in want
+        )
+    )
     close(jit(vmap(p.function, tuple(axes)))(*map(Array, stacked)), want)
     close(vmap(jit(p.function), tuple(axes))(*map(Array, stacked)), want)
 
@@ -97,7 +104,9 @@ def test_both_derivatives_agree_with_differences_and_are_adjoint(p, seed):
     f, xs, h = floats(p), values(p), 1e-6
     ts = direction(xs, seed)
     out, tangents = jvp(f, tuple(xs), tuple(ts))
-    up, down = [f(*[Array(np.asarray(a + s * h * t)) for a, t in zip(p.arrays, ts)]) for s in (1, -1)]
+    up, down = [
+        f(*[Array(np.asarray(a + s * h * t)) for a, t in zip(p.arrays, ts)]) for s in (1, -1)
+    ]
     differences = [(np.asarray(a) - np.asarray(b)) / (2 * h) for a, b in zip(up, down)]
     close(tangents, differences, 1e-5)
     cts = direction(out, seed + 1)
@@ -115,7 +124,9 @@ def test_both_derivatives_agree_with_differences_and_are_adjoint(p, seed):
 
 def weighted(out):
     """One number of all results."""
-    return sum(fnp.sum(x * fnp.cos(fnp.arange(x.size, dtype=x.dtype)).reshape(x.shape)) for x in out)
+    return sum(
+        fnp.sum(x * fnp.cos(fnp.arange(x.size, dtype=x.dtype)).reshape(x.shape)) for x in out
+    )
 
 
 def into_grad(f):
@@ -130,7 +141,9 @@ def into_jvp(f):
 
 def into_vmap(f):
     """xs ↦ the sum of f over xs and a little less."""
-    return lambda *xs: tuple(fnp.sum(y, axis=0) for y in vmap(f)(*[fnp.stack([x, x * 0.875]) for x in xs]))
+    return lambda *xs: tuple(
+        fnp.sum(y, axis=0) for y in vmap(f)(*[fnp.stack([x, x * 0.875]) for x in xs])
+    )
 
 
 WRAP = {"grad": into_grad, "jvp": into_jvp, "vmap": into_vmap, "jit": jit}
@@ -143,7 +156,10 @@ def nested(f, words):
 
 
 @examples(60)
-@given(programs(dtypes=F64, sizes=SOME, steps=6, host=False), st.lists(st.sampled_from(sorted(WRAP)), min_size=1, max_size=5))
+@given(
+    programs(dtypes=F64, sizes=SOME, steps=6, host=False),
+    st.lists(st.sampled_from(sorted(WRAP)), min_size=1, max_size=5),
+)
 def test_jit_anywhere_in_a_nesting_changes_nothing(p, words):
     assume(sum(word != "jit" for word in words) <= 3)
     f, xs = floats(p), values(p)
@@ -154,13 +170,18 @@ def test_jit_anywhere_in_a_nesting_changes_nothing(p, words):
 
 
 @examples(40)
-@given(programs(dtypes=F64, sizes=SOME, steps=5, host=False), st.lists(st.sampled_from(("grad", "jvp", "vmap")), max_size=2),
-       st.integers(0, 9))
+@given(
+    programs(dtypes=F64, sizes=SOME, steps=5, host=False),
+    st.lists(st.sampled_from(("grad", "jvp", "vmap")), max_size=2),
+    st.integers(0, 9),
+)
 def test_derivatives_of_nestings_agree_with_differences(p, words, seed):
     f, xs, h = nested(floats(p), words), values(p), 1e-5
     ts = direction(xs, seed)
     _, tangents = jvp(f, tuple(xs), tuple(ts))
-    up, down = [f(*[Array(np.asarray(a + s * h * t)) for a, t in zip(p.arrays, ts)]) for s in (1, -1)]
+    up, down = [
+        f(*[Array(np.asarray(a + s * h * t)) for a, t in zip(p.arrays, ts)]) for s in (1, -1)
+    ]
     differences = [(np.asarray(a) - np.asarray(b)) / (2 * h) for a, b in zip(up, down)]
     assume(all(np.abs(d).max(initial=0) < 1e4 for d in differences))
     close(tangents, differences, 1e-4)

@@ -309,7 +309,9 @@ class Emitter:
     def guard_of_all_lanes(self, n):
         """A guard that is the same in every lane, as one value."""
         outer, vec = self.mask, self.vec
-        any_lane = outer and self.op(f"call i1 @llvm.vector.reduce.or.v{self.lanes}i1({vector('i1', self.lanes)} {outer})")
+        t = vector("i1", self.lanes)
+        any_lane = outer and self.op(
+            f"call i1 @llvm.vector.reduce.or.v{self.lanes}i1({t} {outer})")
         self.mask, self.vec = any_lane, None
         name = self.value(n)
         self.mask, self.vec = outer, vec
@@ -367,8 +369,11 @@ class Emitter:
         self.mask = outer
 
     def miscompiled(self, dtype):
-        """Would LLVM write too much?  Of a narrowed integer vector, a masked store of one lane stores the
-        wide integer on x86 (seen in LLVM 22); a guard's mask may turn out to have one lane."""
+        """Would LLVM write too much?
+
+        Of a narrowed integer vector, a masked store of one lane stores the wide integer on x86 (seen
+        in LLVM 22); a guard's mask may turn out to have one lane.
+        """
         return dtype.kind in "iu" and (self.count == 1 < self.lanes or bool(self.mask))
 
     def store_one(self, s, value, pointer, mask):
