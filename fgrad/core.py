@@ -4,9 +4,9 @@
 
 The rules of an interpreter:
 1.  A tracer belongs to the interpreter that made it; only `a.owner is self` is asked, no levels.
-2.  Any other value is a constant, and goes to `below` as it is, other interpreters' tracers included.
+2.  Any other value, tracers of others included, is a constant, and goes to `below` as it is.
 3.  `process` never looks at the current interpreter.  Rules run while `below` is current.
-4.  Evaluate meets a tracer: it leaked.  Stage captures a tracer whose owner is not below it: it leaked.
+4.  A tracer has leaked when Evaluate meets it, or Stage captures it and its owner is not below.
 5.  A trace that captured a tracer is not kept in jit's table.
 6.  An interpreter that has finished hands everything below (a copied context may still hold it).
 
@@ -22,7 +22,8 @@ from contextvars import ContextVar
 
 import numpy as np
 
-from .errors import ArgumentError, DonationError, FgradError, LeakError, NumpyError, notice
+from . import source
+from .errors import ArgumentError, ConcretizationError, DonationError, FgradError, LeakError, NumpyError, notice
 from .ir_text import OPERATIONS as PRIMITIVES
 from .types import DTYPES, SCALARS, SHORT, ArrayType, default_for, dtype_of_scalar
 
@@ -91,12 +92,16 @@ class Value:
         return self.shape[0]
 
     def __iter__(self):                          # without it, Python would index until IndexError
+        if not self.shape:
+            raise ArgumentError("a scalar cannot be iterated over.", given=repr(self.type),
+                                fix="x[None] is an array of one element")
         return (self[k] for k in range(len(self)))
 
     def __array_ufunc__(self, ufunc, method, *args, out=None, **rest):
         found = UFUNCS.get(ufunc)
         if method != "__call__" or out is not None or rest or found is None:
-            raise refuse(ufunc.__name__ + ("" if method == "__call__" else "." + method), out is not None)
+            name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
+            raise refuse(name, out is not None)
         return found(*args)
 
     def __array_function__(self, function, types, args, kwargs):
@@ -110,10 +115,12 @@ def refuse(name, out=False):
     """The error for a NumPy call that has no counterpart here."""
     if out:
         return NumpyError(f"np.{name} cannot write a value of fgrad into an array of NumPy.",
-                          fix=["write A = A + x instead of A += x", f"use what np.{name} returns instead of out="])
+                          fix=["write A = A + x instead of A += x",
+                               f"use what np.{name} returns instead of out="])
     return NumpyError(f"np.{name} is not one of the NumPy functions that work on values of fgrad.",
                       fix=["write it with functions of fgrad.numpy, which has none of that name",
-                           f"np.{name}(np.asarray(x)) computes outside of fgrad, without a derivative"])
+                           f"np.{name}(np.asarray(x)) computes outside of fgrad, "
+                           "without a derivative"])
 
 
 class Array(Value):
@@ -195,7 +202,7 @@ class Tracer(Value):
         return PRIMITIVES["convert"](self, dtype=default_for(self.dtype))
 
     def known(self):
-        """The value behind it that is no tracer, or None: grad and jvp know it, jit and vmap do not."""
+        """The value behind it that is no tracer: grad and jvp know it; None under jit and vmap."""
         return None
 
     def describe(self):
@@ -208,11 +215,19 @@ class Tracer(Value):
 
     def __str__(self):
         known = self.known()
-        return self.describe() if known is None else str(known)
+        return self.printed() if known is None else str(known)
 
     def __format__(self, form):
         known = self.known()
-        return self.describe() if known is None else format(known, form)
+        return self.printed() if known is None else format(known, form)
+
+    def printed(self):
+        """`describe`, with one notice per line that there is no value to print."""
+        place = source.place(source.here())
+        where = (place.file, place.line) if place is not None else None
+        notice(("printed", where), f"printed while {self.owner.title} traces: there are types only; "
+               "fgrad.debug.print(\"{x}\", x=x) prints the values of every run")
+        return self.describe()
 
     def __float__(self):
         return float(self.number_for("float()"))
@@ -243,10 +258,20 @@ class Tracer(Value):
     def __array__(self, dtype=None, copy=None):
         """Never: under grad the value is known, but its derivative would be lost without a word."""
         self.owner.refuse_numpy(self)
+        place = source.place(source.here())
+        if place is not None and ".random." in place.text:
+            raise NumpyError("np.random cannot take a value that is being traced.",
+                             fix="draw with fgrad.random: fgrad.random.normal(key, shape) * scale")
         raise NumpyError(
             "NumPy cannot hold a value that is being traced.",
             fix=["build with fgrad.numpy.array([…]) or stack", "set elements with a.at[i].set(x)",
                  "or pass fgrad.stop_gradient(x)"])
+
+    def __hash__(self):
+        raise ConcretizationError(
+            f"hash() needs a value, but inside of {self.owner.title} there may be many or none.",
+            given=self.describe(), fix=["a Python value for the key of a dict or the element of a set",
+                                        "static_argnames, if it is one"])
 
     def __copy__(self):
         return self                              # a copied owner would no longer be the owner
@@ -264,14 +289,15 @@ class Tracer(Value):
 
     def leaked(self):
         """The error for using this value outside of its transformation."""
-        name = self.owner.title
+        name, kept = self.owner.title, source.holder(self)
+        given = [str(self.type), self.origin(), kept and f"kept in {kept}"]
         return LeakError(f"a value of {name} was used outside of the {name} call it belongs to.",
-                         given=[str(self.type), *filter(None, [self.origin()])],
+                         given=[*filter(None, given)],
                          fix="return it from the function instead of storing it")
 
 
 def stores_into_array(frame):
-    """Is the frame executing `a[i] = x`?  NumPy then asks x for a float and would drop its derivative."""
+    """Is the frame executing `a[i] = x`?  NumPy then asks for a float: the derivative is lost."""
     return dis.opname[frame.f_code.co_code[frame.f_lasti]] == "STORE_SUBSCR"
 
 
@@ -280,8 +306,8 @@ def stores_into_array(frame):
 class Interpreter:
     """Gives operations a meaning.  `process` may be called whichever interpreter is current.
 
-    An interpreter knows its own tracers by identity (`a.owner is self`).  Every other value, tracers
-    of other interpreters included, is a constant to it and is handed to `below` as it is.
+    An interpreter knows its own tracers by identity (`a.owner is self`).  Every other value,
+    tracers of other interpreters included, is a constant to it and is handed to `below` as it is.
     """
     below = None
     title = "a transformation"       # the user's word for it
@@ -305,7 +331,8 @@ class Interpreter:
         token = _current.set(self)
         try:
             return function(*args)
-        except ValueError as error:              # NumPy wraps what `__float__` raises in A[0, 0] = x
+        except ValueError as error:
+            # NumPy wraps what `__float__` raises in A[0, 0] = x
             if isinstance(error.__cause__, FgradError):
                 raise error.__cause__ from None
             raise
@@ -314,7 +341,10 @@ class Interpreter:
 
 
 class Evaluate(Interpreter):
-    """The bottom: NumPy, at once.  It tries the operation's NumPy rule and diagnoses only on failure."""
+    """The bottom: NumPy, at once.
+
+    It tries the operation's NumPy rule, and diagnoses only on failure.
+    """
     title = "evaluation"
 
     def process(self, op, args, params):
@@ -331,7 +361,7 @@ class Evaluate(Interpreter):
             raise better from None
 
     def diagnosed(self, error, op, args, params):
-        """What the type rule says of the arguments, or NumPy's own error where that finds no fault."""
+        """What the type rule says of the arguments; NumPy's own error where that finds no fault."""
         try:
             op.type(*[a if a.__class__ in SCALARS else a.type for a in args], **params)
         except FgradError as better:
@@ -417,7 +447,10 @@ class Primitive:
         return Array(self.numpy(*[a.np for a in args], **params))
 
     def jvp(self, out, args, tangents, /, **params):
-        """The tangent of `out`; a tangent None is zero.  Here: of an operation linear in its arguments."""
+        """The tangent of `out`; a tangent None is zero.
+
+        Here: of an operation that is linear in each of `linear_in`.
+        """
         total = None
         for i, t in enumerate(tangents):
             if t is not None and i in self.linear_in:

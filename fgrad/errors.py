@@ -1,7 +1,7 @@
 """What fgrad says when something is wrong: one formatter for every error and notice.
 
-An error holds a sentence, the user's line, what was given, what was expected, and how to fix it.  It
-relies on `source.py` for the line; everything that raises relies on it.  Each class is also a
+An error holds a sentence, the user's line, what was given, what was expected, and how to fix it.
+It relies on `source.py` for the line; everything that raises relies on it.  Each class is also a
 builtin, so that `except TypeError` catches a ShapeError.
 
 >>> print(ShapeError("matmul cannot contract axes of size 3 and 4.", given="x: f32[8,3]",
@@ -42,8 +42,10 @@ class FgradError(Exception):
         rows = [("given", self.given), ("expected", self.expected), ("fix", self.fix)]
         place = source.place(self.where)
         parts = [self.sentence]
-        if place is not None and place.text:
-            parts.append(f"\n    {place.short}    {place.text}")
+        if place is not None:
+            parts.append(f"\n    {place.short}    {place.text}".rstrip())
+            if 0 < place.width < len(place.text):
+                parts.append(" " * (8 + len(place.short) + place.column) + "^" * place.width)
         body = [line for title, content in rows for line in block(title, content)]
         if body:
             parts.append("\n" + "\n".join(body))

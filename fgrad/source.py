@@ -13,6 +13,7 @@ import functools
 import linecache
 import os
 import sys
+import types
 from dataclasses import dataclass
 
 import numpy
@@ -26,14 +27,15 @@ def is_inside(filename):
     """Is the file the library's own, or one that only passes calls on?"""
     found = INSIDE.get(filename)
     if found is None:
-        passed_on = filename.startswith(("<__array_function__", NUMPY))
+        passed_on = filename.startswith(("<__array_function__", NUMPY, "numpy/"))
         ours = filename.startswith(LIBRARY) or os.path.abspath(filename).startswith(LIBRARY)
         standard = filename in STANDARD
         found = INSIDE[filename] = ours or passed_on or standard
     return found
 
 
-STANDARD = frozenset({functools.__file__, os.path.join(os.path.dirname(functools.__file__), "contextlib.py")})
+STANDARD = frozenset({functools.__file__,
+                      os.path.join(os.path.dirname(functools.__file__), "contextlib.py")})
 
 
 def here():
@@ -45,6 +47,34 @@ def here():
             return code, frame.f_lasti
         frame = frame.f_back
     return None
+
+
+def holder(x):
+    """Where the user keeps the object x, as far as variables in sight show: "list `cache`", or None.
+    """
+    frame = sys._getframe(1)
+    while frame is not None:
+        if not is_inside(frame.f_code.co_filename):
+            for name, value in [*frame.f_locals.items(), *frame.f_globals.items()]:
+                if value is x:
+                    return f"the variable `{name}`"
+                if any(part is x for part in parts_of(value)):
+                    return f"{type(value).__name__} `{name}`"
+        frame = frame.f_back
+    return None
+
+
+def parts_of(value):
+    """What a container, or an object of the user's, holds directly."""
+    if isinstance(value, dict):
+        return list(value.values())
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return list(value)
+    if isinstance(value, (type, types.ModuleType)):
+        return []
+    module = sys.modules.get(type(value).__module__)
+    inside = is_inside(getattr(module, "__file__", None) or "builtins")
+    return [] if inside else list(getattr(value, "__dict__", {}).values())
 
 
 def depth():
@@ -80,7 +110,7 @@ def place(where):
 
 
 def cached_by_identity(function):
-    """Caches by the identity of the code object, which is kept alive so that its id stays its own."""
+    """Caches by the identity of the code object; it is kept alive, so its id stays its own."""
     known = {}
 
     @functools.wraps(function)
@@ -96,7 +126,8 @@ def cached_by_identity(function):
 
 @cached_by_identity
 def positions(code):
-    """Per instruction: (line, end line, column, end column); columns are None before Python 3.11."""
+    """Per instruction: (line, end line, column, end column); before Python 3.11 columns are None.
+    """
     if hasattr(code, "co_positions"):
         return list(code.co_positions())
     lines, line = {}, code.co_firstlineno
@@ -119,8 +150,8 @@ def decode(code, lasti):
     if line != end or not raw or start is None:
         return Place(code.co_filename, line, text, "")
     span = raw.encode()[start:stop].decode(errors="replace")
-    indent = len(raw) - len(raw.lstrip())
-    return Place(code.co_filename, line, text, words_of(span), start - indent, len(span))
+    column = len(raw.encode()[:start].decode(errors="replace")) - (len(raw) - len(raw.lstrip()))
+    return Place(code.co_filename, line, text, words_of(span), column, len(span))
 
 
 def words_of(span):
@@ -143,7 +174,8 @@ def stores(code):
     names = [None] * (len(code.co_code) // 2)
     following = None
     for instruction in reversed([i for i in dis.get_instructions(code) if i.opname != "CACHE"]):
-        stored = following and following.opname.startswith("STORE_") and isinstance(following.argval, str)
+        stored = (following and following.opname.startswith("STORE_")
+                  and isinstance(following.argval, str))
         end = following.offset if following else len(code.co_code)
         for k in range(instruction.offset // 2, end // 2):
             names[k] = following.argval if stored else None

@@ -1,8 +1,8 @@
 """Pytrees: nested containers of leaves, taken apart and put together again.
 
 A node is a dict, list, tuple, namedtuple, OrderedDict, defaultdict, None, or an instance of a class
-registered with `@fgrad.pytree` or `register_node`; everything else is a leaf.  A `Structure` is what
-remains when the leaves are gone: hashable and comparable, so it can be part of a cache key.
+registered with `@fgrad.pytree` or `register_node`; everything else is a leaf.  A `Structure` is
+what remains when the leaves are gone: hashable and comparable, so it can be part of a cache key.
 
 >>> leaves, structure = flatten({"w": [1, 2], "b": 3})
 >>> leaves
@@ -18,7 +18,7 @@ from __future__ import annotations
 import dataclasses
 from collections import OrderedDict, defaultdict
 
-from .errors import ArgumentError, TreeError
+from .errors import ArgumentError, TreeError, boundary
 
 
 class Kind:
@@ -47,7 +47,8 @@ class Structure:
     def __eq__(self, other):
         if self is other:
             return True
-        return (isinstance(other, Structure) and self._hash == other._hash and self.kind is other.kind
+        return (isinstance(other, Structure) and self._hash == other._hash
+                and self.kind is other.kind
                 and self.meta == other.meta and self.children == other.children)
 
     def __repr__(self):
@@ -66,9 +67,11 @@ KINDS = {}                 # class → Kind; written by register_node only
 
 
 def register_node(cls, parts, make, keys=None, sign=None):
-    """Instances of `cls` are nodes: `parts(node) → (children, meta)`, `make(meta, children) → node`.
+    """Instances of `cls` are nodes.
 
-    meta must be hashable.  Raises ArgumentError when the class is registered already.
+    parts(node) → (children, meta);   make(meta, children) → node; meta must be hashable.
+    keys(meta, n) names the children in paths, sign(meta, printed children) prints them.
+    Raises ArgumentError when the class is registered already.
 
     >>> class Pair:
     ...     def __init__(self, a, b): self.a, self.b = a, b
@@ -104,7 +107,8 @@ def dict_parts(node):
     return [node[k] for k in keys], keys
 
 
-register_node(dict, dict_parts, lambda keys, xs: dict(zip(keys, xs)), lambda meta, n: meta, dict_sign)
+register_node(dict, dict_parts, lambda keys, xs: dict(zip(keys, xs)), lambda meta, n: meta,
+              dict_sign)
 register_node(list, lambda x: (x, None), lambda _, xs: list(xs), None,
               lambda _, parts: "[" + ", ".join(parts) + "]")
 register_node(tuple, lambda x: (x, None), lambda _, xs: tuple(xs), None,
@@ -132,12 +136,14 @@ def kind_of(x):
 
 
 def static(**options):
-    """A dataclass field that belongs to the structure, not to the leaves; its values are hashable."""
+    """A dataclass field that belongs to the structure, not to the leaves; hashable."""
     return dataclasses.field(metadata={"static": True}, **options)
 
 
 def pytree(cls):
-    """Makes a class a dataclass (if it is none) and its instances nodes; `static()` fields are structure.
+    """The class, made a dataclass (if it is none), and its instances nodes.
+
+    Fields that are `static()` belong to the structure.
 
     >>> @pytree
     ... class Layer:
@@ -183,7 +189,7 @@ def _flatten(x, out, is_leaf):
 
 
 def unflatten(structure, leaves):
-    """The tree of this structure with these leaves.  Raises TreeError when their number is wrong."""
+    """The tree of this structure with these leaves.  Raises TreeError for a wrong number."""
     leaves = list(leaves)
     if len(leaves) != structure.count:
         raise TreeError(f"a tree of {structure.count} leaves cannot be made from {len(leaves)}.",
@@ -245,11 +251,13 @@ def path_text(root, path):
     >>> path_text("params", ("dense", 0, ".w"))
     "params['dense'][0].w"
     """
-    return root + "".join(k if isinstance(k, str) and k.startswith(".") else f"[{k!r}]" for k in path)
+    return root + "".join(k if isinstance(k, str) and k.startswith(".") else f"[{k!r}]"
+                          for k in path)
 
 
 # ---------------------------------------------------------------------------- map and friends
 
+@boundary
 def map(function, tree, *rest, is_leaf=None):
     """The tree with `function` applied to each leaf, and to the leaves at its place in `rest`.
 
@@ -263,6 +271,7 @@ def map(function, tree, *rest, is_leaf=None):
     return _unflatten(shape, iter([function(*xs) for xs in zip(first, *others)]))
 
 
+@boundary
 def map_with_path(function, tree, *rest, is_leaf=None):
     """Like map, with the path as the first argument of `function`."""
     pairs, shape = flatten_with_path(tree, is_leaf)
@@ -271,7 +280,10 @@ def map_with_path(function, tree, *rest, is_leaf=None):
 
 
 def flatten_up_to(shape, tree):
-    """The parts of `tree` that stand where `shape` has leaves.  Raises TreeError when it has no such places."""
+    """The parts of `tree` that stand where `shape` has leaves.
+
+    Raises TreeError when it has no such places.
+    """
     out = []
     _up_to(shape, tree, (), out)
     return out
@@ -283,7 +295,8 @@ def _up_to(shape, x, path, out):
         return
     kind = kind_of(x)
     if kind is not shape.kind:
-        raise differ(path, f"a {shape.kind.cls.__name__} in the first, a {type(x).__name__} in the second")
+        raise differ(path, f"a {shape.kind.cls.__name__} in the first, "
+                           f"a {type(x).__name__} in the second")
     children, meta = kind.parts(x)
     children = list(children)
     if meta != shape.meta or len(children) != len(shape.children):

@@ -772,3 +772,21 @@ def test_a_fori_loop_and_a_map_of_one_function_are_traced_once():
     for _ in range(3):
         map(square, fnp.ones(4))
     assert len(calls) == 3
+
+
+def test_what_no_step_changes_is_computed_once_in_front_of_the_loop():
+    def f(w, xs):
+        def step(h, x):
+            p = fnp.exp(w) / fnp.exp(w).sum()
+            return fnp.tanh(p * h + x * 2.0), fori_loop(0, 2, lambda i, z: z + (w @ w), x.sum())
+        return scan(step, fnp.ones(3), xs)
+    w, xs = fnp.array([0.1, 0.2, 0.3]), rows(4)
+    text = simplified(f, w, xs)
+    first, *others = text.split("\n\n")
+    assert "exp" in first and "dot_general" in first
+    assert not any("exp" in t or "dot_general" in t or "reduce_sum[axes=(0,)] w" in t for t in others)
+    near(jit(f)(w, xs), f(w, xs))
+    near(jit(grad(lambda w: f(w, xs)[1].sum() + f(w, xs)[0].sum()))(w),
+         grad(lambda w: sum(x.sum() for x in unrolled(lambda h, x: (
+             fnp.tanh(fnp.exp(w) / fnp.exp(w).sum() * h + x * 2.0), x.sum() + 2 * (w @ w)),
+             fnp.ones(3), xs)))(w), 1e-4)

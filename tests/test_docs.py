@@ -14,6 +14,7 @@ import pytest
 
 from fgrad.backends import base
 from fgrad.core import PRIMITIVES
+from tests.messages import without_carets
 from tests.test_floors import FLOORS
 
 ROOT = Path(__file__).parent.parent
@@ -42,12 +43,13 @@ def test_the_code_of_a_page_runs_and_prints_what_it_says(page, tmp_path, monkeyp
     space, printed = {"__name__": "page"}, None
     for k, (language, body) in enumerate(BLOCK.findall(content)):
         if language == "python":
-            file = tmp_path / f"{page.stem}_{k}.py"          # a file, so that lines can be shown
+            file = tmp_path / str(k) / f"{page.stem}.py"      # a file, so that lines can be shown
+            file.parent.mkdir()
             file.write_text(body, encoding="utf8")
             out = io.StringIO()
             with contextlib.redirect_stdout(out):
                 exec(compile(body, str(file), "exec"), space)
-            printed = re.sub(rf"{page.stem}_\d+\.py", f"{page.stem}.py", out.getvalue())
+            printed = out.getvalue()
         elif language == "text" and printed is not None:
             if UPDATE and lines(printed) != lines(body):
                 new = "".join(line.rstrip() + "\n" for line in printed.splitlines())
@@ -76,4 +78,5 @@ def lines(text):
     """
     column = " │ " if sys.version_info >= (3, 11) else ""
     rest = " +│ *" if column else " +│.*"
+    text = text if column else without_carets(text)
     return [re.sub(rest, column, line).rstrip() for line in text.strip().splitlines()]

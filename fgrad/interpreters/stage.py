@@ -8,15 +8,17 @@ on it.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 from .. import source, tree
 from ..core import Array, Interpreter, Tracer, Value, as_value, current
-from ..errors import ArgumentError, ConcretizationError
+from ..errors import ArgumentError, ConcretizationError, notice
 from ..ir import Equation, Program, Var
 from ..ops import convert
 from ..types import F64, I64, SCALARS, ArrayType, default_for, dtype_of_scalar
 
+UNROLLED = 2000            # equations of one line, from which the user is told of its loop
 COMPARISONS = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
 UNCHANGED = frozenset(("neg", "abs"))            # of a Python number they give a Python number
 
@@ -61,7 +63,9 @@ class Staged(Tracer):
 
     def origin(self):
         place = source.place(self.eqn.source) if self.eqn is not None else None
-        return f"made at {place.short}: {place.text}" if place is not None else None
+        if place is None:
+            return None
+        return f"made at {place.short}: {place.text}" if place.text else f"made at {place.short}"
 
 
 class Noting(Interpreter):
@@ -311,12 +315,25 @@ def stage(function, types, *, name="f", names=(), numbers=(), specialisable=(), 
         owner.finished = True
         if owner.signal is not None:
             raise owner.signal
+    if len(owner.eqns) > UNROLLED:
+        notice_unrolled(owner)
     closed = list(owner.captured.values())[len(lent):]
     captured = [pair for pair in closed if isinstance(pair[0], Tracer)]
     hidden = [(s.var, a) for a, s in closed if not isinstance(a, Tracer)]
     inputs = [*owner.inputs, *(s.var for _, s in captured)]
     program = Program(name, inputs, owner.eqns, results, hidden)
     return Trace(program, tuple(a for a, _ in captured), structure)
+
+
+def notice_unrolled(owner):
+    """Gives a notice where one line of the user's made more than UNROLLED equations."""
+    lines = Counter(eqn.source for eqn in owner.eqns if eqn.mark is None)
+    where, count = lines.most_common(1)[0] if lines else (None, 0)
+    place = source.place(where)
+    if count > UNROLLED and place is not None:
+        notice(("unrolled", place.file, place.line),
+               f"a Python loop was unrolled to {count} operations of one line of `{owner.name}`: "
+               f"`{place.text}`. fgrad.lax.scan or fori_loop compile it once", where=place)
 
 
 def result(owner, path, x):

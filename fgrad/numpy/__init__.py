@@ -86,6 +86,7 @@ acosh, asinh, atanh = arccosh, arcsinh, arctanh
 degrees, radians, around = rad2deg, deg2rad, round
 
 protocols.bound(globals())
+protocols.bound(vars(linalg), linalg.__all__)
 
 protocols.fill(globals(), [name for name in dir(_np) if not name.startswith("_")], _np)
 protocols.fill(vars(linalg), linalg.__all__, _np.linalg)

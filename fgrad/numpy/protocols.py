@@ -30,13 +30,14 @@ def fill(namespace, names, numpy_module):
             FUNCTIONS[theirs] = ours
 
 
-def bound(namespace):
-    """Makes boundaries of the functions in a public namespace: what they raise shows the user's frames
-    only.  Two names of one function stay one.
+def bound(namespace, names=None):
+    """Makes boundaries of functions in a namespace, by default of all public ones: what they raise
+    shows the user's frames only.  Two names of one function stay one.
     """
     made = {}
-    for name, function in list(namespace.items()):
-        if isinstance(function, types.FunctionType) and not name.startswith("_"):
+    for name in names or [name for name in namespace if not name.startswith("_")]:
+        function = namespace[name]
+        if isinstance(function, types.FunctionType):
             if function not in made:
                 made[function] = boundary(function)
                 made[function].__module__ = namespace["__name__"]

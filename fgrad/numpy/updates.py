@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import ops
 from ..core import as_value
-from ..errors import DtypeError, ShapeError
+from ..errors import DtypeError, ShapeError, boundary
 from ..types import BOOL, SCALARS, SHORT
 from .axes import text_of
 from .elementwise import power
@@ -121,7 +121,14 @@ class Part:
         except ShapeError:
             raise ShapeError(f"values of shape {text_of(values.shape)} do not fit into elements "
                              "of shape "
-                             f"{text_of(self.index.result)}.") from None
+                             f"{text_of(self.index.result)}.",
+                             expected=f"a shape that broadcasts to {text_of(self.index.result)}",
+                             ) from None
+
+
+for _name, _method in list(vars(Part).items()):
+    if callable(_method) and not _name.startswith("_"):
+        setattr(Part, _name, boundary(_method))
 
 
 RANK = {"b": 0, "u": 1, "i": 1, "f": 2}

@@ -48,6 +48,7 @@ a value of grad was used outside of the grad call it belongs to.
     test_leaks.py:N    return kept[0] * 2.0
 
   given      f64[]
+             kept in list `kept`
   fix        return it from the function instead of storing it"""
 
 
@@ -68,6 +69,7 @@ a value of jit was used outside of the jit call it belongs to.
 
   given      f64[]
              made at test_leaks.py:N: kept.append(x + 1.0)
+             kept in list `kept`
   fix        return it from the function instead of storing it"""
 
 

@@ -6,6 +6,7 @@ import numpy as np
 
 import fgrad.numpy as fnp
 from fgrad.errors import FgradError
+from tests.messages import without_carets
 
 
 def message(text, **names):
@@ -14,5 +15,5 @@ def message(text, **names):
     try:
         exec(compile(text, "user.py", "exec"), {"np": np, "fnp": fnp, **names})
     except FgradError as error:
-        return str(error)
+        return without_carets(str(error))
     raise AssertionError(f"nothing was raised by: {text}")

@@ -1,0 +1,3 @@
+from fgrad import random
+
+x = random.normal(0, (3,))

@@ -1,0 +1,4 @@
+import fgrad.numpy as fnp
+
+a, b = fnp.ones((8, 3)), fnp.ones(4)
+c = fnp.tanh(a + b)

@@ -1,0 +1,3 @@
+import fgrad.numpy as fnp
+
+y = fnp.stack([fnp.ones(3), fnp.ones(4)])

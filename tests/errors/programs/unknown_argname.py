@@ -1,0 +1,6 @@
+import fgrad
+
+def loss(w, x):
+    return w * x
+
+g = fgrad.grad(loss, argnames="v")

@@ -1,0 +1,3 @@
+import fgrad.numpy as fnp
+
+y = fnp.ones(3) & fnp.ones(3)

@@ -1,0 +1,112 @@
+"""The whole of what a user sees of an error: traceback and message, from a file, a notebook, and -c.
+
+One program each in programs/; what it prints to its error output stands in golden/, renewed by
+`pytest --update-golden` and read before it is kept.
+"""
+
+import io
+import linecache
+import os
+import re
+import subprocess
+import sys
+import traceback
+import warnings
+from contextlib import redirect_stdout
+from pathlib import Path
+
+import pytest
+
+from fgrad import errors, jit
+from tests.messages import without_carets
+
+HERE = Path(__file__).parent
+PROGRAMS = sorted((HERE / "programs").glob("*.py"))
+UPDATE = os.environ.get("FGRAD_UPDATE_GOLDEN") == "1"          # set by --update-golden
+COLUMNS = sys.version_info >= (3, 11)
+programs = pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.stem)
+
+
+def run(code, filename):
+    """What the program prints to its error output when its code runs under this file name."""
+    errors.NOTICED.clear()
+    said = []
+    with warnings.catch_warnings(record=True) as notices, redirect_stdout(io.StringIO()):
+        warnings.simplefilter("always")
+        try:
+            exec(compile(code, filename, "exec"), {"__name__": "__main__"})
+        except Exception as error:
+            error.__traceback__ = error.__traceback__.tb_next          # without this function
+            said.append("".join(traceback.format_exception(error)))
+    said += [f"{type(n.message).__name__}: {n.message}\n" for n in notices]
+    return "".join(said)
+
+
+def told(text, filename):
+    """The text as it is kept: file names without folders, no underlining by Python itself."""
+    text = text.replace(f'"{filename}"', '"program.py"').replace(Path(filename).name, "program.py")
+    text = re.sub(r'(  File .*\n(?:    \S.*\n)?) +[\^~]+\n', r"\1", text)
+    return text if COLUMNS else without_carets(text)
+
+
+@programs
+def test_from_a_file(program, tmp_path):
+    file = tmp_path / "program.py"
+    code = program.read_text(encoding="utf8")
+    file.write_text(code, encoding="utf8")
+    said = told(run(code, str(file)), str(file))
+    golden = HERE / "golden" / f"{program.stem}.txt"
+    if UPDATE:
+        golden.write_text(said, encoding="utf8")
+    expected = golden.read_text(encoding="utf8")
+    assert said == (expected if COLUMNS else without_carets(expected))
+    assert "/fgrad/" not in said, "a frame of the library"
+
+
+@programs
+def test_from_a_cell_of_a_notebook(program):
+    code = program.read_text(encoding="utf8")
+    name = f"<ipython-input-{program.stem}>"
+    linecache.cache[name] = len(code), None, code.splitlines(keepends=True), name
+    said = told(run(code, name), name)
+    expected = (HERE / "golden" / f"{program.stem}.txt").read_text(encoding="utf8")
+    assert aligned(said) == aligned(expected if COLUMNS else without_carets(expected))
+
+
+def aligned(text):
+    """The text without the blanks before carets: they follow the length of the file's name."""
+    return re.sub(r"\n +(?=\^)", "\n", text)
+
+
+def one(name):
+    return next(p for p in PROGRAMS if p.stem == name)
+
+
+@pytest.mark.parametrize("name", ["shapes_of_a_product", "leaked_from_jit", "mistake_of_the_user"])
+def test_from_the_command_line(name):
+    """`python -c` has no lines to show before Python 3.13: the message stands without them."""
+    done = subprocess.run([sys.executable, "-c", one(name).read_text(encoding="utf8")],
+                          capture_output=True, text=True)
+    expected = (HERE / "golden" / f"{name}.txt").read_text(encoding="utf8")
+    head = next(line for line in expected.splitlines() if line.startswith(("fgrad.", "KeyError")))
+    assert head in done.stderr and "/fgrad/" not in done.stderr
+
+
+@pytest.mark.parametrize("name", ["shapes_of_a_product", "mistake_of_the_user"])
+def test_full_tracebacks_on_demand(name, monkeypatch):
+    monkeypatch.setenv("FGRAD_TRACEBACK", "full")
+    assert "/fgrad/" in run(one(name).read_text(encoding="utf8"), "program.py")
+
+
+def test_the_cause_of_an_exception_stays():
+    @jit
+    def f(x):
+        try:
+            return {}["w"]
+        except KeyError as error:
+            raise ValueError("no weights") from error
+    with pytest.raises(ValueError) as caught:
+        f(1.0)
+    assert isinstance(caught.value.__cause__, KeyError)
+    frames = traceback.extract_tb(caught.value.__traceback__)
+    assert [f.name for f in frames][-1] == "f"
