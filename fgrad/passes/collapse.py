@@ -68,6 +68,9 @@ def collapse(nest):
         return collapse_product(nest, nodes, found)
     found.update(indices(nodes))
     ends = {r.nest[-1] for r in nest.roots if r.nest}    # a root is in all loops of a run, or none
+    # a reduction over a loop's own variable is one over that loop alone
+    reduced = {v for n in nodes if n.op == "reduce" for v in n.data[1]}
+    ends |= reduced | {i for i, j in zip(nest.nest, nest.nest[1:]) if j in reduced}
     loops, to = merged(nest.nest, found, nest.space, ends)
     if to:
         memo = {}

@@ -2,9 +2,12 @@
 
 import time
 
+import numpy as np
 import pytest
 
+import fgrad.numpy as fnp
 from fgrad import passes
+from fgrad.jit import jit
 from fgrad.loop import Contract, Kernel
 from fgrad.passes.fuse import Nest, fuse
 from fgrad.passes.target import Target
@@ -173,3 +176,13 @@ def test_random_programs_agree_with_numpy(seed):
     donate = range(len(program.inputs)) if seed % 2 else ()
     plan = assert_plan_agrees(program, TARGETS[seed % 3], tuple(donate), seed, length=400, slack=20)
     assert all(isinstance(s, Kernel) for s in plan.steps)
+
+
+def test_a_row_that_is_stored_and_summed_keeps_its_loops_apart():
+    """Rows and columns were merged around a sum over the columns: each row's sum was of one element."""
+    def f(x):
+        h = fnp.sin(x)
+        return h, h + fnp.sum(h, 1, keepdims=True)
+    x = np.random.default_rng(0).normal(size=(2, 4)).astype(np.float32)
+    for got, want in zip(jit(f)(x), f(x)):
+        np.testing.assert_allclose(got, want, rtol=1e-5)
