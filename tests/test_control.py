@@ -783,8 +783,8 @@ def test_what_no_step_changes_is_computed_once_in_front_of_the_loop():
     w, xs = fnp.array([0.1, 0.2, 0.3]), rows(4)
     text = simplified(f, w, xs)
     first, *others = text.split("\n\n")
-    assert "exp" in first and "dot_general" in first
-    assert not any("exp" in t or "dot_general" in t or "reduce_sum[axes=(0,)] w" in t for t in others)
+    assert count(first, "exp") == count(first, "dot_general") == count(first, "reduce_sum") == 1
+    assert not any(count(t, "exp") or count(t, "dot_general") for t in others)
     near(jit(f)(w, xs), f(w, xs))
     near(jit(grad(lambda w: f(w, xs)[1].sum() + f(w, xs)[0].sum()))(w),
          grad(lambda w: sum(x.sum() for x in unrolled(lambda h, x: (

@@ -11,6 +11,7 @@ from ..loop import Plan
 from ..loop_text import plan_text
 from .fuse import fuse
 from .fused_text import fused_text
+from .hoist import hoist
 from .lower import lower
 from .memory import memory_text, plan_memory
 from .nest import nest
@@ -54,7 +55,7 @@ def stages(program, target=CPU):
 
 def prepared(program):
     """The Program after the passes over the array IR."""
-    return share(simplify(program))
+    return share(simplify(program.derive(hoist)))
 
 
 def planned(fused, steps):
