@@ -89,7 +89,8 @@ def no_derivative(function):
     """The error for differentiating a callback."""
     return GradientError(
         f"the callback `{function.__name__}` has no derivative: it is a Python function.",
-        fix=["wrap the call in a function with @fgrad.custom_jvp, and give its derivative by defjvp",
+        fix=["wrap the call in a function with @fgrad.custom_jvp, and give its derivative by "
+             "defjvp",
              "or hold its arguments constant with fgrad.stop_gradient"])
 
 
@@ -142,7 +143,8 @@ def called(function, args, types):
         kind = (ShapeError if x.shape != wanted.shape else None if
                 np.can_cast(x.dtype, wanted.dtype, "same_kind") else DtypeError)
         if kind is not None:
-            raise kind(f"the callback `{function.__name__}` returned something else than was promised.",
+            raise kind(f"the callback `{function.__name__}` returned something else than was "
+                       "promised.",
                        given=f"{function.paths()[k]}: {x.dtype} of shape {x.shape}",
                        expected=str(wanted), where=None)
     return [np.array(x, t.dtype) for x, t in zip(found, types)]

@@ -23,7 +23,8 @@ from contextvars import ContextVar
 import numpy as np
 
 from . import source
-from .errors import ArgumentError, ConcretizationError, DonationError, FgradError, LeakError, NumpyError, notice
+from .errors import (
+    ArgumentError, ConcretizationError, DonationError, FgradError, LeakError, NumpyError, notice)
 from .ir_text import OPERATIONS as PRIMITIVES
 from .types import DTYPES, SCALARS, SHORT, ArrayType, default_for, dtype_of_scalar
 
@@ -225,7 +226,8 @@ class Tracer(Value):
         """`describe`, with one notice per line that there is no value to print."""
         place = source.place(source.here())
         where = (place.file, place.line) if place is not None else None
-        notice(("printed", where), f"printed while {self.owner.title} traces: there are types only; "
+        notice(("printed", where),
+               f"printed while {self.owner.title} traces: there are types only; "
                "fgrad.debug.print(\"{x}\", x=x) prints the values of every run")
         return self.describe()
 
@@ -270,8 +272,9 @@ class Tracer(Value):
     def __hash__(self):
         raise ConcretizationError(
             f"hash() needs a value, but inside of {self.owner.title} there may be many or none.",
-            given=self.describe(), fix=["a Python value for the key of a dict or the element of a set",
-                                        "static_argnames, if it is one"])
+            given=self.describe(),
+            fix=["a Python value for the key of a dict or the element of a set",
+                 "static_argnames, if it is one"])
 
     def __copy__(self):
         return self                              # a copied owner would no longer be the owner

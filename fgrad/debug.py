@@ -5,8 +5,8 @@ nans, checks.
     fgrad.debug.nans(fgrad.grad(loss))(params)     which operation made the first NaN
     fgrad.debug.checks(step)(params, batch)        indices out of range are errors in compiled code
 
-and `safe_sqrt safe_norm safe_div`, whose derivatives are finite where those of the plain functions are
-not.  Relies on callbacks and the interpreters; users rely on it.
+and `safe_sqrt safe_norm safe_div`, whose derivatives are finite where those of the plain functions
+are not.  Relies on callbacks and the interpreters; users rely on it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import sys
 
 import numpy as np
 
-from . import arguments, callbacks, jit, native_entry, source, tree
+from . import arguments, callbacks, native_entry, source, tree
 from . import numpy as fnp
 from .core import EVALUATE, Interpreter, current
 from .errors import ArgumentError, PositionError, boundary, notice
@@ -27,7 +27,8 @@ from .interpreters.call import inline
 from .interpreters.watch import Watch, plain, table
 from .ir import Equation, Program
 
-__all__ = ["breakpoint", "callback", "checks", "nans", "print", "safe_div", "safe_norm", "safe_sqrt"]
+__all__ = [
+    "breakpoint", "callback", "checks", "nans", "print", "safe_div", "safe_norm", "safe_sqrt"]
 
 
 # ---------------------------------------------------------------------------- print
@@ -50,13 +51,29 @@ class Form(string.Formatter):
 FORM = Form()
 
 
+class Anything:
+    """Stands for a value whose format is not known yet."""
+
+    def __format__(self, form):
+        return ""
+
+    def __getattr__(self, name):
+        return self
+
+    def __getitem__(self, key):
+        return self
+
+
+ANYTHING = Anything()
+
+
 @boundary
 def print(text, *args, ordered=True, **kwargs):
     """Prints text.format(*args, **kwargs) whenever it is reached, with the values of that run.
 
-    args, kwargs: pytrees; a format such as `{x:.3f}` applies to each element of an array.  It prints
-    under every transformation: once per element under vmap, in the forward pass under grad, and at
-    every call of a compiled function, always in the order of the program.
+    args, kwargs: pytrees; a format such as `{x:.3f}` applies to each element of an array.  It
+    prints under every transformation: once per element under vmap, in the forward pass under grad,
+    and at every call of a compiled function, always in the order of the program.
 
     Raises ArgumentError when text is no string, or names what is not given.
 
@@ -78,15 +95,14 @@ def printed(text, *args, **kwargs):
 def check_form(text, args, kwargs):
     """Raises ArgumentError unless the text and what is given fit each other."""
     given = [f"argument {k + 1}" for k in range(len(args))] + list(kwargs)
-    stand_ins = [type("Any", (), {"__format__": lambda self, form: "", "__getattr__": lambda s, n: s,
-                                  "__getitem__": lambda s, k: s})() for _ in given]
     try:
-        FORM.vformat(text, stand_ins[:len(args)], dict(zip(kwargs, stand_ins[len(args):])))
+        FORM.vformat(text, [ANYTHING] * len(args), dict.fromkeys(kwargs, ANYTHING))
     except (KeyError, IndexError) as error:
         missing = error.args[0] if isinstance(error, KeyError) else "another argument"
         raise ArgumentError(f"debug.print needs {missing} for its text.",
                             given=[f"text: {text!r}", f"values: {', '.join(given) or 'none'}"],
-                            fix="give what stands in braces by name: debug.print('{x}', x=x)") from None
+                            fix="give what stands in braces by name: debug.print('{x}', x=x)"
+                            ) from None
     except ValueError as error:
         raise ArgumentError(f"debug.print cannot use its text: {error}.", given=repr(text),
                             fix="write {} or {name} where a value should stand") from None
@@ -96,8 +112,8 @@ def check_form(text, args, kwargs):
 def callback(f, *args, ordered=True, **kwargs):
     """Calls f(*args, **kwargs) with NumPy arrays whenever it is reached; what f returns is ignored.
 
-    Under vmap it is called once per element, under grad in the forward pass; calls keep the order of
-    the program, whatever `ordered` says.  What f raises is raised.
+    Under vmap it is called once per element, under grad in the forward pass; calls keep the order
+    of the program, whatever `ordered` says.  What f raises is raised.
 
     >>> seen = []
     >>> callback(lambda x: seen.append(x.sum()), np.ones(3))
@@ -143,14 +159,14 @@ def stop(debugger, where, values):
 def nans(f, *, mode="first", inf=True):
     """f, run operation by operation; an error names the operation that made the first NaN or inf.
 
-    f may be a function, or what grad, vmap or jit made of one: nans goes outermost.  Only what reaches
-    the result is a fault: what `where` masks is none.  With inf=False an inf is none either.
-    mode="log": prints every operation that made a NaN or inf, those masked too, and returns the
-    result.  The environment variable FGRAD_NANS=1 does the same for every function that grad, jit or
-    vmap makes.
+    f may be a function, or what grad, vmap or jit made of one: nans goes outermost.  Only what
+    reaches the result is a fault: what `where` masks is none.  With inf=False an inf is none
+    either.  mode="log": prints every operation that made a NaN or inf, those masked too, and
+    returns the result.  The environment variable FGRAD_NANS=1 does the same for every function that
+    grad, jit or vmap makes.
 
-    The error says the line, the operation, whether it belongs to the derivative of the line, and the
-    ranges of what it was given.  Raises NanError, and ArgumentError for another mode.
+    The error says the line, the operation, whether it belongs to the derivative of the line, and
+    the ranges of what it was given.  Raises NanError, and ArgumentError for another mode.
 
     >>> nans(lambda x: fnp.log(x) * 2)(np.array([1.0, 0.0]))
     Traceback (most recent call last):
@@ -267,7 +283,8 @@ def checks(f):
     f may be what jit, grad or vmap made of a function; checks goes outermost.  Negative indices are
     resolved before they are checked.
 
-    >>> row = jit.jit(lambda x, i: x[i])
+    >>> import fgrad
+    >>> row = fgrad.jit(lambda x, i: x[i])
     >>> row(np.arange(3.0), np.array(7)), checks(row)(np.arange(3.0), np.array(1))
     (Array(2., f64[]), Array(1., f64[]))
     """

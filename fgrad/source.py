@@ -50,8 +50,7 @@ def here():
 
 
 def holder(x):
-    """Where the user keeps the object x, as far as variables in sight show: "list `cache`", or None.
-    """
+    """Where the user keeps the object x, as far as variables show: "list `cache`", or None."""
     frame = sys._getframe(1)
     while frame is not None:
         if not is_inside(frame.f_code.co_filename):

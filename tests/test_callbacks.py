@@ -5,11 +5,13 @@ import pytest
 
 import fgrad
 import fgrad.numpy as fnp
+from fgrad.backends.base import find
 from fgrad.callbacks import effect_callback, io_callback, pure_callback
 from fgrad.types import F32, I32, ArrayType
 
 X = np.array([1.0, 2.0, 3.0], "float32")
-WAYS = {"eager": lambda f: f, "jit": fgrad.jit, "reference": lambda f: fgrad.jit(f, device="reference"),
+WAYS = {"eager": lambda f: f, "jit": fgrad.jit,
+        "reference": lambda f: fgrad.jit(f, device="reference"),
         "jit in jit": lambda f: fgrad.jit(lambda x: fgrad.jit(f)(x))}
 ways = pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 
@@ -59,7 +61,8 @@ def test_vmap_of_vmap_calls_once_per_element():
 
 
 @pytest.mark.parametrize("change", [fgrad.grad, lambda f: lambda x: fgrad.jvp(f, (x,), (x,)),
-                                    lambda f: fgrad.jit(fgrad.grad(f)), lambda f: fgrad.grad(fgrad.jit(f))])
+                                    lambda f: fgrad.jit(fgrad.grad(f)),
+                                    lambda f: fgrad.grad(fgrad.jit(f))])
 def test_a_derivative_of_a_callback_is_refused_with_the_fix(change):
     with pytest.raises(fgrad.GradientError, match="custom_jvp"):
         change(lambda x: cosh(x).sum())(X)
@@ -67,7 +70,10 @@ def test_a_derivative_of_a_callback_is_refused_with_the_fix(change):
 
 def test_custom_jvp_gives_a_callback_its_derivative():
     f = fgrad.custom_jvp(cosh)
-    f.defjvp(lambda primals, tangents: (f(*primals), pure_callback(np.sinh, X, *primals) * tangents[0]))
+
+    @f.defjvp
+    def rule(primals, tangents):
+        return f(*primals), pure_callback(np.sinh, X, *primals) * tangents[0]
     for g in (fgrad.grad(lambda x: f(x).sum()), fgrad.jit(fgrad.grad(lambda x: f(x).sum()))):
         np.testing.assert_allclose(g(X), np.sinh(X), rtol=1e-6)
 
@@ -188,3 +194,17 @@ def test_the_program_shows_callbacks_by_name():
     text = fgrad.show(lambda x: (effect_callback(report, x), cosh(x))[1], X)
     assert "\n  effect_callback[function=<report> types=()] x" in text
     assert "= pure_callback[function=<cosh> types=(f32[3],) vectorized=False] x" in text
+
+
+def test_callbacks_on_an_opencl_device():
+    try:
+        find("opencl").devices()
+    except fgrad.DeviceError as error:
+        pytest.skip(str(error))
+    seen = []
+
+    def f(x):
+        effect_callback(lambda a: seen.append(a.tolist()), x * 2)
+        return cosh(x) + 1
+    np.testing.assert_allclose(fgrad.jit(f, device="opencl")(X), np.cosh(X) + 1, rtol=1e-6)
+    assert seen == [[2, 4, 6]]

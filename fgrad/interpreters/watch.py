@@ -183,10 +183,9 @@ def times_zero(out, arrays):
 def counted(x):
     """`NaN in 2 of 3 elements`."""
     value = np.asarray(x.np)
-    words = [(word, int(test(value).sum())) for word, test in (("NaN", np.isnan), ("inf", np.isinf))]
-    found = " and ".join(f"{word} in {n} of {value.size} elements" if value.ndim else word
-                         for word, n in words if n)
-    return found
+    counts = {"NaN": int(np.isnan(value).sum()), "inf": int(np.isinf(value).sum())}
+    return " and ".join(f"{word} in {n} of {value.size} elements" if value.ndim else word
+                        for word, n in counts.items() if n)
 
 
 def ranges(x):
@@ -202,7 +201,8 @@ def ranges(x):
     for word, n in (("zero", int((value == 0).sum()) if value.size > 1 else 0),
                     ("NaN", int(np.isnan(value).sum())), ("inf", int(np.isinf(value).sum()))):
         if n:
-            parts.append(f"{n} {word}{'s' * (word == 'zero' and n > 1)}" if value.size > 1 else word)
+            several = "s" if word == "zero" and n > 1 else ""
+            parts.append(f"{n} {word}{several}" if value.size > 1 else word)
     return f"{x.type}  {', '.join(parts)}"
 
 
@@ -212,7 +212,8 @@ def fault(x, path):
     """The NanError of a result with a fault."""
     last = x.site if x.__class__ is Seen else None
     if last is None:
-        return NanError(f"{tree.path_text('result', path)} has {counted(x)}, and so had an argument.",
+        name = tree.path_text("result", path)
+        return NanError(f"{name} has {counted(x)}, and so had an argument.",
                         fix="look at the arguments", where=None)
     site = last.first()
     given = [f"argument {k + 1} of {site.op.name}: {row}" for k, row in enumerate(site.rows)]
