@@ -3,8 +3,8 @@
     inline calls → passes → backend.compile
 
 Programs with one canonical text share an executable, and closed-over arrays are arguments of it,
-never part of the text.  `call` operations met outside of any transformation run here too.  Relies on
-the passes and the backends; jit relies on it.
+never part of the text.  `call` operations met outside of any transformation run here too.  Relies
+on the passes and the backends; jit relies on it.
 """
 
 from __future__ import annotations

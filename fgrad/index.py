@@ -125,7 +125,10 @@ def combine(parts, const=0):
 
 
 def rejoined(terms, const):
-    """(terms, constant) with c·n·(x/n) + c·(x%n) put together as c·x: a flat index cut up and flat again."""
+    """(terms, constant) with c·n·(x/n) + c·(x%n) put together as c·x.
+
+    A flat index that was cut up is flat again.
+    """
     rests = [a for a in terms if a.__class__ is Quot and a.op == "%"]
     while rests:
         a = rests.pop()

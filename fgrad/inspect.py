@@ -1,9 +1,13 @@
 """Looking inside: the program of a function at every stage of compilation, as text.
 
-    ir         the array program, with the user's names and lines
-    simplified after simplification and sharing          fused      what is stored, and in which kernel
-    loops      the scheduled loops of every kernel       memory     where every buffer lives
-    llvm asm   the generated code of the CPU backend     opencl     that of the OpenCL backend
+    ir          the array program, with the user's names and lines
+    simplified  after simplification and sharing
+    fused       what is stored, and in which kernel
+    loops       the scheduled loops of every kernel; schedule: what was decided for them
+    memory      where every buffer lives
+    llvm asm    the generated code of the CPU backend; opencl: that of the OpenCL backend
+
+Relies on jit; users rely on it.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@
       return b
 
 Arguments of an equation are Vars, or Python numbers (bool, int, float) where the operation takes
-numbers.  `ir_text.py` prints and parses; staging writes Programs; every transformation and pass reads
-them.  Programs are never changed: a pass makes a new one.
+numbers.  `ir_text.py` prints and parses; staging writes Programs; every transformation and pass
+reads them.  Programs are never changed: a pass makes a new one.
 """
 
 from __future__ import annotations
@@ -136,10 +136,14 @@ def has_effect(program):
 
 
 def check_equation(program, eqn, known):
-    """Raises CheckError unless `eqn` reads what is `known` and its types are right; then it is known."""
+    """Raises CheckError unless `eqn` reads what is `known` and its types are right.
+
+    What it makes is known afterwards.
+    """
     for a in eqn.args:
-        if a.__class__ is not Var and a.__class__ not in SCALARS or a.__class__ is Var and a not in known:
-            raise CheckError(f"{program.name}: {eqn} reads {a!r}, which is not known there.", where=None)
+        if a not in known if a.__class__ is Var else a.__class__ not in SCALARS:
+            raise CheckError(f"{program.name}: {eqn} reads {a!r}, which is not known there.",
+                             where=None)
     types = eqn.op.type(*[type_of(a) for a in eqn.args], **eqn.params)
     types = tuple(types) if eqn.op.multiple else (types,)
     if types != tuple(v.type for v in eqn.outs):

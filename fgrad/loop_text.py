@@ -141,13 +141,21 @@ def plan_text(plan):
     return "\n\n".join(out)
 
 
+def loop_head(loop):
+    """The first line of a Loop."""
+    match loop.kind:
+        case "scan":
+            return f"scan {loop.name} {loop.length} times" + " backwards" * loop.reverse
+        case "while":
+            return f"while {loop.name}"
+    return f"cond {loop.name} by {loop.index.name}"
+
+
 def loop_text(loop):
     """A Loop as printed: what goes round, and its inner Plans, indented."""
     def names(buffers):
         return " ".join("counter" if b is None else b.name for b in buffers) or "nothing"
-    head = {"scan": f"scan {loop.name} {loop.length} times" + " backwards" * loop.reverse,
-            "while": f"while {loop.name}"}.get(loop.kind) or f"cond {loop.name} by {loop.index.name}"
-    lines = [head, f"  const {names(loop.consts)}"]
+    lines = [loop_head(loop), f"  const {names(loop.consts)}"]
     if loop.kind != "cond":
         lines.append(f"  carry {names(loop.starts)} -> {', '.join(map(typed, loop.ends))}")
     if loop.kind == "scan":

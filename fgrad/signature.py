@@ -2,8 +2,8 @@
 
 A call's arguments are flattened; each leaf is an array (keyed by its type), a Python number (keyed
 by its class, traced), or static (keyed by its value: strings, functions, enums, frozen objects).
-Two calls with equal keys share one trace.  `difference` says in words what changed between two keys.
-Relies on pytrees and values; `jit`, `history` and `native_entry` rely on it.
+Two calls with equal keys share one trace.  `difference` says in words what changed between two
+keys.  Relies on pytrees and values; `jit`, `history` and `native_entry` rely on it.
 """
 
 from __future__ import annotations
@@ -214,7 +214,7 @@ def is_whole(x):
 
 
 def known_number(x):
-    """The value of a whole number that is needed; where an outer jit traces it, that is to retrace."""
+    """The value of a whole number that is needed; an outer jit that traces it is to retrace."""
     if not isinstance(x, Tracer):
         return x
     return bool(x) if x.dtype.kind == "b" else int(x)

@@ -1,8 +1,8 @@
 """Types of values: a dtype and a shape, the dtypes there are, and which dtype two of them make.
 
-`ArrayType` is interned: equal types are one object, so types are compared with `is`.  Promotion is a
-lattice: int with float gives that float, f16 with bf16 would give f32, arrays are never weak.  Relied
-on by everything above; relies on NumPy's dtypes only.
+`ArrayType` is interned: equal types are one object, so types are compared with `is`.  Promotion is
+a lattice: int with float gives that float, f16 with bf16 would give f32, arrays are never weak.
+Relied on by everything above; relies on NumPy's dtypes only.
 """
 
 from __future__ import annotations

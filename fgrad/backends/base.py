@@ -38,12 +38,15 @@ class Backend:
         raise NotImplementedError
 
     def devices(self):
-        """Records of the devices there are, each with `name` and `description`; raises DeviceError."""
+        """Records of the devices there are, each with `name` and `description`.
+
+        Raises DeviceError where there can be none.
+        """
         raise NotImplementedError
 
 
 def lazily(module, name):
-    """A function that imports a Backend class and makes one: llvmlite and pyopencl load at first use."""
+    """() → Backend: imports its class when called, so llvmlite and pyopencl load at first use."""
     def make():
         try:
             return getattr(importlib.import_module(f"fgrad.backends.{module}"), name)()
@@ -64,7 +67,10 @@ _lock = threading.Lock()
 
 
 def register(name, make):
-    """Devices called `name` or `name:…` are run by the backend that `make()` gives, made at first use."""
+    """Devices called `name` or `name:…` are run by the backend that `make()` gives.
+
+    It is made at first use.
+    """
     with _lock:
         BACKENDS[name] = make
         INSTANCES.pop(name, None)
@@ -78,7 +84,8 @@ def find(device):
         with _lock:
             make = BACKENDS.get(word)
             if make is None:
-                raise DeviceError(f"there is no device {device!r}.", expected=", ".join(sorted(BACKENDS)),
+                raise DeviceError(f"there is no device {device!r}.",
+                                  expected=", ".join(sorted(BACKENDS)),
                                   fix="fgrad.devices() lists the devices of this machine")
             found = INSTANCES[word] = make()
     return found

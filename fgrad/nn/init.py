@@ -1,7 +1,7 @@
 """Initialisers: `initialiser(key, shape, dtype) → array` for the weights of layers.
 
-Fan-in is the number of inputs of a weight, fan-out of its outputs: for a shape (…window, in, out) the
-window counts in both.  Sources: Glorot and Bengio 2010, He et al. 2015, LeCun et al. 1998.
+Fan-in is the number of inputs of a weight, fan-out of its outputs: for a shape (…window, in, out)
+the window counts in both.  Sources: Glorot and Bengio 2010, He et al. 2015, LeCun et al. 1998.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from ..errors import ArgumentError
 def fans(shape):
     """(fan-in, fan-out) of a weight of this shape."""
     if len(shape) < 2:
-        raise ArgumentError(f"a weight needs at least two axes (…, in, out), not the shape {shape}.")
+        raise ArgumentError(
+            f"a weight needs at least two axes (…, in, out), not the shape {shape}.")
     window = math.prod(shape[:-2])
     return window * shape[-2], window * shape[-1]
 
@@ -56,7 +57,7 @@ def variance(scale, fan, distribution):
 
 
 def glorot_uniform():
-    """Uniform, variance 2 / (fan-in + fan-out): for tanh and sigmoid layers (Glorot and Bengio 2010)."""
+    """Uniform, variance 2 / (fan-in + fan-out): for tanh and sigmoid (Glorot and Bengio 2010)."""
     return variance(1.0, "average", "uniform")
 
 

@@ -3,9 +3,9 @@
     init(key, x)                                          → (params, state)
     apply(params, state, x, *, train=False, key=None)     → (y, state)
 
-Every layer has both, with these signatures, so there is one rule to remember.  `params` and `state` are
-nested dicts with readable names; a layer without parameters has {}.  In `init`, x may be an array or its
-type (`fgrad.ArrayType`): only shapes are looked at.
+Every layer has both, with these signatures, so there is one rule to remember.  `params` and `state`
+are nested dicts with readable names; a layer without parameters has {}.  In `init`, x may be an
+array or its type (`fgrad.ArrayType`): only shapes are looked at.
 """
 
 from __future__ import annotations
@@ -61,14 +61,17 @@ class Dense(Layer):
     def apply(self, params, state, x, *, train=False, key=None):
         w = params["w"]
         if x.shape[-1] != w.shape[0]:
-            raise ShapeError(f"{self.name}: the input has {x.shape[-1]} features, the weight expects {w.shape[0]}.",
+            raise ShapeError(f"{self.name}: the input has {x.shape[-1]} features, the weight "
+                             f"expects {w.shape[0]}.",
                              given=[f"x: {x.type}", f"w: {w.type}"])
         y = x @ w
         return (y + params["b"] if self.bias else y), state
 
 
 def Linear(inputs, outputs, bias=True):
-    """Dense(outputs) with torch's arguments; the number of inputs is checked when it is initialised.
+    """Dense(outputs) with torch's arguments.
+
+    The number of inputs is checked when it is initialised.
 
     >>> Linear(3, 2).init(random.key(0), fnp.ones((1, 3)))[0]["w"].shape
     (3, 2)
@@ -87,7 +90,8 @@ class CheckedDense(Dense):
 
     def init(self, key, x):
         if x.shape[-1] != self.inputs:
-            raise ShapeError(f"Linear({self.inputs}, {self.units}): the input has {x.shape[-1]} features.")
+            raise ShapeError(
+                f"Linear({self.inputs}, {self.units}): the input has {x.shape[-1]} features.")
         return super().init(key, x)
 
 
@@ -117,7 +121,7 @@ class Flatten(Layer):
 
 @dataclass(frozen=True)
 class Dropout(Layer):
-    """In training, sets each element to 0 with probability `rate` and scales the others by 1/(1 - rate).
+    """In training, each element is 0 with probability `rate`, the others are x / (1 - rate).
 
     Source: Srivastava et al. 2014.  Raises ArgumentError when it trains without a key.
     """
@@ -171,14 +175,16 @@ class Sequential(Layer):
 
     def init(self, key, x):
         params, states = {}, {}
-        for layer, name, layer_key in zip(self.layers, self.names, random.split(key, max(1, len(self.layers)))):
+        keys = random.split(key, max(1, len(self.layers)))
+        for layer, name, layer_key in zip(self.layers, self.names, keys):
             params[name], states[name] = layer.init(layer_key, x)
             x = named(name, eval_shape, lambda p, s, v, run=layer: run.apply(p, s, v)[0],
                       params[name], states[name], x)
         return {k: v for k, v in params.items() if v}, {k: v for k, v in states.items() if v}
 
     def apply(self, params, state, x, *, train=False, key=None):
-        keys = [None] * len(self.layers) if key is None else random.split(key, max(1, len(self.layers)))
+        count = len(self.layers)
+        keys = [None] * count if key is None else random.split(key, max(1, count))
         after = {}
         for layer, name, layer_key in zip(self.layers, self.names, keys):
             x, new = named(name, layer.apply, params.get(name, {}), state.get(name, {}), x,

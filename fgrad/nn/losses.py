@@ -33,7 +33,8 @@ def softmax_cross_entropy_with_integer_labels(logits, labels):
     """
     if fnp.shape(logits)[:-1] != fnp.shape(labels):
         raise ShapeError("there must be one label per row of logits.",
-                         given=[f"logits of shape {fnp.shape(logits)}", f"labels of shape {fnp.shape(labels)}"],
+                         given=[f"logits of shape {fnp.shape(logits)}",
+                                f"labels of shape {fnp.shape(labels)}"],
                          expected=f"labels of shape {fnp.shape(logits)[:-1]}")
     hit = one_hot(labels, fnp.shape(logits)[-1], logits.dtype)
     return logsumexp(logits, axis=-1) - fnp.sum(hit * logits, axis=-1)

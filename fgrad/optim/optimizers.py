@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .transformations import add_decayed_weights, chain, identity, scale_by_adam, scale_by_learning_rate, trace
+from .transformations import (add_decayed_weights, chain, identity, scale_by_adam,
+                              scale_by_learning_rate, trace)
 
 
 def sgd(learning_rate, momentum=None, nesterov=False):
@@ -33,6 +34,9 @@ def adam(learning_rate, b1=0.9, b2=0.999, eps=1e-8):
 
 
 def adamw(learning_rate, b1=0.9, b2=0.999, eps=1e-8, weight_decay=1e-4):
-    """Adam with decoupled weight decay (Loshchilov and Hutter 2019).  update() needs the parameters."""
+    """Adam with decoupled weight decay (Loshchilov and Hutter 2019).
+
+    Its update() needs the parameters.
+    """
     return chain(scale_by_adam(b1, b2, eps), add_decayed_weights(weight_decay),
                  scale_by_learning_rate(learning_rate))

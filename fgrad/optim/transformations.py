@@ -16,7 +16,10 @@ from .. import tree
 
 
 class GradientTransformation(NamedTuple):
-    """A pair of pure functions: init(params) → state, update(updates, state, params) → (updates, state)."""
+    """A pair of pure functions.
+
+    init(params) → state;   update(updates, state, params) → (updates, state)
+    """
     init: Callable
     update: Callable
 
@@ -28,7 +31,8 @@ class EmptyState(NamedTuple):
 def stateless(function):
     """A transformation of `function(updates, params) → updates`."""
     return GradientTransformation(lambda params: EmptyState(),
-                                  lambda updates, state, params=None: (function(updates, params), state))
+                                  lambda updates, state, params=None:
+                                  (function(updates, params), state))
 
 
 def apply_updates(params, updates):
@@ -37,7 +41,9 @@ def apply_updates(params, updates):
     >>> apply_updates({"w": fnp.array([1.0])}, {"w": fnp.array([0.5])})
     {'w': Array([1.5], f32[1])}
     """
-    return tree.map(lambda p, u: (p + u).astype(p.dtype) if hasattr(p, "dtype") else p + u, params, updates)
+    def moved(p, u):
+        return (p + u).astype(p.dtype) if hasattr(p, "dtype") else p + u
+    return tree.map(moved, params, updates)
 
 
 def chain(*transformations):
@@ -70,7 +76,10 @@ class ScheduleState(NamedTuple):
 
 
 def scale_by_learning_rate(rate):
-    """Updates times -rate; `rate` is a number, or a schedule: a function of the number of updates so far."""
+    """Updates times -rate.
+
+    rate: a number, or a schedule: a function of the number of updates so far.
+    """
     if not callable(rate):
         return scale(-rate)
 
@@ -90,7 +99,7 @@ def global_norm(updates):
 
 
 def clip_by_global_norm(most):
-    """Updates scaled down together where their global norm is above `most` (Pascanu et al. 2013)."""
+    """Updates scaled down together where their norm is above `most` (Pascanu et al. 2013)."""
     def clip(updates, params):
         norm = global_norm(updates)
         factor = fnp.where(norm < most, 1.0, most / fnp.maximum(norm, 1e-38))
@@ -109,16 +118,20 @@ class TraceState(NamedTuple):
 
 
 def trace(decay, nesterov=False):
-    """Momentum: t ← u + decay · t; the update is t, or u + decay · t for Nesterov (Sutskever et al. 2013)."""
+    """Momentum: t ← u + decay · t; the update is t, or u + decay · t for Nesterov.
+
+    Source: Sutskever et al. 2013.
+    """
     def update(updates, state, params=None):
         after = tree.map(lambda u, t: u + decay * t, updates, state.trace)
         out = tree.map(lambda u, t: u + decay * t, updates, after) if nesterov else after
         return out, TraceState(after)
-    return GradientTransformation(lambda params: TraceState(tree.map(fnp.zeros_like, params)), update)
+    return GradientTransformation(lambda params: TraceState(tree.map(fnp.zeros_like, params)),
+                                  update)
 
 
 class AdamState(NamedTuple):
-    """The number of updates i32[], and the running means of gradients and of their squares, like params."""
+    """The number of updates i32[]; like params, running means of gradients and of their squares."""
     count: object
     mu: object
     nu: object
@@ -127,7 +140,8 @@ class AdamState(NamedTuple):
 def scale_by_adam(b1=0.9, b2=0.999, eps=1e-8):
     """m̂ / (√v̂ + eps), with bias-corrected running means (Kingma and Ba 2015)."""
     def init(params):
-        return AdamState(fnp.zeros((), "int32"), tree.map(fnp.zeros_like, params), tree.map(fnp.zeros_like, params))
+        return AdamState(fnp.zeros((), "int32"), tree.map(fnp.zeros_like, params),
+                         tree.map(fnp.zeros_like, params))
 
     def update(updates, state, params=None):
         count = state.count + 1

@@ -33,7 +33,8 @@ class HostCall:
         arrays = [view(p, t) for p, t in zip(pointers, types)]
         try:
             out = self.step.op.numpy(*arrays[:len(self.inputs)], **self.step.op_params)
-            for place, value in zip(arrays[len(self.inputs):], out if self.step.op.multiple else (out,)):
+            for place, value in zip(arrays[len(self.inputs):],
+                                    out if self.step.op.multiple else (out,)):
                 place[...] = value
         except BaseException as error:           # a callback cannot raise through native code
             RAISED.error = error
