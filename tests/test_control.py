@@ -790,3 +790,16 @@ def test_what_no_step_changes_is_computed_once_in_front_of_the_loop():
          grad(lambda w: sum(x.sum() for x in unrolled(lambda h, x: (
              fnp.tanh(fnp.exp(w) / fnp.exp(w).sum() * h + x * 2.0), x.sum() + 2 * (w @ w)),
              fnp.ones(3), xs)))(w), 1e-4)
+
+
+def test_carries_that_read_each_other_are_updated_in_place():
+    def f(n):
+        return while_loop(lambda s: s[0] < n, lambda s: (s[0] + 1, s[1] * 0.5 + s[0], s[2] + s[1]),
+                          (0, 1.0, 0.0))
+    plan_ = compiled(make_ir(f)(fnp.array(5)), "cpu").executable.plan
+    (loop,) = [s for s in plan_.steps if hasattr(s, "others")]
+    assert not loop.others
+    i, a, b = 0, 1.0, 0.0
+    while i < 5:
+        i, a, b = i + 1, a * 0.5 + i, b + a
+    near(jit(f)(fnp.array(5)), (fnp.array(i), fnp.array(a), fnp.array(b)))

@@ -14,7 +14,7 @@ from .fused_text import fused_text
 from .hoist import hoist
 from .lower import lower
 from .memory import memory_text, plan_memory
-from .nest import nest
+from .nest import nest, stores_last
 from .share import share
 from .simplify import simplify
 from .schedule import schedule, schedule_for
@@ -31,11 +31,17 @@ def plan(program, target=CPU, donate=()):
     return plan_memory(without_memory(prepared(program), target), donate)
 
 
-def without_memory(program, target):
-    """The Plan of a prepared Program, whose nested Plans have their memory."""
+def without_memory(program, target, inner=False):
+    """The Plan of a prepared Program, whose nested Plans have their memory.
+
+    inner: it is the body of a loop, whose kernels store last.
+    """
     fused = fuse(program, target)
-    made = planned(fused, schedule(lower(fused, target), schedule_for(target)))
-    nest(made, lambda p: without_memory(p, target), prepared)
+    steps = lower(fused, target)
+    if inner:
+        stores_last(steps)
+    made = planned(fused, schedule(steps, schedule_for(target)))
+    nest(made, lambda p: without_memory(p, target, inner=True), prepared)
     return made
 
 
@@ -45,7 +51,7 @@ def stages(program, target=CPU):
     fused = fuse(ready, target)
     steps = lower(fused, target)
     unscheduled = planned(fused, steps)
-    nest(unscheduled, lambda p: without_memory(p, target), prepared)
+    nest(unscheduled, lambda p: without_memory(p, target, inner=True), prepared)
     loops = plan_text(unscheduled)
     scheduled = planned(fused, schedule(steps, schedule_for(target)))
     return {"ir": str(program), "simplified": str(ready), "fused": fused_text(fused),
