@@ -1,10 +1,11 @@
-"""Hoisting: what a loop would compute anew in every step, though it never changes, moves in front of it.
+"""Hoisting: what a loop would compute anew in every step, though it never changes, moves out of it.
 
     scan[body] w h            body: p = exp w;  h = mul p h      →      p = exp w;  scan[body] p h
 
-An equation of a body that depends on consts alone moves if it is worth storing its result: a product, a
-reduction, a function that costs more than a load.  Cheap ones stay, and are computed again where they
-are read; so do NumPy rules, which may raise, and effects.  Relies on the operations of control flow.
+An equation of a body that depends on consts alone moves if it is worth storing its result: a
+product, a reduction, a function that costs more than a load.  Cheap ones stay, and are computed
+again where they are read; so do NumPy rules, which may raise, and effects.  Relies on the
+operations of control flow.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The compiler's middle, start to end: a Program becomes a Plan, or the printed forms on its way.
 
-    simplify → share → fuse → lower → schedule → memory
+    hoist → simplify → share → fuse → lower → schedule → nest → memory
 
-`plan` is called by the compile driver; `stages` by what shows programs.
+hoist and nest are about loops: what moves in front of them, and the Plans inside of them.  `plan` is called by the compile driver; `stages` by what shows programs.
 """
 
 from __future__ import annotations
