@@ -16,14 +16,14 @@ FLOORS = {
     1: "types tree",
     2: "ir ir_text index scalar loop loop_text loop_check loop_key io",
     3: "core",
-    4: "ops data",
+    4: "ops",
     5: "interpreters",
     6: "arguments transforms gradient_check control custom callbacks",
     7: "passes",
     8: "backends",
     9: "signature compile history lowered native_entry jit",
     10: "numpy scipy tree_util flatten_util lax convolution random inspect debug",
-    11: "nn optim",
+    11: "nn optim data",
     12: "__init__ __main__",
 }
 FLOOR_OF = {name: floor for floor, names in FLOORS.items() for name in names.split()}

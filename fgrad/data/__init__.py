@@ -1,7 +1,7 @@
 """Data sets as NumPy arrays, and batches of them."""
 
-from . import digits, idx, mnist
+from . import augment, cifar, digits, idx, mnist, tables, text
 from .batches import Batches, batches
 from .split import Split
 
-__all__ = ["Batches", "Split", "batches", "digits", "idx", "mnist"]
+__all__ = ["Batches", "Split", "augment", "batches", "cifar", "digits", "idx", "mnist", "tables", "text"]

@@ -3,7 +3,7 @@
 An IDX file is two zero bytes, a byte for the element type, a byte for the number of axes, one
 big-endian 32-bit size per axis, then the elements, big-endian, last axis fastest
 (http://yann.lecun.com/exdb/mnist).  Nothing in a file is believed before it is checked: memory is
-taken as bytes arrive, never because a header asks for it.  Relied on by `mnist.py`.
+taken as bytes arrive, never because a header asks for it.  Relied on by `mnist.py` and `cifar.py`.
 """
 
 from __future__ import annotations
@@ -84,14 +84,22 @@ def read(path):
     ...     read(path)
     array([7, 2, 1], dtype=uint8)
     """
+    return unpacked(path, lambda stream, limit: read_array(stream, path, limit))
+
+
+def unpacked(path, take):
+    """take(stream, limit) of a file, unpacked where it is packed; it can give at most `limit` bytes.
+
+    Raises MissingFileError, and DataError for a folder or a damaged gzip file.
+    """
     with open_file(path) as file:
         size = os.fstat(file.fileno()).st_size
         packed = file.peek(2)[:2] == b"\x1f\x8b"
         try:
             if packed:
-                with gzip.GzipFile(fileobj=file) as unpacked:
-                    return read_array(unpacked, path, MAX_PACKED * size)
-            return read_array(file, path, size)
+                with gzip.GzipFile(fileobj=file) as stream:
+                    return take(stream, MAX_PACKED * size)
+            return take(file, size)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise DataError(f"{path} is a damaged gzip file: {error}.", given=f"{size} bytes",
                             fix="fetch the file again") from error

@@ -1,4 +1,4 @@
-"""The record of an image data set: what `mnist.load` and `digits.drawn` give."""
+"""The record of an image data set: what `mnist.load`, `cifar.load` and `digits.drawn` give."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..errors import DataError
 class Split:
     """Images and their classes, for training and for testing; `name` says what they are.
 
-    images: u8[n,height,width], 0 is paper and 255 is ink; labels: u8[n].
+    images: u8[n,height,width], 0 is paper and 255 is ink, or u8[n,height,width,channels]; labels: u8[n].
     Raises DataError when the parts do not fit together.
     """
     name: str
@@ -30,17 +30,17 @@ class Split:
                             given=f"{self.train_images.shape[1:]} and {self.test_images.shape[1:]}")
 
     def __repr__(self):
-        height, width = self.train_images.shape[1:]
+        height, width = self.train_images.shape[1:3]
         return (f"Split({self.name}: {len(self.train_labels)} training and {len(self.test_labels)} "
                 f"test images of {height}×{width})")
 
 
 def check_pair(what, images, labels):
-    """Raises DataError unless these are u8[n,height,width] and u8[n]."""
-    if images.dtype == labels.dtype == np.uint8 and images.ndim == 3:
+    """Raises DataError unless these are u8[n,height,width] or u8[n,height,width,channels], and u8[n]."""
+    if images.dtype == labels.dtype == np.uint8 and images.ndim in (3, 4):
         if labels.shape == images.shape[:1]:
             return
     raise DataError(f"{what}: images and labels do not fit together.",
                     given=[f"images {images.dtype}{list(images.shape)}",
                            f"labels {labels.dtype}{list(labels.shape)}"],
-                    expected="images uint8[n,height,width], labels uint8[n]")
+                    expected="images uint8[n,height,width] or uint8[n,height,width,channels], labels uint8[n]")
