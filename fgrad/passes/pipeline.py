@@ -2,7 +2,8 @@
 
     hoist → simplify → share → fuse → lower → schedule → nest → memory
 
-hoist and nest are about loops: what moves in front of them, and the Plans inside of them.  `plan` is called by the compile driver; `stages` by what shows programs.
+hoist and nest are about loops: what moves in front of them, and the Plans inside of them.  `plan`
+is called by the compile driver; `stages` by what shows programs.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from .simplify import simplify
 from .schedule import schedule, schedule_for
 from .target import CPU
 
-PIPELINE = ("simplify", "share", "fuse", "lower", "schedule", "memory")
+PIPELINE = ("hoist", "simplify", "share", "fuse", "lower", "schedule", "nest", "memory")
 
 
 def plan(program, target=CPU, donate=()):
