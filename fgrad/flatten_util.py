@@ -15,8 +15,8 @@ from .numpy.axes import text_of
 def ravel_pytree(pytree):
     """(vector of all elements, unravel): unravel(vector) is the tree again, with its dtypes.
 
-    The vector has the dtype that the leaves make together.  unravel raises ShapeError for a vector of
-    another size.
+    The vector has the dtype that the leaves make together.  unravel raises ShapeError for a vector
+    of another size.
 
     >>> vector, unravel = ravel_pytree({"a": [1.0, 2.0], "b": 3})
     >>> vector.tolist()

@@ -20,11 +20,18 @@ from .convolution import conv_general_dilated, conv_transpose                   
 from .core import as_value
 from .custom import stop_gradient                                                    # noqa: F401
 from .errors import ArgumentError, AxisError, ShapeError
+from .numpy import arccosh as acosh                                                  # noqa: F401
+from .numpy import arcsinh as asinh                                                  # noqa: F401
+from .numpy import arctanh as atanh                                                  # noqa: F401
 from .numpy import cbrt, exp2                                                        # noqa: F401
 from .ops import (                                                                   # noqa: F401
     abs, acos, add, asin, atan, atan2, ceil, cos, cosh, div, eq, erf, exp, expm1, floor, ge, gt,
-    integer_pow, is_finite, le, log, log1p, logistic, lt, max, min, mul, ne, neg, pow, rem, rsqrt,
+    is_finite, le, log, log1p, logistic, lt, max, min, mul, ne, neg, pow, rem, rsqrt,
     sign, sin, sinh, sqrt, square, sub, tan, tanh)
+from .numpy.special import erf_inv                                                   # noqa: F401
+from .ops import bessel_i0e, bessel_i1e, betainc, digamma, erfc, lgamma              # noqa: F401
+from .ops import gammainc as igamma                                                  # noqa: F401
+from .ops import gammaincc as igammac                                                # noqa: F401
 from .types import I32, SCALARS, ArrayType, as_dtype, default_int
 
 bitwise_and, bitwise_or, bitwise_xor, bitwise_not = ops.and_, ops.or_, ops.xor, ops.not_
@@ -37,6 +44,11 @@ UNSIGNED = {"int8": "uint8", "int16": "uint16", "int32": "uint32", "int64": "uin
 def reciprocal(x):
     """1 / x"""
     return div(1.0, x)
+
+
+def integer_pow(x, y):
+    """x to the power of the int y, by multiplication."""
+    return ops.integer_pow(as_value(x), n=y)
 
 
 def round(x, rounding_method=1):

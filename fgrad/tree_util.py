@@ -89,7 +89,7 @@ def treedef_tuple(treedefs):
 # ---------------------------------------------------------------------------- registration
 
 def register_pytree_node(nodetype, flatten_func, unflatten_func, flatten_with_keys_func=None):
-    """Instances of nodetype are nodes: flatten_func(x) → (children, aux), unflatten_func(aux, children).
+    """Instances of nodetype are nodes: flatten_func(x) → (children, aux), and back.
 
     Raises ArgumentError when the class is registered already.
     """
@@ -173,7 +173,7 @@ def register_static(cls):
 
 
 class Partial(functools.partial):
-    """functools.partial as a node: its arguments are children, its function belongs to the structure.
+    """functools.partial as a node: its arguments are children, its function is structure.
 
     >>> tree_leaves(Partial(max, 1, key=2))
     [1, 2]

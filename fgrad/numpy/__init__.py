@@ -12,14 +12,15 @@ from .bits import (
     angle, bitwise_count, conjugate, frexp, gcd, imag, iscomplex, iscomplexobj, isreal, isrealobj,
     isscalar, lcm, ldexp, modf, packbits, real, unpackbits)
 from .compare import allclose, array_equal, interp, isclose, searchsorted, select
-from .contract import cross, dot, inner, kron, matmul, outer, tensordot, vdot, vecdot
+from .contract import (
+    cross, dot, inner, kron, matmul, matvec, outer, tensordot, vdot, vecdot, vecmat)
 from .creation import (
     array, asarray, ascontiguousarray, copy, empty, empty_like, full, full_like, ones, ones_like,
     zeros, zeros_like)
 from .dtypes import (
     bool_, can_cast, dtype, e, euler_gamma, finfo, float16, float32, float64, iinfo, inf, int8,
     int16, int32, int64,
-    isdtype, issubdtype, nan, newaxis, pi, uint8, uint16, uint32, uint64)
+    isdtype, issubdtype, nan, newaxis, pi, promote_types, uint8, uint16, uint32, uint64)
 from .einsum import einsum
 from .elementwise import (
     absolute, cbrt, ceil, clip, copysign, deg2rad, divmod, fabs, float_power, floor, floor_divide,
@@ -49,7 +50,7 @@ from .placement import (
 from .polynomials import (
     poly, polyadd, polyder, polydiv, polyfit, polyint, polymul, polysub, trim_zeros, vander)
 from .promotion import result_type
-from .ranges import arange, indices, linspace, logspace, meshgrid
+from .ranges import arange, geomspace, indices, linspace, logspace, meshgrid
 from .reductions import (
     all, amax, amin, any, argmax, argmin, average, count_nonzero, cumprod, cumsum, diff, max, mean,
     min, prod, ptp, std, sum, var)
@@ -64,7 +65,7 @@ from .shape import (
     swapaxes, tile, transpose)
 from .sorting import argsort, median, percentile, quantile, sort
 from .statistics import (
-    correlate, cumulative_prod, cumulative_sum, digitize, ediff1d, gradient, histogram,
+    argpartition, correlate, cumulative_prod, cumulative_sum, digitize, ediff1d, gradient, histogram,
     histogram2d, histogram_bin_edges, histogramdd, lexsort, partition, unwrap)
 from .ufuncs import (
     add, arccos, arcsin, arctan, arctan2, bitwise_and, bitwise_or, bitwise_xor, cos, cosh, divide,
@@ -79,7 +80,6 @@ from .windows import bartlett, blackman, hamming, hanning, i0, kaiser
 
 conj, bitwise_invert = conjugate, invert
 bitwise_left_shift, bitwise_right_shift = left_shift, right_shift
-argpartition = argsort
 abs, fix, mod, pow, true_divide, bitwise_not = absolute, trunc, remainder, power, divide, invert
 acos, asin, atan, atan2 = arccos, arcsin, arctan, arctan2
 acosh, asinh, atanh = arccosh, arcsinh, arctanh

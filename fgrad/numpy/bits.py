@@ -61,7 +61,10 @@ def bitwise_count(x, /):
 
 
 def packbits(a, axis=None, bitorder="big"):
-    """Bits, 8 to a byte along an axis, zeros behind; None: of the flat array.   n[*s,k] → u8[*s,⌈k/8⌉]"""
+    """Bits, 8 to a byte along an axis, zeros behind; None: of the flat array.
+
+    n[*s,k] → u8[*s,⌈k/8⌉]
+    """
     x, k, powers = bitwise(a, axis, bitorder, "packbits")
     bit = cast(same(ops.ne, x, ops.zeros_like(x)), I32)
     bit = moveaxis(bit, k, -1)
@@ -74,7 +77,10 @@ def packbits(a, axis=None, bitorder="big"):
 
 
 def unpackbits(a, axis=None, count=None, bitorder="big"):
-    """The bits of bytes along an axis; None: of the flat array; `count` of them.   u8[*s,k] → u8[*s,8k]"""
+    """The bits of bytes along an axis; None: of the flat array; `count` of them.
+
+    u8[*s,k] → u8[*s,8k]
+    """
     x, k, powers = bitwise(a, axis, bitorder, "unpackbits")
     if x.dtype != U8:
         raise DtypeError("unpackbits needs bytes.", given=typed(x), expected="u8")
@@ -122,7 +128,10 @@ def ldexp(x1, x2, /):
 
 
 def frexp(x, /):
-    """(m, e) with x = m · 2ᵉ and 1/2 <= |m| < 1; (x, 0) for 0, inf and NaN.   f[*s] → f[*s], i32[*s]"""
+    """(m, e) with x = m · 2ᵉ and 1/2 <= |m| < 1; (x, 0) for 0, inf and NaN.
+
+    f[*s] → f[*s], i32[*s]
+    """
     x = as_float(x)
     plain = same(ops.and_, ops.is_finite(x), same(ops.ne, x, 0.0))
     size = ops.select(plain, ops.abs(x), 1.0)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 
 from .. import ops
-from ..core import Value, _current
+from ..core import Value, _current, as_value
 from ..errors import ShapeError
 from .axes import axes_in_order, axis_of, broadcast_shapes, typed
 from .promotion import as_number, binary, broadcast_to, cast, join, kind, same
@@ -102,6 +102,16 @@ def vecdot(x1, x2, /, axis=-1):
     """The sum of products along one axis, the others broadcast."""
     product = binary(ops.mul, *numbers(x1, x2))
     return ops.reduce_sum(product, axes=(axis_of(axis, product.ndim, "vecdot"),))
+
+
+def matvec(x1, x2, /):
+    """Matrices times vectors.   n[…,i,j] n[…,j] → n[…,i]"""
+    return matmul(x1, as_value(x2)[..., None])[..., 0]
+
+
+def vecmat(x1, x2, /):
+    """Vectors times matrices.   n[…,i] n[…,i,j] → n[…,j]"""
+    return matmul(as_value(x1)[..., None, :], x2)[..., 0, :]
 
 
 def inner(a, b):

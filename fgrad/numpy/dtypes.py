@@ -6,7 +6,7 @@ import numpy as np
 
 from ..core import Value
 from ..errors import DtypeError
-from ..types import SHORT, as_dtype
+from ..types import SHORT, as_dtype, promote
 
 bool_ = np.bool_
 int8, int16, int32, int64 = np.int8, np.int16, np.int32, np.int64
@@ -57,6 +57,15 @@ def isdtype(dtype, kind):
         return any(isdtype(dtype, k) for k in kind)
     dtype = np.dtype(dtype)
     return dtype.kind in KINDS[kind] if kind in KINDS else dtype == np.dtype(kind)
+
+
+def promote_types(type1, type2):
+    """The dtype that arrays of both make together.
+
+    >>> promote_types("int32", "float16")
+    dtype('float16')
+    """
+    return promote(as_dtype(type1), as_dtype(type2))
 
 
 def can_cast(from_, to, casting="safe"):

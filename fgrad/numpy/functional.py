@@ -39,7 +39,7 @@ def apply_along_axis(func1d, axis, arr, *args, **kwargs):
 
 
 def apply_over_axes(func, a, axes):
-    """func(array, axis) for one axis after the other; axes that it removes come back with size 1."""
+    """func(array, axis) for one axis after the other; a removed axis comes back with size 1."""
     x = as_value(a)
     for k in axes_of(axes, x.ndim, "apply_over_axes"):
         out = as_value(func(x, k))
@@ -51,7 +51,7 @@ def apply_over_axes(func, a, axes):
 
 
 def vectorize(pyfunc, *, excluded=frozenset(), signature=None):
-    """The function for elements, on arrays that broadcast; by vmap, so it compiles and differentiates.
+    """The function for elements, on arrays that broadcast; by vmap, so it can be differentiated.
 
     excluded: positions and names of arguments that are given to the function as they are.
     signature: such as "(n),(n)->()": the last axes of each argument that the function gets whole.
@@ -105,7 +105,7 @@ def fromfunction(function, shape, *, dtype=float, **kwargs):
 # ---------------------------------------------------------------------------- choices
 
 def piecewise(x, condlist, funclist, *args, **kw):
-    """Per element the function (or number) of the last condition that holds; one more is the default.
+    """Per element the function (or number) of the last condition that holds, else one more.
 
     n[*s] → n[*s].  Every function is computed for every element.
     """

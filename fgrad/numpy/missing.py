@@ -91,12 +91,12 @@ def without_nan(extreme_of, a, axis, keepdims, worst):
 
 
 def nanargmax(a, axis=None, keepdims=False):
-    """The position of the largest element, NaN left out; -1 where there is nothing else.   → i32"""
+    """The position of the largest element, NaN left out; -1 where there is none.   → i32"""
     return position_of(argmax, a, axis, keepdims, -math.inf)
 
 
 def nanargmin(a, axis=None, keepdims=False):
-    """The position of the smallest element, NaN left out; -1 where there is nothing else.   → i32"""
+    """The position of the smallest element, NaN left out; -1 where there is none.   → i32"""
     return position_of(argmin, a, axis, keepdims, math.inf)
 
 

@@ -1,4 +1,4 @@
-"""Putting elements in, leaving them out, and indices of places: delete, insert, resize, ravel_multi_index.
+"""Putting elements in, leaving them out, and indices of places: delete, insert, resize.
 
 Arrays are immutable: what NumPy does in place (put, fill_diagonal) gives the new array back.
 """
@@ -71,7 +71,7 @@ def insert(arr, obj, values, axis=None):
 
 
 def resize(a, new_shape):
-    """The elements, over and over, in another shape; zeros where there are none.   n[*s] → n[*shape]"""
+    """The elements, over and over, in another shape; zeros for none.   n[*s] → n[*shape]"""
     x, shape = ravel(a), shape_of(new_shape, "resize")
     size = math.prod(shape)
     if not x.size:
@@ -161,14 +161,15 @@ def extract(condition, arr, *, size=None, fill_value=0):
 # ---------------------------------------------------------------------------- indices
 
 def ravel_multi_index(multi_index, dims, mode="raise", order="C"):
-    """The flat indices of index arrays, one per axis of `dims`, in row-major (C) or column-major order.
+    """The flat indices of index arrays, one per axis of `dims`, in row-major order (C) or not (F).
 
     mode: "clip" or "wrap" for indices out of range; "raise" takes them as they are.
     """
     dims = shape_of(dims, "ravel_multi_index")
     if len(multi_index) != len(dims) or order not in ("C", "F"):
-        raise ArgumentError("ravel_multi_index needs an index array for each axis, and an order C or F.",
-                            given=f"{len(multi_index)} arrays for dims {text_of(dims)}, order={order}")
+        raise ArgumentError(
+            "ravel_multi_index needs an index array for each axis, and an order C or F.",
+            given=f"{len(multi_index)} arrays for dims {text_of(dims)}, order={order}")
     parts = list(zip([as_value(i) for i in multi_index], dims))
     out = None
     for index, n in parts if order == "C" else parts[::-1]:

@@ -14,6 +14,7 @@ from .axes import typed
 from .contract import matmul, numbers
 from .creation import asarray, ones_like, zeros_like
 from .factorisations import inv
+from .indexing import known_value
 from .joining import concatenate, stack
 from .numerics import convolve
 from .padding import pad
@@ -145,7 +146,7 @@ def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
         left = left * w[:, None]
         right = right * (w if y.ndim == 1 else w[:, None])
     rcond = x.size * float(np.finfo(x.dtype).eps) if rcond is None else float(rcond)
-    scale = ops.sqrt(sum_of(ops.square(left), 0))            # columns of one length: well conditioned
+    scale = ops.sqrt(sum_of(ops.square(left), 0))      # for columns of one length
     scaled = left / scale
     out = matmul(ops.pinv(scaled, rtol=rcond), right)
     out = out / (scale if y.ndim == 1 else scale[:, None])
@@ -161,7 +162,8 @@ def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
 def trim_zeros(filt, trim="fb"):
     """The vector without zeros at the front ("f") and the back ("b"); it needs values."""
     x = vector(filt, "trim_zeros")
-    value = np.asarray(x)
+    value = known_value(x, "trim_zeros needs values, which are not known while tracing.",
+                        fix="leading zeros do no harm to polyval")
     there = np.flatnonzero(value)
     if not there.size:
         return x[:0]

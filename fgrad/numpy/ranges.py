@@ -14,7 +14,7 @@ from ..core import Tracer, Value, as_value, frozen_array
 from ..errors import ArgumentError, RangeError
 from ..types import BOOL, SCALARS, as_dtype, default_int
 from .axes import axis_of, shape_of
-from .promotion import as_float, cast, in_kind, join, kind, same, together
+from .promotion import as_float, binary, cast, in_kind, join, kind, same, together
 
 
 def arange(start, stop=None, step=None, dtype=None):
@@ -87,6 +87,15 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis
 def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None):
     """base to the power of evenly spaced numbers.   → f[num]"""
     out = same(ops.pow, float(base), linspace(start, stop, num, endpoint))
+    return out if dtype is None else cast(out, as_dtype(dtype))
+
+
+def geomspace(start, stop, num=50, endpoint=True, dtype=None):
+    """Numbers from start to stop, each the same multiple of the one before.   → f[num]"""
+    ends = [as_float(v) for v in (start, stop)]
+    sign = ops.sign(ends[0])
+    logs = linspace(*[ops.log(ops.abs(v)) for v in ends], num, endpoint)
+    out = binary(ops.mul, ops.exp(logs), sign)
     return out if dtype is None else cast(out, as_dtype(dtype))
 
 

@@ -1,8 +1,8 @@
 """Sets as sorted vectors: unique elements, membership, union, intersection.
 
-How many elements a result has depends on values: without `size` these need them, so that they do not
-compile; with `size` the result has that many, cut or filled up with `fill_value` (by default its smallest
-element), as in JAX.
+How many elements a result has depends on values: without `size` these need them, so that they do
+not compile; with `size` the result has that many, cut or filled up with `fill_value` (by default
+its smallest element), as in JAX.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ UNKNOWN = "needs values, which are not known while tracing."
 
 def unique(ar, return_index=False, return_inverse=False, return_counts=False, axis=None, *,
            equal_nan=True, size=None, fill_value=None):
-    """The different elements of an array, in order; also their first places, and so on, as in NumPy.
+    """The different elements of an array, in order; also their first places, and so on.
 
-    axis: the different slices along it instead.  size: so many, as for the other functions here; then
-    it compiles, and `axis` must be None.
+    axis: the different slices along it instead.  size: so many, as for the other functions here;
+    then it compiles, and `axis` must be None.
 
     >>> unique([3, 1, 3]).tolist(), unique([3, 1, 3], size=3).tolist()
     ([1, 3], [1, 3, 1])

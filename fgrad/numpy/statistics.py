@@ -1,4 +1,4 @@
-"""Histograms, differences, gradients, correlation: NumPy's numerical tools that keep shapes known."""
+"""Histograms, differences, gradients, correlation: NumPy's tools whose shapes are known."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import math
 from .. import ops
 from ..core import as_value
 from ..errors import ArgumentError, ShapeError
-from ..types import I32, default_float
+from ..types import I32, default_float, default_int
 from .axes import axes_in_order, axis_of, typed
 from .compare import searchsorted
 from .contract import numbers
@@ -19,7 +19,7 @@ from .promotion import as_float, binary, cast, same
 from .ranges import linspace
 from .reductions import cumprod, cumsum, diff, max, min
 from .shape import moveaxis, ravel
-from .sorting import sort
+from .sorting import argsort, sort
 
 EVERY = range(1 << 20)     # `range` is an argument of histograms
 
@@ -34,7 +34,7 @@ def histogram_bin_edges(a, bins=10, range=None, weights=None):
     if not isinstance(bins, int):
         if isinstance(bins, str):
             raise ArgumentError("histogram chooses no number of bins by itself.",
-                                given=f"bins={bins!r}", fix="give the number of bins, or their edges")
+                                given=f"bins={bins!r}", fix="give the number of bins, or edges")
         return as_value(bins)
     x = as_float(ravel(a))
     if range is not None:
@@ -53,8 +53,8 @@ def histogram_bin_edges(a, bins=10, range=None, weights=None):
 def histogram(a, bins=10, range=None, density=None, weights=None):
     """(how many elements lie in each bin, edges); the last bin holds its upper edge too.
 
-    → f[bins], f[bins+1].  weights: added up instead of ones.  density: divided by the total, and by the
-    width.
+    → f[bins], f[bins+1].  weights: added up instead of ones.  density: divided by the total,
+    and by the width.
 
     >>> histogram([1.0, 2.0, 1.0], bins=[0, 1, 2, 3])[0].tolist()
     [0.0, 2.0, 1.0]
@@ -110,11 +110,13 @@ def histogramdd(sample, bins=10, range=None, density=None, weights=None):
                          given=f"{d} coordinates, {len(each)} bins, {len(ranges)} ranges")
     columns = [x[:, k] for k in EVERY[:d]]
     edges = [as_float(histogram_bin_edges(c, b, r)) for c, b, r in zip(columns, each, ranges)]
-    return normed(counted(columns, edges, weights), edges, density), edges
+    counts = counted(columns, edges, weights)
+    counts = cast(counts, default_int()) if weights is None and not density else counts
+    return normed(counts, edges, density), edges
 
 
 def histogram2d(x, y, bins=10, range=None, density=None, weights=None):
-    """(counts, edges of x, edges of y) of points in the plane.   f[n] f[n] → f[*bins], f[…], f[…]"""
+    """(counts, edges of x, edges of y) of points in the plane.   f[n] f[n] → f[*bins], …"""
     points = ops.transpose(concatenate([as_float(v)[None] for v in (x, y)]), perm=(1, 0))
     counts, (first, second) = histogramdd(points, bins, range, density, weights)
     return counts, first, second
@@ -242,6 +244,11 @@ def correlate(a, v, mode="valid"):
 def partition(a, kth, axis=-1):
     """An array whose element kth along the axis is where sorting puts it: here all of them are."""
     return sort(a, axis)
+
+
+def argpartition(a, kth, axis=-1):
+    """The places of the elements of `partition`.   n[*s] → i32[*s]"""
+    return argsort(a, axis)
 
 
 def lexsort(keys, axis=-1):

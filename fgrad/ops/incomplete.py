@@ -1,10 +1,10 @@
 """Incomplete gamma and beta functions: elementwise, by series that run until they have converged.
 
 How long that takes depends on the values, so there is no pull: compiled code calls the NumPy rule.
-All dtypes are computed in f64 and rounded once.  Measured against a reference of 40 digits, for
-parameters up to 1000: 2e-13 relative in f64.  The derivative by a parameter (a, b) raises GradientError;
-that by x is a formula.  Sources: Cephes (S. Moshier, igam.c, incbet.c); W. Press et al., "Numerical
-Recipes", 6.2 and 6.4, for the continued fractions by Lentz' method.
+All dtypes are computed in f64 and rounded once; for parameters up to 100 the error is below 2e-12,
+relative in f64.  The derivative by a parameter (a, b) raises GradientError; that by x is a formula.
+Sources: Cephes (S. Moshier, igam.c, incbet.c); W. Press et al., "Numerical Recipes", 6.2 and 6.4,
+for the continued fractions by Lentz' method.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TINY = 1e-300
 
 
 class Iterated(Elementwise):
-    """A row whose value is found by iteration.  constant_in: the arguments it has no derivative by."""
+    """A row whose value is found by iteration; it has no derivative by arguments `constant_in`."""
     pull = None
     numbers = False
 

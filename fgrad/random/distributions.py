@@ -102,7 +102,7 @@ def weibull_min(key, scale, concentration, shape=None, dtype=None):
 
 
 def wald(key, mean, shape=None, dtype=None):
-    """Numbers of the inverse Gaussian distribution with scale 1 (Michael et al. 1976).   → f[*shape]"""
+    """Numbers of the inverse Gaussian distribution with scale 1 (Michael et al. 1976).   → f[…]"""
     dtype = float_dtype(dtype, "wald")
     (mean,), shape = parameters("wald", shape, dtype, mean)
     first, second = pair(key, "wald")

@@ -1,8 +1,7 @@
 """Distributions drawn by rejection: gamma, Poisson, and what follows from them, as in jax.random.
 
-Each element has a key and a loop of its own; loops run as while_loop, so they compile.  Only
-generalized_normal and ball use gamma without a loop's derivative: there is none by the parameters of
-gamma and Poisson numbers, and asking for it raises GradientError.  Relies on `control` and `basic`.
+Loops run as while_loop, so they compile.  There is no derivative by the parameters of numbers that
+are drawn by rejection: asking for it raises GradientError.  Relies on `control` and `basic`.
 """
 
 from __future__ import annotations
@@ -14,8 +13,7 @@ import numpy as np
 from .. import numpy as fnp
 from .. import ops
 from ..control import while_loop
-from ..core import as_value
-from ..custom import custom_jvp
+from ..core import Primitive, as_value
 from ..errors import GradientError
 from ..numpy.axes import shape_of
 from ..numpy.promotion import as_float, broadcast_to, cast, same
@@ -26,15 +24,27 @@ from .basic import (
 from .distributions import pair, parameters
 
 
-def no_derivative(function):
-    """The function, which raises GradientError when it is differentiated."""
-    made = custom_jvp(function)
+class WithoutDerivative(Primitive):
+    """x, which raises GradientError when it is differentiated.   f[*s] → f[*s]"""
 
-    @made.defjvp
-    def refuse(primals, tangents):
-        raise GradientError(f"{function.__name__} has no derivative by its parameters.",
+    def type(self, x, /):
+        return x
+
+    def numpy(self, x, /):
+        return x
+
+    def jvp(self, out, args, tangents, /):
+        raise GradientError("numbers drawn by rejection have no derivative by their parameters.",
                             fix="fgrad.stop_gradient(x) holds them constant")
-    return made
+
+    def batch(self, dims, x, /):
+        return self(x), dims[0]
+
+    def pull(self, x, /):
+        return x
+
+
+without_derivative = WithoutDerivative("without_derivative")
 
 
 def unit_number(words, shape, dtype):
@@ -89,10 +99,9 @@ def proposed(state, c):
     return key, z * z, v * v * v, unit_number(u_key, (), like.dtype)
 
 
-@no_derivative
 def log_gamma_numbers(words, a):
     """log of gamma numbers, each with a key of its own.   u32[2] f[*s] → f[*s]"""
-    keys = ops.random_split(words, shape=(a.size,))
+    a, keys = without_derivative(a), ops.random_split(words, shape=(a.size,))
     out = vmap(log_gamma_number)(keys, ops.reshape(a, shape=(a.size,))) if a.size else a
     return ops.reshape(out, shape=a.shape)
 
@@ -168,7 +177,7 @@ def generalized_normal(key, p, shape=(), dtype=None):
 
 
 def ball(key, d, p=2, shape=(), dtype=None):
-    """Points of the ball Σ |xᵢ|ᵖ <= 1 of d dimensions, evenly (Barthe et al. 2005).   → f[*shape,d]"""
+    """Points of the ball Σ |xᵢ|ᵖ <= 1 of d dimensions, evenly (Barthe et al. 2005).   → f[…,d]"""
     dtype, shape = float_dtype(dtype, "ball"), shape_of(shape, "ball")
     first, second = pair(key, "ball")
     g = generalized_normal(first, p, (*shape, d), dtype)
@@ -188,9 +197,9 @@ def poisson(key, lam, shape=None, dtype=None):
     return cast(poisson_numbers(consumed(key, "poisson"), lam), dtype)
 
 
-@no_derivative
 def poisson_numbers(words, lam):
     """Poisson numbers as floats.   u32[2] f32[*s] → f32[*s]"""
+    lam = without_derivative(lam)
     few = ops.not_(same(ops.ge, lam, 10.0))
     small = by_products(words, ops.select(few, lam, 0.0))
     large = by_rejection(words, ops.select(few, 1e5, lam))
@@ -236,7 +245,7 @@ def by_rejection(words, lam):
 def binomial(key, n, p, shape=None, dtype=None):
     """How many of n tries succeed, each with probability p.   → f[*shape]; NaN for a wrong n or p
 
-    Failures are counted by geometric gaps (Devroye 1986, p. 525) until n tries are over: exact, in about
+    Tries are counted by geometric gaps (Devroye 1986, p. 525) until n are over: exact, in about
     n min(p, 1 - p) steps.
     """
     dtype = float_dtype(dtype, "binomial")
@@ -244,9 +253,9 @@ def binomial(key, n, p, shape=None, dtype=None):
     return binomial_numbers(consumed(key, "binomial"), n, p)
 
 
-@no_derivative
 def binomial_numbers(words, n, p):
     """Binomial numbers.   u32[2] f[*s] f[*s] → f[*s]"""
+    n, p = without_derivative(n), without_derivative(p)
     bad = ops.not_((n >= 0) & (p >= 0) & (p <= 1) & ops.is_finite(n))
     n, p = ops.select(bad, 0.0, ops.floor(n)), ops.select(bad, 0.0, p)
     few = p < 0.5

@@ -52,7 +52,7 @@ def solve_triangular(a, b, trans=0, lower=False, unit_diagonal=False):
     [1.5, 1.0]
     """
     if trans not in (0, 1, 2, "N", "T", "C"):
-        raise ArgumentError(f"solve_triangular has no trans={trans!r}.", expected="0, 1, 'N' or 'T'")
+        raise ArgumentError(f"solve_triangular has no trans={trans!r}.", expected="0, 1, N or T")
     x, y = matrices(a, "solve_triangular"), as_float(b)
     dtype = join([x.dtype, y.dtype])
     x, y = cast(x, dtype), cast(y, dtype)
@@ -68,7 +68,7 @@ def solve_triangular(a, b, trans=0, lower=False, unit_diagonal=False):
 
 
 def solve(a, b, lower=False, assume_a="gen"):
-    """x with a @ x = b; assume_a="pos": by Cholesky's factor.   f[n,n] f[n] or f[n,k] → that of b"""
+    """x with a @ x = b; assume_a="pos": by Cholesky's factor.   f[n,n] f[n] → f[n]"""
     if assume_a not in ("gen", "sym", "her", "pos"):
         raise ArgumentError(f"solve knows no assume_a={assume_a!r}.", expected="gen, sym or pos")
     return cho_solve(cho_factor(a, lower), b) if assume_a == "pos" else linalg.solve(a, b)
@@ -98,8 +98,8 @@ def qr(a, mode="full"):
 def expm(A):
     """The exponential of square matrices, Σ Aᵏ / k!.   f[…,n,n] → f[…,n,n]
 
-    Padé's approximation of degree 13, of A / 2ˢ, squared s times; each matrix takes the s it needs, up
-    to 16.
+    Padé's approximation of degree 13, of A / 2ˢ, squared s times; each matrix takes the s it needs,
+    up to 16.
 
     >>> expm(fnp.zeros((2, 2))).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
@@ -141,7 +141,7 @@ def block_diag(*arrs):
 
 
 def toeplitz(c, r=None):
-    """The matrix with constant diagonals whose first column is c, and first row r.   n[a] n[b] → n[a,b]"""
+    """The matrix with constant diagonals, first column c and first row r.   n[a] n[b] → n[a,b]"""
     c = fnp.ravel(c)
     r = c if r is None else fnp.ravel(r)
     n, m = c.shape[0], r.shape[0]

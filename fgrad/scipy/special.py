@@ -154,7 +154,7 @@ def betainc(a, b, x):
     return ops.betainc(*floating_together(a, b, x))
 
 
-# ---------------------------------------------------------------------------- the normal distribution
+# -------------------------------------------------------------------- the normal distribution
 
 def ndtr(x):
     """The normal distribution: the share below x.   f[*s] → f[*s]
@@ -166,7 +166,7 @@ def ndtr(x):
     return same(ops.mul, ops.erfc(same(ops.mul, x, -math.sqrt(0.5))), 0.5)
 
 
-# ---------------------------------------------------------------------------- x log y, and entropies
+# -------------------------------------------------------------------- x log y, and entropies
 
 def xlogy(x, y):
     """x log y, and 0 where x is 0.   f[*a] f[*b] → f[*broadcast]"""
@@ -215,7 +215,7 @@ def logit(x):
     return same(ops.sub, ops.log(x), ops.log1p(ops.neg(x)))
 
 
-# ---------------------------------------------------------------------------- exponentials of arrays
+# -------------------------------------------------------------------- exponentials of arrays
 
 def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False, where=None):
     """log(Σ b exp(a)) over `axis`, without overflow; -inf where all of a is.

@@ -2,9 +2,9 @@
 
     norm.logpdf(x, loc=0, scale=1)      gamma.cdf(x, a)      poisson.logpmf(k, mu)
 
-A distribution is a row: its standard form, for loc 0 and scale 1, as functions of z and of its shape
-parameters.  Arguments broadcast; integers become floats.  Outside of the support a density is 0,
-and so is its derivative.  Relies on `scipy.special`.
+A distribution is a row: its standard form, for loc 0 and scale 1, as functions of z and of its
+shape parameters.  Arguments broadcast; integers become floats.  Outside of the support a density
+is 0, and so is its derivative.  Relies on `scipy.special`.
 """
 
 from __future__ import annotations
@@ -77,7 +77,9 @@ class Continuous:
         """The probability of a value above x."""
         x, shapes, loc, scale = self.arguments(args, named)
         z = fnp.clip((x - loc) / scale, self.low, self.high)
-        return self.above(z, *shapes) if self.above else 1 - self.known(self.below, "sf")(z, *shapes)
+        if self.above is not None:
+            return self.above(z, *shapes)
+        return 1 - self.known(self.below, "sf")(z, *shapes)
 
     def logcdf(self, *args, **named):
         """log of cdf."""
@@ -120,7 +122,8 @@ class Normal(Continuous):
 
 def t_density(z, df):
     """log of Γ((ν + 1) / 2) / (√(νπ) Γ(ν / 2)) (1 + z² / ν)^(-(ν + 1) / 2)"""
-    front = special.gammaln(0.5 * (df + 1)) - special.gammaln(0.5 * df) - 0.5 * fnp.log(df * math.pi)
+    front = special.gammaln(0.5 * (df + 1)) - special.gammaln(0.5 * df)
+    front = front - 0.5 * fnp.log(df * math.pi)
     return front - 0.5 * (df + 1) * fnp.log1p(z * z / df)
 
 
@@ -156,7 +159,8 @@ chi2 = Continuous("chi2", lambda z, df: (special.xlogy(0.5 * df - 1, z) - 0.5 * 
 beta = Continuous("beta", lambda z, a, b: (special.xlogy(a - 1, z) + special.xlog1py(b - 1, -z)
                                            - special.betaln(a, b)),
                   lambda z, a, b: special.betainc(a, b, z),
-                  lambda z, a, b: special.betainc(b, a, 1 - z), shapes=("a", "b"), low=0.0, high=1.0)
+                  lambda z, a, b: special.betainc(b, a, 1 - z), shapes=("a", "b"),
+                  low=0.0, high=1.0)
 t = Continuous("t", t_density, t_below, lambda z, df: t_below(-z, df), shapes=("df",))
 pareto = Continuous("pareto", lambda z, b: fnp.log(b) - (b + 1) * fnp.log(z),
                     lambda z, b: 1 - z ** -b, lambda z, b: z ** -b,

@@ -23,7 +23,8 @@ CALLS = [
     ("isin", I, [1, 5]), ("digitize", V, np.array([-1.0, 0.0, 1.0])),
     ("digitize", V, np.array([1.0, 0.0, -1.0])), ("digitize", I, np.array([1, 2, 3]), True),
     ("digitize", I, np.array([3, 2, 1]), True),
-    ("histogram", V, 4), ("histogram", V, np.array([-1.0, 0.0, 2.0])), ("histogram", V, 3, (-1.0, 1.0)),
+    ("histogram", V, 4), ("histogram", V, np.array([-1.0, 0.0, 2.0])),
+    ("histogram", V, 3, (-1.0, 1.0)),
     ("histogram", np.ones(3), 2), ("histogram_bin_edges", V, 4),
     ("histogram2d", V, V ** 2, 3), ("ediff1d", M), ("ediff1d", V, [7.0], [8.0]),
     ("gradient", V), ("gradient", M), ("gradient", M, 0.5), ("gradient", V, np.cumsum(np.abs(V))),
@@ -41,8 +42,8 @@ CALLS = [
     ("array_equiv", V, V), ("choose", np.array([0, 1, 1]), [np.arange(3), np.arange(3) + 5]),
     ("i0", V), ("extract", np.array([True, False]), np.array([1.0, 2.0])),
 ]
-DYNAMIC = {"extract", "diag_indices", "tril_indices_from", "triu_indices_from", "bartlett", "blackman",
-           "hamming", "hanning", "kaiser"}
+DYNAMIC = {"extract", "diag_indices", "tril_indices_from", "triu_indices_from", "bartlett",
+           "blackman", "hamming", "hanning", "kaiser"}
 
 
 def parts(x):
@@ -87,7 +88,8 @@ def test_elements_are_put_in_as_in_numpy(obj, values):
 
 def test_places_are_written_in_a_new_array():
     x = np.arange(6.0).reshape(2, 3)
-    changed = {"put": (np.array([0, 5]), np.array([8.0, 9.0])), "place": (x > 2, np.array([7.0, 8.0])),
+    changed = {"put": (np.array([0, 5]), np.array([8.0, 9.0])),
+               "place": (x > 2, np.array([7.0, 8.0])),
                "fill_diagonal": (5.0,), "put_along_axis": (np.array([[1], [2]]), 7.0, 1)}
     for name, args in changed.items():
         want = x.copy()
@@ -135,8 +137,8 @@ def test_piecewise_takes_functions_and_numbers():
     agree(fnp.fromfunction(lambda i, j: i + j, (2, 3)), np.fromfunction(lambda i, j: i + j, (2, 3)))
 
 
-@pytest.mark.parametrize("name", ["nansum", "nanprod", "nanmean", "nanvar", "nanstd", "nanmax", "nanmin",
-                                  "nanmedian"])
+@pytest.mark.parametrize("name", ["nansum", "nanprod", "nanmean", "nanvar", "nanstd", "nanmax",
+                                  "nanmin", "nanmedian"])
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_nan_is_left_out_as_in_numpy(name):
     x = RNG.standard_normal((3, 4, 5))
@@ -169,5 +171,6 @@ def test_initial_is_one_more_element():
 
 
 def test_there_are_at_least_250_of_numpys_functions():
-    names = [n for n in dir(np) if callable(getattr(np, n, None)) and not isinstance(getattr(np, n), type)]
+    names = [n for n in vars(np) if callable(getattr(np, n))
+             and not isinstance(getattr(np, n), type)]
     assert len([n for n in names if callable(getattr(fnp, n, None))]) >= 250

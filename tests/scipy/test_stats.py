@@ -90,7 +90,8 @@ def test_far_tails_keep_their_digits():
 def test_normal_vectors_and_shares_are_those_stored():
     cov = np.array([[2.0, 0.5], [0.5, 1.0]])
     x, mean = np.array([1.0, 2.0]), np.array([0.0, 1.0])
-    np.testing.assert_allclose(stats.multivariate_normal.logpdf(x, mean, cov), -2.689113531805628, rtol=1e-12)
+    np.testing.assert_allclose(stats.multivariate_normal.logpdf(x, mean, cov), -2.689113531805628,
+                               rtol=1e-12)
     np.testing.assert_allclose(stats.multivariate_normal.logpdf(x, mean, np.array(2.0)),
                                stats.multivariate_normal.logpdf(x, mean, 2 * np.eye(2)), rtol=1e-12)
     fgrad.check_grads(lambda c: stats.multivariate_normal.logpdf(x, mean, c @ c.T), (cov,))
