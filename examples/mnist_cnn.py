@@ -1,11 +1,12 @@
-"""Train a small convolutional network on handwritten digits: conv-bn-relu-pool twice, dropout, dense.
+"""Train a small convolutional network on handwritten digits.
 
     python examples/mnist_cnn.py                          drawn digits (made here; not MNIST)
     python examples/mnist_cnn.py --data DIR               the four MNIST files in DIR
-    python examples/mnist_cnn.py --picture filters.svg    draw the filters that the first layer learned
+    python examples/mnist_cnn.py --picture filters.svg    draw what the first layer learned
 
-What it shows: layers with parameters and with state (the running statistics of batch normalisation),
-random keys for dropout, all of it inside one compiled train step; and what a convolution learns.
+What it shows: layers with parameters and with state (the running statistics of batch
+normalisation), random keys for dropout, all of it inside one compiled train step; and what a
+convolution learns.
 """
 
 import argparse
@@ -54,7 +55,8 @@ def load(args):
     if args.data:
         return data.mnist.load(args.data)
     print("Training on drawn digits, made here from a seed; they are not MNIST (--data DIR).")
-    return data.digits.drawn(1500 if args.short else 12000, 500 if args.short else 2000, seed=args.seed)
+    return data.digits.drawn(1500 if args.short else 12000, 500 if args.short else 2000,
+                             seed=args.seed)
 
 
 def train(args):
@@ -66,26 +68,30 @@ def train(args):
     memory, train_step = optimizer.init(params), make_step(optimizer, args.device)
     if args.show:
         batch = split.train_images[:args.batch], split.train_labels[:args.batch]
-        print(fgrad.show(train_step, params, state, memory, *batch, key, stage=args.show, device=args.device))
+        print(fgrad.show(train_step, params, state, memory, *batch, key, stage=args.show,
+                         device=args.device))
         return params, None
     evaluate = fgrad.jit(loss_and_rest, device=args.device)
     for epoch in range(1, args.epochs + 1):
-        batches = data.batches(split.train_images, split.train_labels, size=args.batch, seed=(args.seed, epoch))
+        batches = data.batches(split.train_images, split.train_labels, size=args.batch,
+                               seed=(args.seed, epoch))
         key, epoch_key = fgrad.random.split(key)
         keys, total, start = fgrad.random.split(epoch_key, len(batches)), [], time.perf_counter()
         for (images, labels), step_key in zip(batches, keys):
-            params, state, memory, loss, accuracy = train_step(params, state, memory, images, labels, step_key)
+            params, state, memory, loss, accuracy = train_step(params, state, memory, images,
+                                                               labels, step_key)
             total.append((loss, accuracy))
         loss, accuracy = np.mean([[float(a), float(b)] for a, b in total], axis=0)
         rate = len(batches) * args.batch / (time.perf_counter() - start)
         tested = test_accuracy(evaluate, params, state, split.test_images, split.test_labels)
-        print(f"epoch {epoch}/{args.epochs}  loss {loss:.4f}  accuracy {accuracy:.4f}  test {tested:.4f}  "
+        print(f"epoch {epoch}/{args.epochs}  loss {loss:.4f}  accuracy {accuracy:.4f}  "
+              f"test {tested:.4f}  "
               f"{rate:,.0f} images/s")
     return params, tested
 
 
 def filters_svg(weights, size=14, columns=8):
-    """The filters f[a,b,1,n] as an SVG picture: blue is negative, white is zero, red is positive."""
+    """The filters f[a,b,1,n] as an SVG picture: blue is negative, white zero, red positive."""
     filters = np.asarray(weights)[:, :, 0].transpose(2, 0, 1)
     n, height, width = filters.shape
     step_x, step_y = (width + 1) * size, (height + 1) * size
@@ -95,7 +101,8 @@ def filters_svg(weights, size=14, columns=8):
         for (i, j), v in np.ndenumerate(values):
             pale = round(255 * (1 - abs(v)))
             colour = f"#ff{pale:02x}{pale:02x}" if v > 0 else f"#{pale:02x}{pale:02x}ff"
-            boxes.append(f'<rect x="{left + j * size}" y="{top + i * size}" width="{size}" height="{size}" '
+            boxes.append(f'<rect x="{left + j * size}" y="{top + i * size}" '
+                         f'width="{size}" height="{size}" '
                          f'fill="{colour}" stroke="#ddd" stroke-width="0.5"/>')
     wide, high = columns * step_x + size, -(-n // columns) * step_y + size
     return "\n".join([f'<svg xmlns="http://www.w3.org/2000/svg" width="{wide}" height="{high}">',
@@ -103,16 +110,20 @@ def filters_svg(weights, size=14, columns=8):
 
 
 def main(argv=None):
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", metavar="DIR", help="folder of the four MNIST files, gz or plain")
     parser.add_argument("--device", help="cpu or opencl")
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--rate", type=float, default=1e-3, help="Adam's learning rate")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--show", metavar="STAGE", help="ir, fused, loops, llvm, opencl or asm: print it and stop")
-    parser.add_argument("--picture", metavar="FILE", help="write the filters of the first layer as SVG")
-    parser.add_argument("--short", action="store_true", help="a small data set and one epoch, for a quick check")
+    parser.add_argument("--show", metavar="STAGE",
+                        help="ir, fused, loops, llvm, opencl or asm: print it and stop")
+    parser.add_argument("--picture", metavar="FILE",
+                        help="write the filters of the first layer as SVG")
+    parser.add_argument("--short", action="store_true",
+                        help="a small data set and one epoch, for a quick check")
     args = parser.parse_args(argv)
     args.epochs = 1 if args.short else args.epochs
     params, tested = train(args)

@@ -4,8 +4,8 @@
     python examples/mnist_mlp.py --data DIR           the four MNIST files in DIR
     python examples/mnist_mlp.py --show loops         print the compiled train step, and stop
 
-What it shows: a model as a pytree of arrays, `value_and_grad` and an optimizer inside one `jit`, and
-the same program at every stage of its compilation.
+What it shows: a model as a pytree of arrays, `value_and_grad` and an optimizer inside one `jit`,
+and the same program at every stage of its compilation.
 """
 
 import argparse
@@ -31,7 +31,8 @@ def make_step(optimizer, device):
     """The compiled train step: params, state, batch → params, state, loss, accuracy."""
     @fgrad.jit(device=device)
     def train_step(params, state, images, labels):
-        (loss, accuracy), grads = fgrad.value_and_grad(loss_and_accuracy, has_aux=True)(params, images, labels)
+        gradient = fgrad.value_and_grad(loss_and_accuracy, has_aux=True)
+        (loss, accuracy), grads = gradient(params, images, labels)
         updates, state = optimizer.update(grads, state, params)
         return optim.apply_updates(params, updates), state, loss, accuracy
     return train_step
@@ -40,7 +41,8 @@ def make_step(optimizer, device):
 def test_accuracy(evaluate, params, images, labels, batch=1000):
     """The share of right answers over all images."""
     right = sum(float(evaluate(params, x, y)[1]) * len(x)
-                for x, y in data.batches(images, labels, size=batch, shuffle=False, drop_last=False))
+                for x, y in data.batches(images, labels, size=batch, shuffle=False,
+                                         drop_last=False))
     return right / len(images)
 
 
@@ -58,13 +60,15 @@ class Progress:
             filled = 24 * step // self.steps
             rate = step * self.batch / (now - self.start)
             print(f"\r{self.title} [{'█' * filled}{'·' * (24 - filled)}] loss {loss:.4f}  "
-                  f"accuracy {accuracy:.3f}  {rate:,.0f} images/s ", end="", file=sys.stderr, flush=True)
+                  f"accuracy {accuracy:.3f}  {rate:,.0f} images/s ", end="", file=sys.stderr,
+                  flush=True)
 
     def done(self, loss, accuracy, tested):
         rate = self.steps * self.batch / (time.perf_counter() - self.start)
         if self.live:
             print("\r\033[K", end="", file=sys.stderr)
-        print(f"{self.title}  loss {loss:.4f}  accuracy {accuracy:.4f}  test {tested:.4f}  {rate:,.0f} images/s")
+        print(f"{self.title}  loss {loss:.4f}  accuracy {accuracy:.4f}  test {tested:.4f}  "
+              f"{rate:,.0f} images/s")
 
 
 def load(args):
@@ -73,8 +77,10 @@ def load(args):
         return data.mnist.load(data.mnist.download())
     if args.data:
         return data.mnist.load(args.data)
-    print("Training on drawn digits, made here from a seed; they are not MNIST (--data DIR or --download).")
-    return data.digits.drawn(2000 if args.short else 12000, 500 if args.short else 2000, seed=args.seed)
+    print("Training on drawn digits, made here from a seed; they are not MNIST "
+          "(--data DIR or --download).")
+    return data.digits.drawn(2000 if args.short else 12000, 500 if args.short else 2000,
+                             seed=args.seed)
 
 
 def train(args):
@@ -90,7 +96,8 @@ def train(args):
         return None
     evaluate = fgrad.jit(loss_and_accuracy, device=args.device)
     for epoch in range(1, args.epochs + 1):
-        shuffled = data.batches(split.train_images, split.train_labels, size=args.batch, seed=(args.seed, epoch))
+        shuffled = data.batches(split.train_images, split.train_labels, size=args.batch,
+                                seed=(args.seed, epoch))
         progress, total = Progress(epoch, args.epochs, len(shuffled), args.batch), [0.0, 0.0]
         for step, (images, labels) in enumerate(shuffled, 1):
             params, state, loss, accuracy = train_step(params, state, images, labels)
@@ -107,18 +114,22 @@ def train(args):
 
 
 def main(argv=None):
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", metavar="DIR", help="folder of the four MNIST files, gz or plain")
-    parser.add_argument("--download", action="store_true", help="fetch MNIST, checked by SHA-256, into a cache")
+    parser.add_argument("--download", action="store_true",
+                        help="fetch MNIST, checked by SHA-256, into a cache")
     parser.add_argument("--device", help="cpu or opencl")
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--rate", type=float, default=1e-3, help="Adam's learning rate")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--show", metavar="STAGE", help="ir, fused, loops, llvm, opencl or asm: print it and stop")
+    parser.add_argument("--show", metavar="STAGE",
+                        help="ir, fused, loops, llvm, opencl or asm: print it and stop")
     parser.add_argument("--save", metavar="FILE", help="write the parameters as safetensors")
     parser.add_argument("--losses", action="store_true", help="print the loss of every step")
-    parser.add_argument("--short", action="store_true", help="a small data set and one epoch, for a quick check")
+    parser.add_argument("--short", action="store_true",
+                        help="a small data set and one epoch, for a quick check")
     args = parser.parse_args(argv)
     args.epochs = 1 if args.short else args.epochs
     tested = train(args)

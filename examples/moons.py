@@ -50,7 +50,8 @@ def svg(params, x, y, size=60):
     grid = np.stack([columns.ravel(), rows.ravel()], 1).astype(np.float32)
     inside = np.asarray(scores(params, grid)).reshape(size, size) > 0
     width, height = 400 / size, 250 / size
-    shapes = [f'<rect x="{c * width:.1f}" y="{250 - (r + 1) * height:.1f}" width="{width + .5:.1f}" '
+    shapes = [f'<rect x="{c * width:.1f}" y="{250 - (r + 1) * height:.1f}" '
+              f'width="{width + .5:.1f}" '
               f'height="{height + .5:.1f}" fill="{"#cfe3ff" if inside[r, c] else "#ffe0cc"}"/>'
               for r in range(size) for c in range(size)]
     shapes += [f'<circle cx="{100 * (a + 1.5):.1f}" cy="{250 - 100 * (b + 1):.1f}" r="3" '
@@ -59,7 +60,8 @@ def svg(params, x, y, size=60):
 
 
 def main(argv=None):
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=500)
     parser.add_argument("--svg", metavar="FILE", help="write the decision boundary as a picture")
     parser.add_argument("--short", action="store_true", help="100 steps only")

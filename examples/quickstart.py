@@ -1,7 +1,7 @@
 """fgrad in one screen: derivatives, batches, compiled code, and the program behind them.
 
-What it shows: `grad`, `vmap` and `jit` take a plain function and give another; they compose; and what
-they make can be printed at every stage.
+What it shows: `grad`, `vmap` and `jit` take a plain function and give another; they compose; and
+what they make can be printed at every stage.
 """
 
 import argparse
@@ -23,7 +23,8 @@ def loss(params, x, y):
 
 
 def main(argv=None):
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--short", action="store_true", help="as it is: the whole takes a second")
     parser.parse_args(argv)
     rng = fgrad.random.Generator(0)
@@ -41,7 +42,8 @@ def main(argv=None):
 
     print("3. jit compiles any of them; the result is the same:")
     batch_loss = lambda p: fnp.mean(fgrad.vmap(loss, in_axes=(None, 0, 0))(p, x, y))
-    step = fgrad.jit(lambda p: fgrad.tree.map(lambda a, g: a - 0.1 * g, p, fgrad.grad(batch_loss)(p)))
+    gradient = fgrad.grad(batch_loss)
+    step = fgrad.jit(lambda p: fgrad.tree.map(lambda a, g: a - 0.1 * g, p, gradient(p)))
     before = float(batch_loss(params))
     for _ in range(100):
         params = step(params)

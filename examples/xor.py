@@ -47,18 +47,21 @@ def picture(params, size=24):
     rows, columns = fnp.meshgrid(axis[::-1], axis, indexing="ij")
     values = logits(params, fnp.stack([columns.ravel(), rows.ravel()], axis=-1)).reshape(size, size)
     shades = " ·+#"
-    return "\n".join("".join(2 * shades[min(3, int(4 * p))] for p in row) for row in nn.sigmoid(values).tolist())
+    rows = nn.sigmoid(values).tolist()
+    return "\n".join("".join(2 * shades[min(3, int(4 * p))] for p in row) for row in rows)
 
 
 def main(argv=None):
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--short", action="store_true", help="as it is: the whole takes seconds")
     args = parser.parse_args(argv)
     params, first, last, eager = train(step, args.steps)
     print(f"un-jitted: loss {first:.4f} -> {last:.4f} in {args.steps} steps, {1e3 * eager:.0f} ms")
     params, first, last, compiled = train(fgrad.jit(step), args.steps)
-    print(f"jitted:    loss {first:.4f} -> {last:.4f} in {args.steps} steps, {1e3 * compiled:.0f} ms with compiling")
+    print(f"jitted:    loss {first:.4f} -> {last:.4f} in {args.steps} steps, "
+          f"{1e3 * compiled:.0f} ms with compiling")
     print(picture(params))
     right = int(fnp.sum((logits(params, X) > 0) == (Y > 0.5)))
     print(f"right answers: {right} of 4")

@@ -22,10 +22,10 @@ from .control import checkpoint, checkpoint_name, checkpoint_policies
 from .core import Array
 from .custom import custom_jvp, custom_vjp, stop_gradient
 from .errors import (
-    ArgumentError, AxisError, CheckError, ConcretizationError, DataError, DeviceError, DonationError,
-    DownloadError, DtypeError, FgradError, FgradWarning, GradientError, KeyReuseWarning, LeakError,
-    MissingFileError, MutationError, NanError, NumpyError, ParseError, PositionError, RandomKeyError, RangeError,
-    ShapeError, TreeError)
+    ArgumentError, AxisError, CheckError, ConcretizationError, DataError, DeviceError,
+    DonationError, DownloadError, DtypeError, FgradError, FgradWarning, GradientError,
+    KeyReuseWarning, LeakError, MissingFileError, MutationError, NanError, NumpyError, ParseError,
+    PositionError, RandomKeyError, RangeError, ShapeError, TreeError)
 from .gradient_check import check_grads
 from .inspect import explain, show
 from .jit import jit

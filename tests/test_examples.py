@@ -1,17 +1,26 @@
 """The examples run, in their short form, and end as they promise."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-EXAMPLES = Path(__file__).parent.parent / "examples"
+ROOT = Path(__file__).parent.parent
+EXAMPLES = ROOT / "examples"
+
+
+def started(name, *options):
+    """An example that has run, with the package of this checkout."""
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    return subprocess.run([sys.executable, str(EXAMPLES / name), *options],
+                          env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True)
 
 
 def run(name, *options):
     """The lines an example prints."""
-    done = subprocess.run([sys.executable, str(EXAMPLES / name), *options], capture_output=True, text=True)
+    done = started(name, *options)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 
@@ -29,8 +38,11 @@ def test_the_mlp_learns_the_drawn_digits_and_says_so_last():
 
 
 def test_both_devices_take_the_same_steps():
-    losses = [[float(line.split()[-1]) for line in run("mnist_mlp.py", "--short", "--losses", "--device", device)
-               if line.startswith("step ")][:50] for device in ("cpu", "opencl")]
+    losses = []
+    for device in ("cpu", "opencl"):
+        lines = run("mnist_mlp.py", "--short", "--losses", "--device", device)
+        steps = [line for line in lines if line.startswith("step ")][:50]
+        losses.append([float(line.split()[-1]) for line in steps])
     assert len(losses[0]) > 20
     assert max(abs(a - b) for a, b in zip(*losses)) < 1e-3
 
@@ -42,8 +54,7 @@ def test_the_train_step_can_be_printed_at_every_stage(stage):
 
 
 def test_a_missing_data_folder_is_explained():
-    done = subprocess.run([sys.executable, str(EXAMPLES / "mnist_mlp.py"), "--data", "no_such_folder"],
-                          capture_output=True, text=True)
+    done = started("mnist_mlp.py", "--data", "no_such_folder")
     assert done.returncode != 0 and "no_such_folder" in done.stderr
 
 

@@ -54,7 +54,8 @@ def test_derivatives_are_marked_with_the_line_they_come_from():
     text = str(make_ir(grad(loss))(*ARGS))
     marked = [line for line in text.split("\n") if "∂" in line]
     assert marked and all(re.search(r"│ ∂ +(test_ir_text.py)?:\d+", line) for line in marked)
-    assert text.startswith("grad_loss(w: f32[3,2], b: f32[2], x: f32[8,3], y: f32[8,2]) -> f32[3,2]")
+    assert text.startswith("grad_loss(w: f32[3,2], b: f32[2], x: f32[8,3], y: f32[8,2]) "
+                           "-> f32[3,2]")
 
 
 def test_forward_derivatives_are_marked_too():
@@ -62,7 +63,8 @@ def test_forward_derivatives_are_marked_too():
         y = fnp.sin(x)
         return y * x
     text = str(make_ir(lambda x: jvp(f, (x,), (x,)))(np.float32(1.0)))
-    assert [line.split("=")[1].split()[0] for line in text.split("\n") if "∂" in line] == ["cos", "mul"]
+    assert [line.split("=")[1].split()[0] for line in text.split("\n") if "∂" in line] == ["cos",
+                                                                                           "mul"]
     assert "y: f32[]  = sin x" in text
 
 
@@ -83,9 +85,12 @@ PROGRAMS = {
     "loss": lambda: make_ir(loss)(*ARGS),
     "grad": lambda: make_ir(grad(loss))(*ARGS),
     "hessian": lambda: make_ir(hessian(lambda w: loss(w, *ARGS[1:])))(ARGS[0]),
-    "calls": lambda: make_ir(grad(lambda x: staged(lambda y: staged(fnp.sin)(y) * staged(fnp.sin)(x))(x)))(1.0),
-    "vmap": lambda: make_ir(vmap(grad(loss), (None, None, 0, 0)))(*ARGS[:2], np.ones((5, 8, 3)), np.ones((5, 8, 2))),
-    "several": lambda: make_ir(lambda x: (fnp.sort(x), x[1:], fnp.where(x > 0, x, -1e-30), x * float("inf")))(ARGS[1]),
+    "calls": lambda: make_ir(grad(
+        lambda x: staged(lambda y: staged(fnp.sin)(y) * staged(fnp.sin)(x))(x)))(1.0),
+    "vmap": lambda: make_ir(vmap(grad(loss), (None, None, 0, 0)))(
+        *ARGS[:2], np.ones((5, 8, 3)), np.ones((5, 8, 2))),
+    "several": lambda: make_ir(
+        lambda x: (fnp.sort(x), x[1:], fnp.where(x > 0, x, -1e-30), x * float("inf")))(ARGS[1]),
     "nothing": lambda: make_ir(lambda: ())(),
     "hidden": lambda: make_ir(lambda x: x * fnp.array([1.0, 2.0]))(ARGS[1]),
     "converted": lambda: make_ir(lambda x: x.astype("int32") + 3)(ARGS[1]),
@@ -105,7 +110,8 @@ def test_a_parsed_program_computes_the_same():
     program = make_ir(grad(lambda w: loss(w, *ARGS[1:])))(ARGS[0])
     again = parse(str(program))
     hidden = [a for _, a in program.hidden]
-    near(evaluate(again, [fnp.array(ARGS[0]), *hidden])[0], evaluate(program, [fnp.array(ARGS[0])])[0])
+    near(evaluate(again, [fnp.array(ARGS[0]), *hidden])[0],
+         evaluate(program, [fnp.array(ARGS[0])])[0])
 
 
 def test_special_numbers_are_read_back():
@@ -141,7 +147,8 @@ def test_canonical_text_tells_equal_numbers_of_different_kinds_apart():
 
     def filled(n):
         out = Var(x.type)
-        return Program("f", [], [Equation(ops.full, (), dict(shape=(), value=n, dtype=F64), (out,))], [out])
+        return Program("f", [],
+                       [Equation(ops.full, (), dict(shape=(), value=n, dtype=F64), (out,))], [out])
     for make in (program, filled):
         assert len({canonical(make(n)) for n in (0.0, -0.0, 0, False, 1, 1.0, True)}) == 7
 
@@ -164,12 +171,17 @@ def timed(function, *args):
 
 BAD = {
     "": "there is no program in this text.",
-    "f(x: f32[]) -> f32[]\n  y: f32[] = nope x\n  return y": "line 2 cannot be read: there is no operation nope.",
-    "f(x: f32[]) -> f32[]\n  y: f32[] = sin z\n  return y": "line 2 cannot be read: z is not defined above.",
-    "f(x: f32[]) -> f32[]\n  y: f64[] = sin x\n  return y": "line 2 cannot be read: sin gives f32[] here.",
+    "f(x: f32[]) -> f32[]\n  y: f32[] = nope x\n  return y":
+        "line 2 cannot be read: there is no operation nope.",
+    "f(x: f32[]) -> f32[]\n  y: f32[] = sin z\n  return y":
+        "line 2 cannot be read: z is not defined above.",
+    "f(x: f32[]) -> f32[]\n  y: f64[] = sin x\n  return y":
+        "line 2 cannot be read: sin gives f32[] here.",
     "f(x: q32[]) -> f32[]\n  return x": "line 1 cannot be read: there is no dtype q32.",
-    "f(x: f32[]) -> f32[]\n  y = sin x\n  return y": "line 2 cannot be read: a variable stands as name: dtype[shape].",
-    "f(x: f32[]) -> f32[]\n  y: f32[] = sin x": "line 2 cannot be read: a program ends with return.",
+    "f(x: f32[]) -> f32[]\n  y = sin x\n  return y":
+        "line 2 cannot be read: a variable stands as name: dtype[shape].",
+    "f(x: f32[]) -> f32[]\n  y: f32[] = sin x":
+        "line 2 cannot be read: a program ends with return.",
     "f(x: f32[]) -> f64[]\n  return x": "line 2 cannot be read: its results are not f64[].",
     "hello": "line 1 cannot be read: it is no part of a program.",
     "f(x: f32[2]) -> f32[]\n  y: f32[] = reduce_sum[axes=(0] x\n  return y":
@@ -183,7 +195,8 @@ def test_text_that_is_no_program_names_the_line(text):
 
 
 def test_whole_message_of_a_line_that_cannot_be_read():
-    assert message(ParseError, parse, "f(x: f32[]) -> f32[]\n  y: f32[] = nope x\n  return y") == """\
+    text = "f(x: f32[]) -> f32[]\n  y: f32[] = nope x\n  return y"
+    assert message(ParseError, parse, text) == """\
 line 2 cannot be read: there is no operation nope.
 
   given      y: f32[] = nope x"""

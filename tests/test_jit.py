@@ -1,4 +1,4 @@
-"""jit: equal to the function, one trace a signature, static arguments, donation, retraces explained."""
+"""jit: equal to the function, one trace a signature, static arguments, donation, retraces."""
 
 import copy
 import enum
@@ -162,8 +162,9 @@ def test_an_unhashable_static_argument_is_explained():
     with pytest.raises(ArgumentError) as error:
         jit(lambda x, sizes: x, static_argnames="sizes")(1.0, [1, 2])
     assert str(error.value) == (
-        "the static argument sizes cannot be hashed, so no compiled version can be looked up by it.\n\n"
-        f"    test_jit.py:{line_of('[1, 2])')}    jit(lambda x, sizes: x, static_argnames=\"sizes\")(1.0, [1, 2])\n\n"
+        "the static argument sizes cannot be hashed, so no compiled version can be looked up by "
+        f"it.\n\n    test_jit.py:{line_of('[1, 2])')}    "
+        "jit(lambda x, sizes: x, static_argnames=\"sizes\")(1.0, [1, 2])\n\n"
         "  given      sizes: list [1, 2]\n"
         "  fix        pass a tuple instead of a list\n"
         "             or a frozen dataclass instead of a mutable object")
@@ -442,20 +443,24 @@ def test_a_jitted_function_can_be_collected():
 
 
 def test_without_the_native_entry_everything_is_the_same():
-    script = ("import numpy as np, fgrad.numpy as fnp; from fgrad.jit import jit; f = jit(lambda x: x + 1);"
+    script = ("import numpy as np, fgrad.numpy as fnp; from fgrad.jit import jit;"
+              "f = jit(lambda x: x + 1);"
               "x = fnp.ones(2); f(x); print(np.asarray(f(x)), type(f).__call__)")
     env = {**os.environ, "FGRAD_NATIVE_CALL": "0"}
-    out = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, check=True).stdout
+    out = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True,
+                         check=True).stdout
     assert out.startswith("[2. 2.]") and "built-in" not in out
 
 
 def test_the_second_process_takes_the_code_from_disk(tmp_path):
-    script = ("import fgrad.numpy as fnp; from fgrad.jit import jit; from fgrad.backends.llvm import target;"
+    script = ("import fgrad.numpy as fnp; from fgrad.jit import jit;"
+              "from fgrad.backends.llvm import target;"
               "count = []; compile_text = target.compile_text;"
               "target.compile_text = lambda *a, **k: count.append(1) or compile_text(*a, **k);"
               "f = jit(lambda x: fnp.tanh(x) + 1); f(fnp.ones(100)); print(len(count))")
     env = {**os.environ, "FGRAD_CACHE": str(tmp_path / "cache")}
-    runs = [subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, check=True)
+    runs = [subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True,
+                           check=True)
             for _ in range(2)]
     assert int(runs[0].stdout) > 0 and int(runs[1].stdout) == 0
 

@@ -17,12 +17,14 @@ def test_columns_are_as_wide_as_their_widest_cell():
 
 def test_names_are_unique_and_letters_skip_what_is_used():
     names = Names(reserved={"b"})
-    assert [names.unique("x"), names.unique("x"), names.unique("x"), names.unique("x2")] == ["x", "x2", "x3", "x22"]
+    made = [names.unique(word) for word in ("x", "x", "x", "x2")]
+    assert made == ["x", "x2", "x3", "x22"]
     assert [names.letter(), names.letter()] == ["a", "c"]
 
 
 def test_identifiers_hold_no_foreign_characters():
-    assert [identifier(n) for n in ("<lambda>", "p['w'][0].b", "3d", "…")] == ["lambda", "p_w_0_b", "_3d", "f"]
+    made = [identifier(n) for n in ("<lambda>", "p['w'][0].b", "3d", "…")]
+    assert made == ["lambda", "p_w_0_b", "_3d", "f"]
 
 
 def test_colour_needs_a_terminal_and_no_NO_COLOR(monkeypatch):

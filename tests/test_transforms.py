@@ -1,4 +1,4 @@
-"""grad, vjp, jvp, linearize, vmap, jacobians, eval_shape, make_ir: pytrees, options, and messages."""
+"""grad, vjp, jvp, linearize, vmap, jacobians, eval_shape, make_ir: pytrees, options, messages."""
 
 from collections import namedtuple
 
@@ -11,7 +11,8 @@ from fgrad.custom import custom_jvp
 from fgrad.errors import ArgumentError, AxisError, DtypeError, GradientError, ShapeError, TreeError
 from fgrad.gradient_check import check_grads
 from fgrad.transforms import (
-    eval_shape, grad, hessian, jacfwd, jacrev, jvp, linearize, make_ir, make_jaxpr, run_program, value_and_grad,
+    eval_shape, grad, hessian, jacfwd, jacrev, jvp, linearize, make_ir, make_jaxpr, run_program,
+    value_and_grad,
     vjp, vmap)
 from fgrad.types import F32, F64, I32, ArrayType
 from tests.interpreters.staged import differences, near
@@ -51,7 +52,8 @@ def test_grad_by_several_arguments_positions_and_names():
 
 
 def test_value_and_grad_with_aux():
-    (value, aux), found = value_and_grad(lambda x: (x * x, {"twice": 2 * x, "name": "f"}), has_aux=True)(3.0)
+    (value, aux), found = value_and_grad(lambda x: (x * x, {"twice": 2 * x, "name": "f"}),
+                                         has_aux=True)(3.0)
     assert (float(value), float(aux["twice"]), aux["name"], float(found)) == (9.0, 6.0, "f", 6.0)
     assert isinstance(aux["twice"], Array)
     assert float(grad(lambda x: (x, x), has_aux=True)(1.0)[1]) == 1.0
@@ -59,7 +61,8 @@ def test_value_and_grad_with_aux():
 
 def test_leaves_that_are_no_arrays_reach_the_function():
     seen = []
-    found = grad(lambda p: seen.append(p) or p["x"] * 2.0)({"x": 1.0, "act": "relu", "f": np.tanh, "none": None})
+    found = grad(lambda p: seen.append(p) or p["x"] * 2.0)({"x": 1.0, "act": "relu", "f": np.tanh,
+                                                            "none": None})
     assert seen[0]["act"] == "relu" and seen[0]["f"] is np.tanh and seen[0]["none"] is None
     assert found["act"] is None and found["f"] is None and float(found["x"]) == 2.0
 
@@ -271,14 +274,16 @@ the cotangent function of vjp: `ct['y']` must have the shape of the result of `f
   given      ct['y']: f32[]
   expected   f64[3]"""
     assert message(TreeError, pull, V).startswith(
-        "the cotangent must have the tree of the result of `f`: trees differ at $: a dict in the first")
+        "the cotangent must have the tree of the result of `f`: trees differ at $: a dict in "
+        "the first")
 
 
 # ---------------------------------------------------------------------------- vmap
 
 def test_vmap_over_trees_with_prefixes_of_axes():
     f = lambda p, x, name: p["w"] * x + p["b"] if name == "affine" else None
-    found = vmap(f, in_axes=({"w": None, "b": 0}, 1, None))({"w": 2.0, "b": V}, np.ones((2, 3)), "affine")
+    found = vmap(f, in_axes=({"w": None, "b": 0}, 1, None))({"w": 2.0, "b": V}, np.ones((2, 3)),
+                                                            "affine")
     near(found, 2.0 + np.broadcast_to(V[:, None], (3, 2)))
 
 

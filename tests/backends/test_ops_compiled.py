@@ -19,7 +19,7 @@ def every_case(name):
 
 
 def all_in_one(op, cases):
-    """(function of all arrays, the arrays): one program, so that one compilation serves all cases."""
+    """(function of all arrays, the arrays): one program, so one compilation serves all cases."""
     arrays = [Array(np.asarray(a)) for _, args in cases for a in args if a.__class__ not in SCALARS]
 
     def function(*values):

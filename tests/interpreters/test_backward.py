@@ -39,7 +39,8 @@ def test_a_value_used_twice_adds_its_cotangents():
 
 
 def test_gradients_stop_at_integers():
-    near(grad(lambda x: fnp.sum(x * x.astype("int32").astype("float32")))(np.float32([1.5, 2.5])), [1.0, 2.0])
+    near(grad(lambda x: fnp.sum(x * x.astype("int32").astype("float32")))(np.float32([1.5, 2.5])),
+         [1.0, 2.0])
 
 
 def test_operations_with_several_results_have_gradients():
@@ -56,8 +57,9 @@ def test_transposing_what_is_not_linear_is_an_error():
 def test_float_under_grad_works_with_one_notice_per_line():
     def f(x):
         return x * float(x)
-    with pytest.warns(FgradWarning, match=r"float\(\) takes the number out of a value that is being "
-                      r"differentiated: no gradient flows through it \(test_backward.py:\d+\)") as seen:
+    words = (r"float\(\) takes the number out of a value that is being differentiated: "
+             r"no gradient flows through it \(test_backward.py:\d+\)")
+    with pytest.warns(FgradWarning, match=words) as seen:
         near(grad(f)(3.0), 3.0)
         near(grad(f)(3.0), 3.0)
         near(jvp(f, (3.0,), (1.0,))[1], 3.0)

@@ -168,7 +168,8 @@ def test_threads_transform_at_the_same_time():
 
     def work(k):
         for _ in range(10):
-            got = np.asarray(grad(lambda x: fnp.sum(vmap(lambda r: loss(W, r) * x)(X)) * float(k))(one))
+            total = lambda x: fnp.sum(vmap(lambda r: loss(W, r) * x)(X)) * float(k)
+            got = np.asarray(grad(total)(one))
             if abs(got - k * np.asarray(vmap(lambda r: loss(W, r))(X)).sum()) > 1e-9:
                 wrong.append(k)
     threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
@@ -186,7 +187,8 @@ def test_a_task_that_outlives_its_transformation_computes_normally():
         tasks = []
 
         def f(x):
-            tasks.append(asyncio.get_running_loop().create_task(later()))           # copies the context
+            # copies the context
+            tasks.append(asyncio.get_running_loop().create_task(later()))
             return x * x
         for transform in (grad, staged, d, lambda f: lambda x: vmap(f)(np.ones(2))):
             transform(f)(one)

@@ -49,7 +49,8 @@ def test_traced_numbers_become_arrays_in_functions_and_results():
 
 
 def test_traced_numbers_keep_all_digits_under_grad_and_vmap():
-    near(grad(lambda x, s: with_numbers(lambda x, s: fnp.sum(x * s))(x, s))(V, 0.1), np.full(3, 0.1), 1e-16)
+    near(grad(lambda x, s: with_numbers(lambda x, s: fnp.sum(x * s))(x, s))(V, 0.1),
+         np.full(3, 0.1), 1e-16)
     f = with_numbers(grad(lambda x, s: fnp.sum(x * x * s)))
     near(vmap(lambda x: f(x, 0.1))(X), 0.2 * X, 1e-12)
 
@@ -61,7 +62,8 @@ def test_grad_by_a_traced_number_gives_the_default_float():
 USES = [lambda n: np.zeros((n, 2)).size, lambda n: np.arange(n).size, lambda n: len([0] * n),
         lambda n: [1, 2, 3, 4][n], lambda n: int(f"{int(n):d}"), lambda n: len(np.eye(n)),
         lambda n: {3: 4}.get(int(n)), lambda n: np.broadcast_to(1, (n,)).size,
-        lambda n: np.ones(4)[n], lambda n: len(bytes(n)), lambda n: np.reshape(np.ones(6), (n, -1)).size,
+        lambda n: np.ones(4)[n], lambda n: len(bytes(n)),
+        lambda n: np.reshape(np.ones(6), (n, -1)).size,
         lambda n: len(range(n)), lambda n: 1 if n > 2 else 0]
 
 
@@ -69,7 +71,8 @@ USES = [lambda n: np.zeros((n, 2)).size, lambda n: np.arange(n).size, lambda n: 
 def test_the_value_of_a_whole_number_can_be_asked_for(k):
     mine = frozenset([1])
     with pytest.raises(Specialise) as signal:
-        stage(lambda x, n: x * float(USES[k](n)), [ArrayType(F64, ()), ArrayType(I64, ())], numbers=[1],
+        stage(lambda x, n: x * float(USES[k](n)), [ArrayType(F64, ()), ArrayType(I64, ())],
+              numbers=[1],
               specialisable=mine)
     assert signal.value.owner.specialisable is mine and signal.value.arguments == {1}
 
@@ -114,7 +117,8 @@ def add_in_place(x):
     lambda x: np.asarray(x), lambda x: np.add(x, x, out=A)])
 def test_what_numpy_cannot_trace_is_an_error(bad, transform):
     with pytest.raises(NumpyError):
-        transform(lambda x: (bad(x), fnp.sum(x))[1])(X if transform is not vmap else np.stack([X, X]))
+        x = X if transform is not vmap else np.stack([X, X])
+        transform(lambda x: (bad(x), fnp.sum(x))[1])(x)
 
 
 def test_message_of_if_on_a_traced_value():

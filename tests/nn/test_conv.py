@@ -1,4 +1,4 @@
-"""Convolution, pooling and normalisation layers: shapes, values, state, errors that name the layer."""
+"""Convolution, pooling and normalisation layers: shapes, values, state, the layer's errors."""
 
 import numpy as np
 import pytest
@@ -34,7 +34,8 @@ def applied(layer, x, **rest):
 
 
 @pytest.mark.parametrize("kernel,stride,padding,want", [
-    ((3,), 1, "SAME", (7,)), ((3, 2), 2, "SAME", (4, 3)), ((3, 3), 1, "VALID", (5, 4)), ((2, 2), (1, 3), 1, (8, 3)),
+    ((3,), 1, "SAME", (7,)), ((3, 2), 2, "SAME", (4, 3)), ((3, 3), 1, "VALID", (5, 4)),
+    ((2, 2), (1, 3), 1, (8, 3)),
     ((2, 1, 3), 1, ((1, 0), 0, (2, 2)), (7, 6, 7)), ((9, 9), 1, "VALID", (0, 0))])
 def test_conv_over_one_to_three_axes(kernel, stride, padding, want):
     x = draw(2, *(7, 6, 5)[:len(kernel)], 3)
@@ -54,7 +55,8 @@ def test_groups_see_their_own_channels():
     layer = nn.Conv(6, (3, 3), groups=2, bias=False)
     y, params, _ = applied(layer, x)
     assert params["w"].shape == (3, 3, 2, 6)
-    halves = [nn.Conv(3, (3, 3), bias=False).apply({"w": params["w"][..., 3 * g:3 * g + 3]}, {}, x[..., 2 * g:2 * g + 2])[0]
+    halves = [nn.Conv(3, (3, 3), bias=False).apply({"w": params["w"][..., 3 * g:3 * g + 3]}, {},
+                                                   x[..., 2 * g:2 * g + 2])[0]
               for g in (0, 1)]
     assert_close(y, np.concatenate([np.asarray(h) for h in halves], -1), length=18)
 
@@ -67,15 +69,18 @@ def test_torch_like_layers_check_their_channels():
 
 
 def test_conv_transpose_sizes_are_those_of_torch():
-    for kernel, stride, padding, dilation in ((2, 2, 0, 1), (3, 2, 1, 1), (4, 3, 1, 1), (3, 2, 0, 2)):
-        y, _, _ = applied(nn.ConvTranspose(2, (kernel, kernel), stride, padding, dilation), draw(1, 5, 4, 3))
+    options = (2, 2, 0, 1), (3, 2, 1, 1), (4, 3, 1, 1), (3, 2, 0, 2)
+    for kernel, stride, padding, dilation in options:
+        y, _, _ = applied(nn.ConvTranspose(2, (kernel, kernel), stride, padding, dilation),
+                          draw(1, 5, 4, 3))
         want = [(n - 1) * stride - 2 * padding + dilation * (kernel - 1) + 1 for n in (5, 4)]
         assert y.shape == (1, *want, 2)
 
 
 def test_conv_transpose_spreads_its_kernel():
     x = fnp.zeros((1, 3, 1)).at[0, 1, 0].set(1.0)
-    y, _ = nn.ConvTranspose(1, (3,), 2, 0, bias=False).apply({"w": fnp.array([[[1.0]], [[2.0]], [[3.0]]])}, {}, x)
+    layer = nn.ConvTranspose(1, (3,), 2, 0, bias=False)
+    y, _ = layer.apply({"w": fnp.array([[[1.0]], [[2.0]], [[3.0]]])}, {}, x)
     assert y.ravel().tolist() == [0, 0, 3, 2, 1, 0, 0]
 
 
@@ -86,7 +91,8 @@ def test_a_separable_convolution_mixes_channels_last():
 
 
 def test_wrong_inputs_name_the_layer():
-    with pytest.raises(ShapeError, match="Conv: 2 axes with a batch and channels around them are 4 axes"):
+    with pytest.raises(ShapeError,
+                       match="Conv: 2 axes with a batch and channels around them are 4 axes"):
         nn.Conv(4, (3, 3)).init(key(), draw(8, 8, 3))
     with pytest.raises(ShapeError, match="Conv: 2 groups do not divide 3 channels"):
         nn.Conv(4, (3, 3), groups=2).init(key(), draw(1, 8, 8, 3))
@@ -113,7 +119,8 @@ def test_pooling_by_hand():
 
 def test_padding_counts_in_a_mean_or_not():
     x = fnp.ones((1, 2, 2, 1))
-    assert applied(nn.AvgPool((2, 2), 1, 1), x)[0][0, :, :, 0].tolist() == [[0.25, 0.5, 0.25], [0.5, 1, 0.5],
+    assert applied(nn.AvgPool((2, 2), 1, 1), x)[0][0, :, :, 0].tolist() == [[0.25, 0.5, 0.25],
+                                                                            [0.5, 1, 0.5],
                                                                             [0.25, 0.5, 0.25]]
     assert applied(nn.AvgPool((2, 2), 1, 1, count_padding=False), x)[0].ravel().tolist() == [1] * 9
 
@@ -135,7 +142,8 @@ def test_batch_norm_normalises_and_moves_its_statistics():
     np.testing.assert_allclose(np.mean(y, (0, 1, 2)), 0, atol=1e-5)
     np.testing.assert_allclose(np.var(np.asarray(y), (0, 1, 2)), 1, rtol=1e-5)
     np.testing.assert_allclose(after["mean"], 0.1 * np.mean(x, (0, 1, 2)), rtol=1e-4)
-    np.testing.assert_allclose(after["variance"], 0.9 + 0.1 * np.var(np.asarray(x), (0, 1, 2), ddof=1), rtol=1e-4)
+    np.testing.assert_allclose(after["variance"],
+                               0.9 + 0.1 * np.var(np.asarray(x), (0, 1, 2), ddof=1), rtol=1e-4)
 
 
 def test_batch_norm_evaluates_by_its_running_statistics():
@@ -152,7 +160,9 @@ def test_a_batch_of_one_keeps_finite_statistics():
     assert np.isfinite(np.asarray(after["variance"])).all()
 
 
-@pytest.mark.parametrize("layer,axes", [(nn.LayerNorm(epsilon=0.0), (3,)), (nn.GroupNorm(epsilon=0.0, groups=1), (1, 2, 3)),
+@pytest.mark.parametrize("layer,axes",
+                         [(nn.LayerNorm(epsilon=0.0), (3,)),
+                          (nn.GroupNorm(epsilon=0.0, groups=1), (1, 2, 3)),
                                         (nn.GroupNorm(epsilon=0.0, groups=4), (1, 2))])
 def test_layer_and_group_norms_have_mean_zero_and_deviation_one(layer, axes):
     y, params, _ = applied(layer, draw(2, 3, 5, 4) * 2 + 3)
@@ -164,7 +174,8 @@ def test_layer_and_group_norms_have_mean_zero_and_deviation_one(layer, axes):
 def test_rms_norm_divides_by_the_root_of_the_mean_square():
     x = draw(2, 6)
     y, params, _ = applied(nn.RMSNorm(), x)
-    np.testing.assert_allclose(y, np.asarray(x) / np.sqrt(np.mean(np.asarray(x)**2, -1, keepdims=True) + 1e-5), rtol=1e-5)
+    squares = np.mean(np.asarray(x)**2, -1, keepdims=True)
+    np.testing.assert_allclose(y, np.asarray(x) / np.sqrt(squares + 1e-5), rtol=1e-5)
     assert set(params) == {"scale"}
 
 
@@ -179,8 +190,9 @@ def test_norm_errors_name_the_layer():
 
 
 def test_a_small_network_compiles_to_what_it_is_and_differentiates():
-    model = nn.Sequential(nn.Conv(4, (3, 3), bias=False), nn.BatchNorm(), nn.relu, nn.MaxPool((2, 2)),
-                          nn.Conv(6, (3, 3), stride=2), nn.GroupNorm(groups=3), nn.relu, nn.GlobalAvgPool(), nn.Dense(3))
+    model = nn.Sequential(nn.Conv(4, (3, 3), bias=False), nn.BatchNorm(), nn.relu,
+                          nn.MaxPool((2, 2)), nn.Conv(6, (3, 3), stride=2),
+                          nn.GroupNorm(groups=3), nn.relu, nn.GlobalAvgPool(), nn.Dense(3))
     x = draw(3, 9, 8, 2)
     params, state = model.init(key(), x)
 

@@ -50,7 +50,8 @@ def test_sequential_names_its_parameters_and_takes_functions():
 
 
 def test_a_model_can_be_initialised_from_a_type_alone():
-    params, _ = nn.Sequential(nn.Dense(4), nn.Dense(1)).init(key(), fgrad.ArrayType(np.dtype("f4"), (1, 3)))
+    x = fgrad.ArrayType(np.dtype("f4"), (1, 3))
+    params, _ = nn.Sequential(nn.Dense(4), nn.Dense(1)).init(key(), x)
     assert params["dense2"]["w"].shape == (4, 1)
 
 

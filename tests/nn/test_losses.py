@@ -18,7 +18,8 @@ LABELS = np.array([0, 3, 1, 1, 2], np.int32)
 def test_softmax_cross_entropy_agrees_with_its_definition():
     p = np.exp(LOGITS) / np.exp(LOGITS).sum(1, keepdims=True)
     want = -np.log(p[np.arange(5), LABELS])
-    np.testing.assert_allclose(nn.softmax_cross_entropy_with_integer_labels(LOGITS, LABELS), want, rtol=1e-5)
+    np.testing.assert_allclose(nn.softmax_cross_entropy_with_integer_labels(LOGITS, LABELS), want,
+                               rtol=1e-5)
     one_hot = nn.one_hot(LABELS, 4)
     np.testing.assert_allclose(nn.softmax_cross_entropy(LOGITS, one_hot), want, rtol=1e-5)
     np.testing.assert_allclose(nn.log_softmax(LOGITS), np.log(p), rtol=1e-5, atol=1e-6)
@@ -58,7 +59,9 @@ def test_accuracy_counts_the_largest_logit():
     assert float(nn.accuracy(logits, np.array([0, 1, 2, 0]))) == 0.75
 
 
-@pytest.mark.parametrize("name", ["relu", "leaky_relu", "sigmoid", "tanh", "silu", "softplus", "elu", "gelu"])
+@pytest.mark.parametrize("name",
+                         ["relu", "leaky_relu", "sigmoid", "tanh", "silu", "softplus", "elu",
+                          "gelu"])
 def test_activations_have_right_gradients_and_no_nan(name):
     f = getattr(nn, name)
     x = fnp.array([-3.0, -0.5, 0.7, 2.0], "float64")
@@ -74,4 +77,5 @@ def test_relu_is_flat_at_zero():
 
 def test_gelu_without_approximation():
     want = [0.5 * v * (1 + math.erf(v / 2 ** 0.5)) for v in (-1.0, 0.0, 2.0)]
-    np.testing.assert_allclose(nn.gelu(fnp.array([-1.0, 0.0, 2.0]), approximate=False), want, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(nn.gelu(fnp.array([-1.0, 0.0, 2.0]), approximate=False), want,
+                               rtol=1e-5, atol=1e-6)

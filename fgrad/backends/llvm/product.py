@@ -1,7 +1,7 @@
 """A `loop.Contract` as a product of the contraction engine: flat indices, operands, epilogue.
 
-An operand that is a plain load of unit stride is read where it lies; any other is computed, vector by
-vector, where it is packed.  Relies on `contract`, `emit` and `flat_product`.
+An operand that is a plain load of unit stride is read where it lies; any other is computed, vector
+by vector, where it is packed.  Relies on `contract`, `emit` and `flat_product`.
 """
 
 from __future__ import annotations
@@ -11,16 +11,17 @@ from ...loop import Store
 from ..flat_product import FlatProduct
 from . import contract, contract_emit
 from .emit import Emitter
-from .instructions import element, number, stored, type_text
+from .instructions import element, number
 from .tiles import Machine
 
 
 def emitted(name, kernel, statement, target):
-    """The engine's functions for one Contract statement of a kernel, and the vmath functions they use."""
+    """The engine's functions for one Contract of a kernel, and the vmath functions they use."""
     with kernel.space:
         product = LoopProduct(kernel, statement)
         plan = contract.plan(
-            product.rows.extent, product.columns.extent, product.depth.extent, element(statement.dtype),
+            product.rows.extent, product.columns.extent, product.depth.extent,
+            element(statement.dtype),
             product.form(product.a, product.rows, "m", product.depth, "k"),
             product.form(product.b, product.depth, "k", product.columns, "n"),
             machine=machine(target), batch=product.batch.extent, out=product.out_form(),
@@ -58,7 +59,7 @@ class LoopProduct(FlatProduct, contract.Product):
     # -- forms ----------------------------------------------------------------------------------
 
     def form(self, n, first, first_name, second, second_name):
-        """Strided where the operand is a plain load with a unit stride, else Pulled along the unit one."""
+        """Strided where the operand is a plain load of a unit stride, else Pulled along that."""
         if n.op == "load" and n.dtype == self.statement.dtype:
             strides = self.strides(n.data[1], first, second)
             if strides is not None:
@@ -69,7 +70,7 @@ class LoopProduct(FlatProduct, contract.Product):
         return contract.Pulled(first_name if self.unit(n, first, second) else second_name, cost)
 
     def strides(self, x, first, second):
-        """(stride of first, of second) if x is affine in both and in the batch, and one of them is 1."""
+        """(stride of first, of second), one of them 1, where x is affine in both and the batch."""
         variables = (first, second, self.batch)
         if any(not index.is_affine(x, v) for v in variables) or any(
                 not isinstance(a, index.Var) for a, _ in x.terms):
@@ -84,7 +85,8 @@ class LoopProduct(FlatProduct, contract.Product):
     def in_tables(self, x):
         """Is each term of the index known by row, by depth, or by batch alone?"""
         bits = [v.bit for v in (self.rows, self.depth, self.batch)]
-        static = all(not isinstance(a, index.Dynamic) for a, _ in x.terms) and not scalar.dynamic_nodes(x)
+        static = not scalar.dynamic_nodes(x) and all(
+            not isinstance(a, index.Dynamic) for a, _ in x.terms)
         return static and all(sum(bool(a.free & bit) for bit in bits) <= 1 for a, _ in x.terms)
 
     def out_form(self):
@@ -92,7 +94,8 @@ class LoopProduct(FlatProduct, contract.Product):
         if len(self.statement.body) != 1 or not isinstance(self.statement.body[0], Store):
             return None
         (s,) = self.statement.body
-        plain = s.expr.op == "name" and s.expr.dtype == self.statement.dtype and not s.how and not s.when
+        plain = (s.expr.op == "name" and s.expr.dtype == self.statement.dtype
+                 and not s.how and not s.when)
         x = index.substitute(s.index, self.to, None) if self.to else s.index
         if not plain or not all(isinstance(a, index.Var) for a, _ in x.terms):
             return None
@@ -141,11 +144,13 @@ class LoopProduct(FlatProduct, contract.Product):
 
     def pack_a(self, fn, b, i, k, lanes, along, count):
         emitter = self.emitter(fn, batch=b, rows=i, depth=k)
-        return self.packed(emitter, self.a, self.rows if along == "m" else self.depth, lanes, count)
+        moving = self.rows if along == "m" else self.depth
+        return self.packed(emitter, self.a, moving, lanes, count)
 
     def pack_b(self, fn, b, k, j, lanes, along, count):
         emitter = self.emitter(fn, batch=b, depth=k, columns=j)
-        return self.packed(emitter, self.b, self.columns if along == "n" else self.depth, lanes, count)
+        moving = self.columns if along == "n" else self.depth
+        return self.packed(emitter, self.b, moving, lanes, count)
 
     def packed(self, emitter, n, along, lanes, count):
         """A vector of the operand along a variable; from `count` on zero, and not read."""
@@ -157,10 +162,11 @@ class LoopProduct(FlatProduct, contract.Product):
         self.used |= emitter.instructions.used
         if count is None:
             return value
-        return emitter.instructions.select(emitter.mask, value, number(0, dtype, lanes), dtype, lanes)
+        zero = number(0, dtype, lanes)
+        return emitter.instructions.select(emitter.mask, value, zero, dtype, lanes)
 
     def epilogue(self, fn, b, i, j, lanes, values, count, along):
-        """The statement's body for neighbouring sums of one row ("n") or column ("m"), vector by vector."""
+        """The statement's body for neighbouring sums of a row ("n") or column ("m"), by vectors."""
         for q, value in enumerate(values):
             left = lanes if count is None else min(lanes, count - q * lanes)
             if left <= 0:
