@@ -18,7 +18,7 @@ from .backends import base
 from .core import Array
 from .errors import ArgumentError, DeviceError
 from .interpreters import call as calls
-from .ir_text import canonical
+from .ir_text import all_programs, canonical
 
 EXECUTABLES = OrderedDict()          # (canonical text, device, donated inputs) → executable
 LIMIT = 1024                         # executables kept; the least used goes first
@@ -40,7 +40,8 @@ class Compiled:
 
 def executable(program, device, donate=()):
     """The executable of an inlined Program; made once for all Programs of one text."""
-    key = canonical(program), device, donate
+    inputs = tuple([len(p.inputs) for p in all_programs(program)])     # apart from closed-over arrays
+    key = canonical(program), inputs, device, donate
     with _lock:
         found = EXECUTABLES.get(key)
         if found is not None:

@@ -67,3 +67,13 @@ def test_a_sum_of_one_value_goes_through_all_loops_that_another_result_joins():
         y = fnp.logaddexp(x @ x.T, 0.0)
         return y[None], fnp.var(y, axis=(0, 1), keepdims=True)
     agree(f, np.zeros((3, 0), "f4"))
+
+
+def test_closing_over_an_array_and_taking_it_as_an_argument_are_compiled_apart():
+    y = fnp.arange(3.0) + 5
+    for k in range(3):
+        x = fnp.arange(3.0) + k
+        closed, taken = jit(lambda: y - 2 * x), jit(lambda x: y - 2 * x)
+        for j in range(3):                       # later calls are native
+            np.testing.assert_array_equal(closed(), [5 - 2 * k, 4 - 2 * k, 3 - 2 * k])
+            np.testing.assert_array_equal(taken(x + j), np.asarray(closed()) - 2 * j)
