@@ -1,6 +1,7 @@
 """The calls that `jax_compat` compares: a row per function of jax, with arguments for it.
 
-A row is (name, *arguments); keyword arguments come last, in a dict.  Arrays are f32 and i32, as both
+A row is (name, *arguments); keyword arguments come last, in a dict.  Arrays are f32 and i32,
+    as both
 libraries make them.
 """
 
@@ -28,59 +29,76 @@ def each(names, *args):
 
 
 NUMPY = [
-    *each("abs absolute negative positive sign square exp exp2 expm1 sin cos tan sinh cosh tanh arctan "
-          "arcsinh floor ceil trunc rint round fabs cbrt sinc deg2rad rad2deg degrees radians isfinite "
-          "isinf isnan isneginf isposinf signbit nan_to_num real imag conj conjugate angle logical_not "
-          "reciprocal sum prod mean var std max min amax amin ptp all any argmax argmin cumsum cumprod "
+    *each("abs absolute negative positive sign square exp exp2 expm1 sin cos tan sinh cosh tanh "
+          "arctan "
+          "arcsinh floor ceil trunc rint round fabs cbrt sinc deg2rad rad2deg degrees radians "
+          "isfinite "
+          "isinf isnan isneginf isposinf signbit nan_to_num real imag conj conjugate angle "
+          "logical_not "
+          "reciprocal sum prod mean var std max min amax amin ptp all any argmax argmin cumsum "
+          "cumprod "
           "median count_nonzero ravel transpose flip fliplr flipud sort argsort squeeze atleast_1d "
-          "atleast_2d atleast_3d copy ones_like zeros_like ndim shape size trace diagonal tril triu "
+          "atleast_2d atleast_3d copy ones_like zeros_like ndim shape size trace diagonal tril "
+          "triu "
           "diff isreal iscomplex matrix_transpose rot90 cov corrcoef ediff1d modf "
           "isrealobj iscomplexobj diag average", X),
     *each("log log2 log10 log1p sqrt arccosh i0", U), *each("arcsin arccos arctanh", P),
-    *each("add subtract multiply divide true_divide maximum minimum fmax fmin hypot arctan2 logaddexp "
-          "logaddexp2 copysign mod remainder fmod floor_divide equal not_equal less less_equal greater "
+    *each("add subtract multiply divide true_divide maximum minimum fmax fmin hypot arctan2 "
+          "logaddexp "
+          "logaddexp2 copysign mod remainder fmod floor_divide equal not_equal less less_equal "
+          "greater "
           "greater_equal logical_and logical_or logical_xor isclose allclose array_equal heaviside "
           "divmod array_equiv vdot vecdot inner concat_pair", X, Y),
     *each("power float_power", U, Y),
     *each("bitwise_and bitwise_or bitwise_xor gcd lcm left_shift right_shift bitwise_left_shift "
           "bitwise_right_shift power add divide isin", J, I), *each("mod floor_divide", I, J),
     *each("invert bitwise_not bitwise_count", I),
-    *each("nansum nanprod nanmean nanvar nanstd nanmax nanmin nanmedian nanargmax nanargmin nancumsum "
+    *each("nansum nanprod nanmean nanvar nanstd nanmax nanmin nanmedian nanargmax nanargmin "
+          "nancumsum "
           "nancumprod", N),
     ("sum", X, {"axis": 0}), ("mean", X, {"axis": 1, "keepdims": True}), ("sum", X, {"where": B}),
     ("max", X, {"where": B, "initial": -9.0}), ("mean", X, {"where": B}), ("var", X, {"ddof": 1}),
     ("cumsum", X, {"axis": 1}), ("cumulative_sum", V), ("cumulative_prod", V), ("sum", I),
     ("mean", I), ("prod", J), ("any", B), ("sum", B),
-    ("clip", X, -0.5, 0.5), ("where", B, X, Y), ("matmul", X, Y.T), ("dot", X, Y.T), ("outer", V, V),
-    ("tensordot", X, Y, {"axes": 2}), ("kron", S, S), ("cross", S, S), ("einsum", "ij,kj->ik", X, Y),
-    ("reshape", X, (4, 3)), ("broadcast_to", V, (2, 6)), ("expand_dims", X, 0), ("permute_dims", X, (1, 0)), ("swapaxes", X, 0, 1),
+    ("clip", X, -0.5, 0.5), ("where", B, X, Y), ("matmul", X, Y.T), ("dot", X, Y.T),
+    ("outer", V, V),
+    ("tensordot", X, Y, {"axes": 2}), ("kron", S, S), ("cross", S, S),
+    ("einsum", "ij,kj->ik", X, Y),
+    ("reshape", X, (4, 3)), ("broadcast_to", V, (2, 6)), ("expand_dims", X, 0),
+    ("permute_dims", X, (1, 0)), ("swapaxes", X, 0, 1),
     ("moveaxis", X, 0, 1), ("rollaxis", X, 1), ("roll", X, 2), ("tile", V, 2), ("repeat", V, 2),
     ("concatenate", [X, Y]), ("stack", [X, Y]), ("hstack", [X, Y]), ("vstack", [X, Y]),
     ("dstack", [X, Y]), ("column_stack", [V, V]), ("split", V, 2), ("array_split", V, 4),
     ("hsplit", X, 2), ("vsplit", X.T, 2), ("append", V, V), ("insert", V, 2, 7.0),
     ("delete", V, 1), ("resize", V, (2, 4)), ("pad", X, 1), ("pad", X, 1, {"mode": "reflect"}),
     ("pad", X, 1, {"mode": "edge"}), ("pad", X, 1, {"mode": "wrap"}), ("block", [[X, Y], [Y, X]]),
-    ("take", V, K), ("take_along_axis", X, I[:, :2] % 4, {"axis": 1}), ("choose", K, [V[:3], V[3:], V[1:4]]),
+    ("take", V, K), ("take_along_axis", X, I[:, :2] % 4, {"axis": 1}),
+    ("choose", K, [V[:3], V[3:], V[1:4]]),
     ("select", [B, X < -1], [X, Y]), ("searchsorted", np.sort(V), X), ("digitize", X, np.sort(V)),
-    ("interp", X, np.sort(V), V), ("histogram", V, 4), ("bincount", K), ("unique", I), ("union1d", I, J),
+    ("interp", X, np.sort(V), V), ("histogram", V, 4), ("bincount", K), ("unique", I),
+    ("union1d", I, J),
     ("intersect1d", I, J), ("setdiff1d", I, J), ("setxor1d", I, J), ("nonzero", B), ("argwhere", B),
     ("flatnonzero", B), ("quantile", X, 0.3), ("percentile", X, 30.0), ("nanquantile", N, 0.3),
     ("nanpercentile", N, 30.0), ("polyval", V, X), ("polyadd", V, V), ("polysub", V, V),
-    ("polymul", V, V), ("polyder", V), ("polyint", V), ("polydiv", V, V[:2]), ("polyfit", V, V ** 2, 2),
+    ("polymul", V, V), ("polyder", V), ("polyint", V), ("polydiv", V, V[:2]),
+    ("polyfit", V, V ** 2, 2),
     ("poly", V[:3]), ("vander", V, 3), ("convolve", V, V[:3]), ("correlate", V, V[:3]),
     ("trapezoid", V), ("gradient", V), ("unwrap", 4 * V), ("lexsort", (K, K)), ("ldexp", V, 2),
     ("frexp", V), ("packbits", B), ("unpackbits", np.array([3, 200], "uint8")),
     ("ravel_multi_index", (K, K), (3, 3), {"mode": "clip"}), ("unravel_index", K, (2, 2)),
-    ("tril_indices", 3), ("triu_indices", 3), ("diag_indices", 3), ("ix_", K, K), ("indices", (2, 3)),
+    ("tril_indices", 3), ("triu_indices", 3), ("diag_indices", 3), ("ix_", K, K),
+    ("indices", (2, 3)),
     ("meshgrid", V, V), ("arange", 5), ("arange", 0.0, 1.0, 0.25), ("linspace", 0.0, 1.0, 5),
     ("logspace", 0.0, 2.0, 3), ("geomspace", 1.0, 8.0, 4), ("eye", 3), ("identity", 3), ("tri", 3),
-    ("zeros", (2, 3)), ("ones", (2, 3)), ("full", (2, 3), 1.5), ("full_like", X, 2.0), ("array", [1, 2.5]),
+    ("zeros", (2, 3)), ("ones", (2, 3)), ("full", (2, 3), 1.5), ("full_like", X, 2.0),
+    ("array", [1, 2.5]),
     ("bartlett", 5), ("blackman", 5), ("hamming", 5), ("hanning", 5), ("kaiser", 5, 3.0),
     ("diagflat", V), ("fill_diagonal", S, 0.0, {"inplace": False}), ("histogram2d", V, V, 3),
     ("histogramdd", X, 3), ("nextafter", X, Y), ("partition", V, 2), ("argpartition", V, 2),
     ("roots", V), ("spacing", X), ("trim_zeros", V), ("unique_counts", I), ("unstack", X),
     ("place", X, B, V, {"inplace": False}), ("put", X, K, V, {"inplace": False}),
-    ("put_along_axis", X, I[:, :1] % 4, 0.0, 1, {"inplace": False}), ("compress", K > 0, X, {"axis": 0}),
+    ("put_along_axis", X, I[:, :1] % 4, 0.0, 1, {"inplace": False}),
+    ("compress", K > 0, X, {"axis": 0}),
     ("extract", B, X), ("result_type", "int32", "float16"), ("matvec", X, Y[0]),
     ("vecmat", V[:3], X), ("broadcast_shapes", (3, 1), (4,)), ("astype", X, "int32"),
     ("promote_types", "int32", "float16"), ("can_cast", "int8", "int32"),
@@ -88,25 +106,31 @@ NUMPY = [
 NUMPY = [row for row in NUMPY if row[0] != "concat_pair"]
 
 LINALG = [
-    *each("det inv slogdet norm matrix_rank cond svdvals qr pinv matrix_norm matrix_transpose trace "
+    *each("det inv slogdet norm matrix_rank cond svdvals qr pinv matrix_norm matrix_transpose "
+          "trace "
           "diagonal", S),
     *each("cholesky eigvalsh", D), ("eigh", D), ("svd", X, {"full_matrices": False}),
     ("solve", S, D), ("lstsq", X, X[:, 0]), ("matrix_power", S, 3), ("multi_dot", [S, D, S]),
-    ("norm", X, {"ord": "nuc"}), ("norm", X, {"ord": 2}), ("norm", V, {"ord": 3}), ("vector_norm", V),
+    ("norm", X, {"ord": "nuc"}), ("norm", X, {"ord": 2}), ("norm", V, {"ord": 3}),
+    ("vector_norm", V),
     ("outer", V, V), ("cross", S, S), ("tensordot", S, S), ("vecdot", S, S), ("matmul", S, S),
-    ("tensorinv", S.reshape(3, 3), {"ind": 1}), ("tensorsolve", S, S[0]), ("eig", S), ("eigvals", S),
+    ("tensorinv", S.reshape(3, 3), {"ind": 1}), ("tensorsolve", S, S[0]), ("eig", S),
+    ("eigvals", S),
 ]
 
 SPECIAL = [
-    *each("gammaln digamma erf erfc i0 i0e i1 i1e expit ndtr log_ndtr logsumexp softmax log_softmax "
+    *each("gammaln digamma erf erfc i0 i0e i1 i1e expit ndtr log_ndtr logsumexp softmax "
+          "log_softmax "
           "gamma factorial", X),
     *each("logit erfinv ndtri entr", P), *each("betaln beta xlogy xlog1py rel_entr kl_div gammainc "
                                                "gammaincc poch", U, U.T.reshape(3, 4)),
-    ("betainc", U, U, P), ("zeta", U, U), ("polygamma", 1, U), ("gammasgn", X), ("multigammaln", U + 2, 3),
+    ("betainc", U, U, P), ("zeta", U, U), ("polygamma", 1, U), ("gammasgn", X),
+    ("multigammaln", U + 2, 3),
     ("expi", U), ("expn", 2, U), ("sici", U), ("spence", U), ("bernoulli", 4), ("comb", 5, 2),
 ]
 
-NN = [*each("relu sigmoid tanh silu swish softplus elu gelu softmax log_softmax logsumexp leaky_relu relu6 "
+NN = [*each("relu sigmoid tanh silu swish softplus elu gelu softmax log_softmax logsumexp "
+            "leaky_relu relu6 "
             "selu celu glu hard_sigmoid hard_swish hard_tanh log_sigmoid soft_sign mish squareplus "
             "standardize", X), ("one_hot", K, 4)]
 
@@ -117,26 +141,32 @@ LAX = [
     *each("add sub mul div max min atan2 rem eq ne lt le gt ge nextafter", X, Y), ("pow", U, Y),
     ("integer_pow", X, 3), ("clamp", -0.5, X, 0.5), ("select", B, X, Y), ("reshape", X, (4, 3)),
     ("transpose", X, (1, 0)), ("rev", X, (0,)), ("broadcast", X, (2,)), ("concatenate", [X, Y], 0),
-    ("slice", X, (0, 1), (2, 3)), ("dynamic_slice", X, (1, 1), (2, 2)), ("cumsum", X), ("cumprod", X),
+    ("slice", X, (0, 1), (2, 3)), ("dynamic_slice", X, (1, 1), (2, 2)), ("cumsum", X),
+    ("cumprod", X),
     ("cummax", X), ("cummin", X), ("cumlogsumexp", X), ("argmax", X, 0, "int32"), ("sort", X),
     ("top_k", V, 3), ("dot", X, Y.T), ("expand_dims", X, (0,)), ("squeeze", X[None], (0,)),
-    ("iota", "float32", 5), ("full", (2,), 1.5), ("broadcast_in_dim", V, (2, 6), (1,)), ("betainc", U, U, P),
+    ("iota", "float32", 5), ("full", (2,), 1.5), ("broadcast_in_dim", V, (2, 6), (1,)),
+    ("betainc", U, U, P),
     ("igamma", U, U), ("igammac", U, U), ("population_count", I), ("clz", I),
     ("dynamic_index_in_dim", X, 1), ("dynamic_update_slice", X, Y[:1, :1], (1, 1)),
 ]
 
 # (name, *arguments behind the key)
 RANDOM = [
-    *each("uniform normal exponential gumbel laplace bits cauchy logistic maxwell rademacher", (5,)),
+    *each("uniform normal exponential gumbel laplace bits cauchy logistic maxwell rademacher",
+        (5,)),
     ("randint", (5,), 0, 9), ("bernoulli", 0.3, (5,)), ("permutation", 6), ("choice", 6, (3,)),
     ("categorical", V), ("truncated_normal", -1.0, 2.0, (5,)), ("split",), ("fold_in", 3),
     ("gamma", 2.0, (5,)), ("gamma", 0.3, (5,)), ("loggamma", 0.3, (5,)), ("beta", 2.0, 3.0, (5,)),
     ("dirichlet", P[0], (2,)), ("poisson", 3.0, (5,)), ("poisson", 50.0, (5,)), ("t", 3.0, (5,)),
     ("f", 3.0, 4.0, (5,)), ("chisquare", 3.0, {"shape": (5,)}), ("pareto", 2.0, (5,)),
-    ("weibull_min", 2.0, 3.0, (5,)), ("rayleigh", np.float32(2.0), (5,)), ("wald", np.float32(2.0), (5,)),
+    ("weibull_min", 2.0, 3.0, (5,)), ("rayleigh", np.float32(2.0), (5,)),
+    ("wald", np.float32(2.0), (5,)),
     ("double_sided_maxwell", 1.0, 2.0, (5,)), ("geometric", 0.3, (5,)), ("lognormal", 1.0, (5,)),
-    ("triangular", 0.0, 1.0, 3.0, (5,)), ("orthogonal", 3), ("ball", 3), ("generalized_normal", 3.0, (5,)),
-    ("multivariate_normal", V[:3], D), ("binomial", 10.0, 0.3, (5,)), ("multinomial", 10, P[0] / P[0].sum()),
+    ("triangular", 0.0, 1.0, 3.0, (5,)), ("orthogonal", 3), ("ball", 3),
+    ("generalized_normal", 3.0, (5,)),
+    ("multivariate_normal", V[:3], D), ("binomial", 10.0, 0.3, (5,)),
+    ("multinomial", 10, P[0] / P[0].sum()),
 ]
 
 GROUPS = {"numpy": NUMPY, "numpy.linalg": LINALG, "scipy.special": SPECIAL, "nn": NN, "lax": LAX,

@@ -23,7 +23,7 @@ from .errors import ArgumentError, AxisError, ShapeError
 from .numpy import arccosh as acosh                                                  # noqa: F401
 from .numpy import arcsinh as asinh                                                  # noqa: F401
 from .numpy import arctanh as atanh                                                  # noqa: F401
-from .numpy import cbrt, exp2                                                        # noqa: F401
+from .numpy import bitwise_count, cbrt, exp2                                         # noqa: F401
 from .ops import (                                                                   # noqa: F401
     abs, acos, add, asin, atan, atan2, ceil, cos, cosh, div, eq, erf, exp, expm1, floor, ge, gt,
     is_finite, le, log, log1p, logistic, lt, max, min, mul, ne, neg, pow, rem, rsqrt,
@@ -44,6 +44,12 @@ UNSIGNED = {"int8": "uint8", "int16": "uint16", "int32": "uint32", "int64": "uin
 def reciprocal(x):
     """1 / x"""
     return div(1.0, x)
+
+
+def population_count(x):
+    """How many bits of each element are 1, in its dtype."""
+    x = as_value(x)
+    return ops.convert(bitwise_count(x), dtype=x.dtype)
 
 
 def integer_pow(x, y):
