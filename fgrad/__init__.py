@@ -10,7 +10,7 @@
     fgrad.debug          print, nans, checks while it runs       pure_callback io_callback
     fgrad.lax            scan cond switch while_loop fori_loop   checkpoint hvp linear_transpose
 
-Arrays: `fgrad.numpy`, `fgrad.random`.  Models: `fgrad.nn`, `fgrad.optim`, `fgrad.data`, `fgrad.io`.
+Arrays: `fgrad.numpy`, `fgrad.random`.  Models: `fgrad.nn`, `fgrad.optim`, `fgrad.data`, `fgrad.io`, `fgrad.train`.
 """
 
 import importlib as _importlib
@@ -39,7 +39,7 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name):
-    """`fgrad.data` and `fgrad.io`, loaded at first use."""
-    if name in ("data", "io"):
+    """`fgrad.data`, `fgrad.io` and `fgrad.train`, loaded at first use."""
+    if name in ("data", "io", "train"):
         return _importlib.import_module(f"fgrad.{name}")
     raise AttributeError(f"module 'fgrad' has no attribute {name!r}")

@@ -24,7 +24,8 @@ FLOORS = {
     9: "signature compile history lowered native_entry jit",
     10: "numpy scipy tree_util flatten_util lax convolution random inspect debug",
     11: "nn optim data",
-    12: "__init__ __main__",
+    12: "train",
+    13: "__init__ __main__",
 }
 FLOOR_OF = {name: floor for floor, names in FLOORS.items() for name in names.split()}
 FILES = sorted(PACKAGE.rglob("*.py"))
@@ -78,7 +79,8 @@ def test_importing_fgrad_loads_neither_llvmlite_nor_pyopencl():
 
 def test_public_names_have_docstrings():
     for module in ("fgrad", "fgrad.numpy", "fgrad.random", "fgrad.scipy.special", "fgrad.scipy.stats",
-                   "fgrad.scipy.linalg", "fgrad.tree_util", "fgrad.nn", "fgrad.optim", "fgrad.data", "fgrad.io"):
+                   "fgrad.scipy.linalg", "fgrad.tree_util", "fgrad.nn", "fgrad.optim", "fgrad.data", "fgrad.io",
+                   "fgrad.train"):
         found = importlib.import_module(module)
         for name in getattr(found, "__all__", None) or [n for n in vars(found) if not n.startswith("_")]:
             value = getattr(found, name)

@@ -69,7 +69,7 @@ def test_rotating_by_a_right_angle_turns_the_array(monkeypatch):
     class Always:
         def uniform(self, low, high, n):
             return np.full(n, high)
-    assert np.allclose(augment.rotate(x, Always(), degrees=90), np.rot90(x, 1, (1, 2)))
+    assert np.allclose(augment.rotate(x, Always(), degrees=90), np.rot90(x, -1, (1, 2)))
 
 
 def test_rotating_by_nothing_is_exact_and_corners_become_fill():

@@ -1,0 +1,10 @@
+"""A training loop for those who want one: epochs, progress, validation, early stopping, checkpoints, curves.
+
+Nothing else in fgrad relies on it; a loop of one's own over `data.batches` does as well.
+"""
+
+from .curves import save_curves
+from .evaluate import correct, evaluate, evaluator
+from .fit import Trained, fit
+
+__all__ = ["Trained", "correct", "evaluate", "evaluator", "fit", "save_curves"]
