@@ -1,9 +1,9 @@
-"""Scalar instructions as LLVM text: one function per instruction, for every dtype, scalar or vector.
+"""Scalar instructions as LLVM text: for every instruction and dtype, scalar or vector.
 
-`apply(write, op, dtype, lanes, args)` appends the instructions that compute `op` of the arguments to
-a writer and returns the result's name; `lanes` is 1 for a scalar.  Values of bool are i1, and i8 in
-memory; f16 is computed as NumPy does, each operation in f32 rounded back.  Relies on `vmath` for the
-elementary functions; the emitter relies on it.
+`Instructions.apply` writes what computes an instruction of its arguments and gives the result's
+name; `lanes` is 1 for a scalar.  Values of bool are i1, and i8 in memory; f16 is computed as NumPy
+does, each operation in f32 rounded back.  Relies on `vmath` for the elementary functions; the
+emitter relies on it.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ import struct
 
 import numpy as np
 
-from ...types import BOOL, F16, F32, F64, SHORT
+from ...types import BOOL, F16, F32, SHORT
 from . import vmath
-from .text import constant, mangled, vector
+from .text import mangled, vector
 
-ELEMENT = {"bool": "i1", "i8": "i8", "u8": "i8", "i16": "i16", "u16": "i16", "i32": "i32", "u32": "i32",
-           "i64": "i64", "u64": "i64", "f16": "half", "f32": "float", "f64": "double"}
+ELEMENT = {"bool": "i1", "i8": "i8", "u8": "i8", "i16": "i16", "u16": "i16",
+           "i32": "i32", "u32": "i32", "i64": "i64", "u64": "i64",
+           "f16": "half", "f32": "float", "f64": "double"}
 
 
 def element(dtype):
@@ -54,7 +55,7 @@ def number(value, dtype, lanes):
 
 
 class Instructions:
-    """Writes instructions through `op(text) → name`; `used` collects the vmath functions they call."""
+    """Writes instructions through `op(text) → name`; `used` collects the vmath functions called."""
 
     def __init__(self, op):
         self.op = op
@@ -62,9 +63,9 @@ class Instructions:
 
     def apply(self, name, args, dtype, lanes):
         """The instruction on operands of `dtype` (select: the dtype of the two values)."""
-        special = getattr(self, "do_" + name, None)
-        if special is not None:
-            return special(args, dtype, lanes)
+        structured = STRUCTURED.get(name)
+        if structured is not None:
+            return structured(self, args, dtype, lanes)
         if name in vmath.NAMES and dtype.kind == "f":
             return self.elementary(name, args, dtype, lanes)
         return self.plain(name, args, dtype, lanes)
@@ -72,7 +73,8 @@ class Instructions:
     def plain(self, name, args, dtype, lanes):
         """An instruction that is one LLVM instruction."""
         table = FLOAT if dtype.kind == "f" else LOGICAL if dtype == BOOL else INTEGER
-        opcode = table[name].format(s="u" if dtype.kind in "ub" else "s", r="l" if dtype.kind == "u" else "a")
+        sign, right = "u" if dtype.kind in "ub" else "s", "l" if dtype.kind == "u" else "a"
+        opcode = table[name].format(s=sign, r=right)
         return self.op(f"{opcode} {type_text(dtype, lanes)} {', '.join(args)}")
 
     def elementary(self, name, args, dtype, lanes):
@@ -82,7 +84,8 @@ class Instructions:
             return self.cast(self.elementary(name, wide, F32, lanes), F32, F16, lanes)
         self.used.add((name, SHORT[dtype], lanes))
         t = type_text(dtype, lanes)
-        return self.op(f"call {t} {vmath.symbol(name, SHORT[dtype], lanes)}({', '.join(f'{t} {a}' for a in args)})")
+        symbol, given = vmath.symbol(name, SHORT[dtype], lanes), ", ".join(f"{t} {a}" for a in args)
+        return self.op(f"call {t} {symbol}({given})")
 
     def intrinsic(self, name, args, dtype, lanes):
         """A call of @llvm.name on floats."""
@@ -99,14 +102,14 @@ class Instructions:
 
     # -- instructions with structure ------------------------------------------------------------
 
-    def do_select(self, args, dtype, lanes):
+    def chosen(self, args, dtype, lanes):
         return self.select(*args, dtype, lanes)
 
-    def do_max(self, args, dtype, lanes):
+    def larger(self, args, dtype, lanes):
         """The larger; NaN of either side stays."""
         return self.extreme(args, "gt", dtype, lanes)
 
-    def do_min(self, args, dtype, lanes):
+    def smaller(self, args, dtype, lanes):
         """The smaller; NaN of either side stays."""
         return self.extreme(args, "lt", dtype, lanes)
 
@@ -120,28 +123,29 @@ class Instructions:
         nan = self.op(f"fcmp uno {type_text(dtype, lanes)} {x}, {x}")
         return self.select(nan, x, first, dtype, lanes)
 
-    def do_neg(self, args, dtype, lanes):
+    def negative(self, args, dtype, lanes):
         t = type_text(dtype, lanes)
         if dtype.kind == "f":
             return self.op(f"fneg {t} {args[0]}")
         return self.op(f"sub {t} {number(0, dtype, lanes)}, {args[0]}")
 
-    def do_abs(self, args, dtype, lanes):
+    def absolute(self, args, dtype, lanes):
         (x,) = args
         if dtype.kind == "f":
             return self.intrinsic("fabs", args, dtype, lanes)
         if dtype.kind != "i":
             return x
         negative = self.compare("lt", x, number(0, dtype, lanes), dtype, lanes)
-        return self.select(negative, self.do_neg(args, dtype, lanes), x, dtype, lanes)
+        return self.select(negative, self.negative(args, dtype, lanes), x, dtype, lanes)
 
-    def do_sign(self, args, dtype, lanes):
+    def sign(self, args, dtype, lanes):
         (x,) = args
         zero, one = number(0, dtype, lanes), number(1, dtype, lanes)
         if dtype.kind == "f":
             unit = self.intrinsic("copysign", (one, x), dtype, lanes)
             other = self.op(f"fcmp one {type_text(dtype, lanes)} {x}, {zero}")
-            zero_or_nan = self.op(f"fadd {type_text(dtype, lanes)} {x}, {zero}")             # -0.0 becomes 0.0
+            # -0.0 becomes 0.0
+            zero_or_nan = self.op(f"fadd {type_text(dtype, lanes)} {x}, {zero}")
             return self.select(other, unit, zero_or_nan, dtype, lanes)
         positive = self.compare("gt", x, zero, dtype, lanes)
         below = zero
@@ -150,43 +154,43 @@ class Instructions:
             below = self.select(negative, number(-1, dtype, lanes), zero, dtype, lanes)
         return self.select(positive, one, below, dtype, lanes)
 
-    def do_floor(self, args, dtype, lanes):
+    def floor(self, args, dtype, lanes):
         return self.rounded("floor", args, dtype, lanes)
 
-    def do_ceil(self, args, dtype, lanes):
+    def ceil(self, args, dtype, lanes):
         return self.rounded("ceil", args, dtype, lanes)
 
-    def do_round(self, args, dtype, lanes):
+    def nearest(self, args, dtype, lanes):
         return self.rounded("rint", args, dtype, lanes)
 
     def rounded(self, name, args, dtype, lanes):
         return self.intrinsic(name, args, dtype, lanes) if dtype.kind == "f" else args[0]
 
-    def do_sqrt(self, args, dtype, lanes):
+    def root(self, args, dtype, lanes):
         return self.intrinsic("sqrt", args, dtype, lanes)
 
-    def do_rsqrt(self, args, dtype, lanes):
+    def inverse_root(self, args, dtype, lanes):
         root = self.intrinsic("sqrt", args, dtype, lanes)
         return self.op(f"fdiv {type_text(dtype, lanes)} {number(1, dtype, lanes)}, {root}")
 
-    def do_is_finite(self, args, dtype, lanes):
+    def is_finite(self, args, dtype, lanes):
         if dtype.kind != "f":
             return number(True, BOOL, lanes)
         size = self.intrinsic("fabs", args, dtype, lanes)
         return self.op(f"fcmp one {type_text(dtype, lanes)} {size}, {number(np.inf, dtype, lanes)}")
 
-    def do_not(self, args, dtype, lanes):
+    def inverted(self, args, dtype, lanes):
         ones = number(True, BOOL, lanes) if dtype == BOOL else self.ones(dtype, lanes)
         return self.op(f"xor {type_text(dtype, lanes)} {args[0]}, {ones}")
 
     def ones(self, dtype, lanes):
         return "-1" if lanes == 1 else f"splat ({element(dtype)} -1)"
 
-    def do_div(self, args, dtype, lanes):
+    def quotient(self, args, dtype, lanes):
         """Floats divide; integers round towards zero, and x / 0 is 0."""
         return self.divided("div", args, dtype, lanes)
 
-    def do_rem(self, args, dtype, lanes):
+    def remainder(self, args, dtype, lanes):
         """The remainder with the sign of x; of integers, x % 0 is 0."""
         return self.divided("rem", args, dtype, lanes)
 
@@ -205,17 +209,17 @@ class Instructions:
         safe = self.select(unsafe, one, y, dtype, lanes)
         out = self.plain(name, (x, safe), dtype, lanes)
         if dtype.kind == "i" and name == "div":
-            out = self.select(minus, self.do_neg((x,), dtype, lanes), out, dtype, lanes)
+            out = self.select(minus, self.negative((x,), dtype, lanes), out, dtype, lanes)
         return self.select(bad, zero, out, dtype, lanes)
 
-    def do_shl(self, args, dtype, lanes):
+    def shifted_left(self, args, dtype, lanes):
         return self.shifted("shl", args, dtype, lanes)
 
-    def do_shr(self, args, dtype, lanes):
+    def shifted_right(self, args, dtype, lanes):
         return self.shifted("shr", args, dtype, lanes)
 
     def shifted(self, name, args, dtype, lanes):
-        """Shifts by less than 0 or by at least the width give 0, or the sign of a signed right shift."""
+        """x shifted by n; outside of 0..width it is 0, or the sign where the sign is kept."""
         x, n = args
         width = 8 * dtype.itemsize
         if name == "shr" and dtype.kind == "i":
@@ -260,8 +264,30 @@ class Instructions:
         a, b = type_text(old, lanes), type_text(new, lanes)
         vec = None if lanes == 1 else lanes
         name = f"llvm.fpto{'u' if new.kind == 'u' else 's'}i.sat"
-        return self.op(f"call {b} @{name}.{mangled(element(new), vec)}.{mangled(element(old), vec)}({a} {x})")
+        kinds = f"{mangled(element(new), vec)}.{mangled(element(old), vec)}"
+        return self.op(f"call {b} @{name}.{kinds}({a} {x})")
 
+
+#   instruction   what writes it, where that is more than one LLVM instruction
+STRUCTURED = {
+    "select": Instructions.chosen,
+    "max": Instructions.larger,
+    "min": Instructions.smaller,
+    "neg": Instructions.negative,
+    "abs": Instructions.absolute,
+    "sign": Instructions.sign,
+    "floor": Instructions.floor,
+    "ceil": Instructions.ceil,
+    "round": Instructions.nearest,
+    "sqrt": Instructions.root,
+    "rsqrt": Instructions.inverse_root,
+    "is_finite": Instructions.is_finite,
+    "not": Instructions.inverted,
+    "div": Instructions.quotient,
+    "rem": Instructions.remainder,
+    "shl": Instructions.shifted_left,
+    "shr": Instructions.shifted_right,
+}
 
 #   instruction   LLVM
 FLOAT = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv",
@@ -269,8 +295,8 @@ FLOAT = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv",
          "ge": "fcmp oge"}
 INTEGER = {"add": "add", "sub": "sub", "mul": "mul", "div": "{s}div", "rem": "{s}rem",
            "and": "and", "or": "or", "xor": "xor", "shl": "shl", "shr": "{r}shr",
-           "eq": "icmp eq", "ne": "icmp ne", "lt": "icmp {s}lt", "le": "icmp {s}le", "gt": "icmp {s}gt",
-           "ge": "icmp {s}ge"}
+           "eq": "icmp eq", "ne": "icmp ne", "lt": "icmp {s}lt", "le": "icmp {s}le",
+           "gt": "icmp {s}gt", "ge": "icmp {s}ge"}
 LOGICAL = {"add": "or", "mul": "and", "and": "and", "or": "or", "xor": "xor", "sub": "xor",
            "eq": "icmp eq", "ne": "icmp ne", "lt": "icmp ult", "le": "icmp ule", "gt": "icmp ugt",
            "ge": "icmp uge"}

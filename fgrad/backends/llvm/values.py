@@ -1,0 +1,212 @@
+"""Scalar expressions of loop IR as LLVM values: scalars, and explicit vectors along a loop.
+
+A read of unit stride is a vector load, of stride 0 a splat, anything else is gathered by lanes;
+lanes behind the end and reads under a guard are masked.  Relies on `addresses` and `instructions`;
+`emit` builds on it.
+"""
+
+from __future__ import annotations
+
+from ... import index
+from ...types import BOOL, I64
+from .addresses import Addresses
+from .instructions import element, number, stored, type_text
+from .text import constant, mangled, vector
+
+
+class Values(Addresses):
+    """Writes the values of scalar nodes: (name, is it a vector).
+
+    `names`: the names of Lets and accumulators → their values.
+    """
+
+    def __init__(self, fn, pointers, env=None):
+        super().__init__(fn, pointers, env)
+        self.names = {}
+
+    def splat(self, value, dtype):
+        """A value as a vector, where there is a vector loop."""
+        name, wide = value
+        if wide or not self.vec:
+            return name
+        if name[0] not in "%":
+            return f"splat ({element(dtype)} {name})"
+        t = type_text(dtype, self.lanes)
+        one = self.op(f"insertelement {t} poison, {element(dtype)} {name}, i64 0")
+        return self.op(f"shufflevector {t} {one}, {t} poison, "
+                       f"{vector('i32', self.lanes)} zeroinitializer")
+
+    def value(self, n):
+        """(name, is it a vector) of a scalar node, computed once per scope and guard."""
+        memo, key = self.scopes[-1].memo, (n, self.mask, self.vec)
+        if key not in memo:
+            for a in self.pending(n, memo):      # deep expressions: arguments first, no recursion
+                memo[a, self.mask, self.vec] = self.compute(a)
+        return memo[key]
+
+    def pending(self, root, memo):
+        """The nodes that `root` needs and `memo` lacks, arguments first; none under a guard."""
+        order, seen, stack = [], set(), [(root, False)]
+        while stack:
+            n, done = stack.pop()
+            if done:
+                order.append(n)
+            elif n not in seen and (n, self.mask, self.vec) not in memo:
+                seen.add(n)
+                stack.append((n, True))
+                if n.op != "guard":
+                    stack.extend((a, False) for a in reversed(n.args))
+        return order
+
+    def compute(self, n):
+        """(name, is it a vector) of a node whose arguments are known."""
+        match n.op:
+            case "const":
+                return number(n.data, n.dtype, 1), False
+            case "name":
+                return self.names[n.data]
+            case "load":
+                return self.load(*n.data)
+            case "index":
+                return self.index_value(n)
+            case "guard":
+                return self.guard(n)
+        got = [self.value(a) for a in n.args]
+        wide = any(w for _, w in got)
+        lanes = self.lanes if wide else 1
+        args = [self.splat(v, a.dtype) if wide else v[0] for v, a in zip(got, n.args)]
+        if n.op == "cast":
+            return self.instructions.cast(args[0], n.args[0].dtype, n.dtype, lanes), wide
+        return self.instructions.apply(n.op, args, n.args[-1].dtype, lanes), wide
+
+    def index_value(self, n):
+        """An index as a number of the node's dtype."""
+        x = n.data
+        if not self.vec or not x.free & self.vec[0].bit:
+            return self.instructions.cast(self.index(x), I64, n.dtype, 1), False
+        v, w = self.vec
+        if index.is_affine(x, v):
+            wide = self.splat((self.index(x), False), I64)
+            steps = constant("i64", [k * index.stride(x, v) for k in range(w)])
+            at = self.op(f"add {vector('i64', w)} {wide}, {steps}")
+        else:
+            at = self.by_lane(lambda k: self.at_lane(x, k), I64)
+        return self.instructions.cast(at, I64, n.dtype, w), True
+
+    def by_lane(self, one, dtype, count=None):
+        """The vector of one(k) for each lane; lanes from `count` on are zero."""
+        t, out = type_text(dtype, self.lanes), "zeroinitializer"
+        for k in range(self.count if count is None else count):
+            out = self.op(f"insertelement {t} {out}, {element(dtype)} {one(k)}, i64 {k}")
+        return out
+
+    # -- loads and guards -----------------------------------------------------------------------
+
+    def lane_mask(self):
+        """The lanes that may be used here, by a partial last vector or a guard; None for all."""
+        parts = [self.mask] if self.mask else []
+        if self.vec and self.count < self.lanes:
+            parts.append(constant("i1", [str(int(k < self.count)) for k in range(self.lanes)]))
+        if len(parts) == 2:
+            return self.op(f"and {vector('i1', self.lanes)} {parts[0]}, {parts[1]}")
+        return parts[0] if parts else None
+
+    def load(self, buffer, x):
+        """The element of a buffer at x, or the vector of them."""
+        dtype = buffer.type.dtype
+        t, align = stored(dtype), dtype.itemsize
+        if not self.vec or not x.free & self.vec[0].bit:
+            p = self.safe(buffer, self.address(buffer, x), None)
+            return self.loaded(self.op(f"load {t}, ptr {p}, align {align}"), dtype, 1), False
+        if index.is_affine(x, self.vec[0]) and index.stride(x, self.vec[0]) == 1:
+            return self.loaded(self.vector_load(buffer, x), dtype, self.lanes), True
+        return self.by_lane(lambda k: self.lane_load(buffer, x, k), dtype), True
+
+    def loaded(self, name, dtype, lanes):
+        """What memory holds as a value: bools are i1."""
+        if dtype != BOOL:
+            return name
+        byte = vector("i8", lanes) if lanes > 1 else "i8"
+        return self.op(f"trunc {byte} {name} to {type_text(BOOL, lanes)}")
+
+    def vector_load(self, buffer, x):
+        """The vector that begins at x, as memory holds it."""
+        w, dtype = self.lanes, buffer.type.dtype
+        t, p, mask = vector(stored(dtype), w), self.address(buffer, x), self.lane_mask()
+        if not mask:
+            return self.op(f"load {t}, ptr {p}, align {dtype.itemsize}")
+        return self.op(f"call {t} @llvm.masked.load.{mangled(stored(dtype), w)}.p0(ptr {p}, "
+                       f"i32 {dtype.itemsize}, {vector('i1', w)} {mask}, {t} zeroinitializer)")
+
+    def lane_pointer(self, buffer, x, k):
+        """The address of the element that lane k reads or writes."""
+        if index.is_affine(x, self.vec[0]):
+            moved = index.plus(x, k * index.stride(x, self.vec[0]))
+            return self.address(buffer, moved)
+        t, at = stored(buffer.type.dtype), self.at_lane(x, k)
+        return self.op(f"getelementptr inbounds {t}, ptr {self.pointers[buffer]}, i64 {at}")
+
+    def lane_load(self, buffer, x, k):
+        """The element that lane k reads."""
+        dtype = buffer.type.dtype
+        p = self.safe(buffer, self.lane_pointer(buffer, x, k), k)
+        name = self.op(f"load {stored(dtype)}, ptr {p}, align {dtype.itemsize}")
+        return self.loaded(name, dtype, 1)
+
+    def safe(self, buffer, p, lane):
+        """p, or where the guard is false the buffer's first element."""
+        if not self.mask:
+            return p
+        inside = self.mask
+        if self.vec:
+            t = vector("i1", self.lanes)
+            inside = self.op(f"extractelement {t} {inside}, i64 {lane}" if lane is not None else
+                             f"call i1 @llvm.vector.reduce.or.v{self.lanes}i1({t} {inside})")
+        return self.op(f"select i1 {inside}, ptr {p}, ptr {self.pointers[buffer]}")
+
+    def ranges(self, ranges, test=None):
+        """The i1, or vector of i1, that all ranges and `test` hold."""
+        t = type_text(BOOL, self.lanes)
+        for x, lo, hi in ranges:
+            c = self.inside(index.plus(x, -lo), hi - lo)
+            test = c if test is None else self.op(f"and {t} {test}, {c}")
+        return test
+
+    def guard(self, n):
+        """The inside where the ranges hold, else the outside; the inside's reads are masked."""
+        if self.vec and not n.free & self.vec[0].bit:
+            return self.guard_of_all_lanes(n)
+        outer = self.mask
+        test = self.mask = self.ranges(n.data, outer)
+        a = self.splat(self.value(n.args[0]), n.dtype)
+        self.mask = outer
+        b = self.splat(self.value(n.args[1]), n.dtype)
+        return self.instructions.select(test, a, b, n.dtype, self.lanes), bool(self.vec)
+
+    def guard_of_all_lanes(self, n):
+        """A guard that is the same in every lane, as one value."""
+        outer, vec = self.mask, self.vec
+        t = vector("i1", self.lanes)
+        any_lane = outer and self.op(
+            f"call i1 @llvm.vector.reduce.or.v{self.lanes}i1({t} {outer})")
+        self.mask, self.vec = any_lane, None
+        name = self.value(n)
+        self.mask, self.vec = outer, vec
+        return name
+
+    def inside(self, x, n):
+        """0 <= x < n, in every lane."""
+        if not self.vec:
+            return self.op(f"icmp ult i64 {self.index(x)}, {n}")
+        v, w = self.vec
+        if not index.is_affine(x, v):
+            at = self.by_lane(lambda k: self.at_lane(x, k), I64)
+            return self.op(f"icmp ult {vector('i64', w)} {at}, splat (i64 {n})")
+        t = "i32" if max(abs(x.lo), abs(x.hi), n) < 2 ** 31 - 64 * w else "i64"
+        base = self.index(x)
+        if t == "i32":
+            base = base if base[0] != "%" else self.op(f"trunc i64 {base} to i32")
+        wide = f"splat ({t} {base})" if base[0] != "%" else self.fn.splat(t, w, base)
+        steps = constant(t, [k * index.stride(x, v) for k in range(w)])
+        at = self.op(f"add {vector(t, w)} {wide}, {steps}")
+        return self.op(f"icmp ult {vector(t, w)} {at}, splat ({t} {n})")
