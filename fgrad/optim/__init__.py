@@ -1,15 +1,42 @@
-"""Optimizers and gradient transformations: pairs of pure functions (init, update), as in optax.
+"""Optimizers and gradient transformations: pairs of pure functions (init, update), optax's convention.
 
-Relies on `fgrad.numpy` and pytrees only; users rely on it.
+    optimizer = optim.adamw(optim.cosine_decay_schedule(1e-3, 10_000))
+    state = optimizer.init(params)
+    updates, state = optimizer.update(grads, state, params)
+    params = optim.apply_updates(params, updates)
 """
 
-from .optimizers import adam, adamw, sgd
-from .transformations import (GradientTransformation, add_decayed_weights, apply_updates, chain,
-                              clip_by_global_norm, global_norm, identity, scale,
-                              scale_by_adam, scale_by_learning_rate, trace)
+from .base import (
+    EmptyState, GradientTransformation, GradientTransformationExtraArgs, ScheduleState,
+    apply_updates, global_norm, stateless, with_extra_args_support)
+from .clipping import (
+    adaptive_grad_clip, clip, clip_by_block_norm, clip_by_block_rms, clip_by_global_norm)
+from .combine import chain, multi_transform, partition
+from .masking import MaskedNode, MaskedState, freeze, masked
+from .moments import (
+    ScaleByAdamState, scale_by_adam, scale_by_adamax, scale_by_adan, scale_by_amsgrad,
+    scale_by_belief, scale_by_lion, scale_by_novograd, scale_by_radam, scale_by_yogi)
+from .optimizers import (
+    adabelief, adadelta, adafactor, adagrad, adam, adamax, adamaxw, adamw, adan, amsgrad, lamb,
+    lars, lion, muon, nadam, nadamw, noisy_sgd, novograd, radam, rmsprop, sgd, sign_sgd, signum,
+    sm3, yogi)
+from .orthogonal import orthogonalize, scale_by_muon, scale_by_shape
+from .plateau import reduce_on_plateau
+from .schedules import (
+    constant_schedule, cosine_decay_schedule, cosine_onecycle_schedule, exponential_decay,
+    join_schedules, linear_onecycle_schedule, linear_schedule, piecewise_constant_schedule,
+    piecewise_interpolate_schedule, polynomial_schedule, sgdr_schedule, warmup_constant_schedule,
+    warmup_cosine_decay_schedule, warmup_exponential_decay_schedule)
+from .squares import (
+    scale_by_adadelta, scale_by_factored_rms, scale_by_rms, scale_by_rss, scale_by_sm3,
+    scale_by_stddev)
+from .transformations import (
+    add_decayed_weights, add_noise, centralize, ema, identity, normalize_by_update_norm, params_ema,
+    scale, scale_by_learning_rate, scale_by_param_block_norm, scale_by_param_block_rms,
+    scale_by_schedule, scale_by_sign, scale_by_trust_ratio, set_to_zero, trace)
+from .wrappers import (
+    LookaheadParams, MultiSteps, apply_if_finite, inject_hyperparams, lookahead, unfreeze_at)
 
-__all__ = [
-    "GradientTransformation", "adam", "adamw", "add_decayed_weights", "apply_updates", "chain",
-    "clip_by_global_norm", "global_norm", "identity", "scale", "scale_by_adam",
-    "scale_by_learning_rate", "sgd", "trace",
-]
+__all__ = [name for name in dir() if not name.startswith("_") and name not in (
+    "base", "clipping", "combine", "masking", "moments", "optimizers", "orthogonal", "plateau",
+    "schedules", "squares", "transformations", "wrappers")]

@@ -1,155 +1,268 @@
-"""Gradient transformations, optax's convention:
+"""Simple transformations of updates: scaling, momentum, running means, noise, norms of layers.
 
-    init(params)                       → state
-    update(updates, state, params)     → (updates, state)
-    apply_updates(params, updates)     → params
-
-States are named tuples of pytrees like `params`, so they can be saved, and passed through jit.
+Sources are named at each.  Relies on `base.py`; the optimizers are chains of these.
 """
 
 from __future__ import annotations
 
-from typing import Callable, NamedTuple
+from typing import NamedTuple
 
 from .. import numpy as fnp
-from .. import tree
-
-
-class GradientTransformation(NamedTuple):
-    """A pair of pure functions.
-
-    init(params) → state;   update(updates, state, params) → (updates, state)
-    """
-    init: Callable
-    update: Callable
-
-
-class EmptyState(NamedTuple):
-    """The state of a transformation that keeps none."""
-
-
-def stateless(function):
-    """A transformation of `function(updates, params) → updates`."""
-    return GradientTransformation(lambda params: EmptyState(),
-                                  lambda updates, state, params=None:
-                                  (function(updates, params), state))
-
-
-def apply_updates(params, updates):
-    """params + updates, leaf by leaf; parameters keep their dtypes.
-
-    >>> apply_updates({"w": fnp.array([1.0])}, {"w": fnp.array([0.5])})
-    {'w': Array([1.5], f32[1])}
-    """
-    def moved(p, u):
-        return (p + u).astype(p.dtype) if hasattr(p, "dtype") else p + u
-    return tree.map(moved, params, updates)
-
-
-def chain(*transformations):
-    """The transformations one after the other; its state is the tuple of theirs."""
-    def init(params):
-        return tuple(t.init(params) for t in transformations)
-
-    def update(updates, state, params=None):
-        after = []
-        for t, s in zip(transformations, state):
-            updates, s = t.update(updates, s, params)
-            after.append(s)
-        return updates, tuple(after)
-    return GradientTransformation(init, update)
+from .. import random, tree
+from .base import (GradientTransformation, ScheduleState, fitting, given, global_norm, keep,
+                   keep_all, mean_of, norm, root_mean_square, start, stateless, times, unbiased,
+                   zeros)
+from .masking import masked
 
 
 def identity():
-    """Updates as they are."""
+    """Updates as they are.
+
+    >>> identity().update(fnp.array([1.0]), ())[0]
+    Array([1.], f32[1])
+    """
     return stateless(lambda updates, params: updates)
 
 
-def scale(factor):
-    """Updates times a number."""
-    return stateless(lambda updates, params: tree.map(lambda u: factor * u, updates))
+def set_to_zero():
+    """Updates zero, so that parameters stay.
 
-
-class ScheduleState(NamedTuple):
-    """The number of updates made so far: i32[]."""
-    count: object
-
-
-def scale_by_learning_rate(rate):
-    """Updates times -rate.
-
-    rate: a number, or a schedule: a function of the number of updates so far.
+    >>> set_to_zero().update(fnp.array([1.0]), ())[0]
+    Array([0.], f32[1])
     """
-    if not callable(rate):
-        return scale(-rate)
+    return stateless(lambda updates, params: zeros(updates))
 
+
+# ---------------------------------------------------------------------------- scaling
+
+def scale(step_size):
+    """Updates times a number.
+
+    >>> scale(-0.5).update(fnp.array([1.0]), ())[0]
+    Array([-0.5], f32[1])
+    """
+    return stateless(lambda updates, params: times(step_size, updates))
+
+
+def scale_by_schedule(schedule):
+    """Updates times schedule(count), count being the number of updates so far: i32[].
+
+    >>> opt = scale_by_schedule(lambda count: 1 / (1 + count))
+    >>> opt.update(fnp.array([3.0]), opt.init(None)._replace(count=fnp.array(1)))[0]
+    Array([1.5], f32[1])
+    """
     def update(updates, state, params=None):
-        factor = -rate(state.count)
-        return tree.map(lambda u: factor * u, updates), ScheduleState(state.count + 1)
-    return GradientTransformation(lambda params: ScheduleState(fnp.zeros((), "int32")), update)
+        return times(schedule(state.count), updates), ScheduleState(state.count + 1)
+    return GradientTransformation(lambda params: ScheduleState(start()), update)
 
 
-def global_norm(updates):
-    """The Euclidean norm of all leaves together: f[].
+def scale_by_learning_rate(learning_rate, *, flip_sign=True):
+    """Updates times -learning_rate: a number, a scalar array, or a schedule.
 
-    >>> global_norm({"a": fnp.array([3.0]), "b": fnp.array([4.0])})
-    Array(5., f32[])
+    None stands for no scaling; flip_sign=False keeps the sign.
+
+    >>> scale_by_learning_rate(0.5).update(fnp.array([1.0]), ())[0]
+    Array([-0.5], f32[1])
     """
-    return fnp.sqrt(sum(fnp.sum(fnp.square(u)) for u in tree.leaves(updates)))
+    sign = -1 if flip_sign else 1
+    if learning_rate is None:
+        return identity()
+    if callable(learning_rate):
+        return scale_by_schedule(lambda count: sign * learning_rate(count))
+    return scale(sign * learning_rate)
 
 
-def clip_by_global_norm(most):
-    """Updates scaled down together where their norm is above `most` (Pascanu et al. 2013)."""
-    def clip(updates, params):
-        norm = global_norm(updates)
-        factor = fnp.where(norm < most, 1.0, most / fnp.maximum(norm, 1e-38))
-        return tree.map(lambda u: u * factor, updates)
-    return stateless(clip)
+def scale_by_sign():
+    """The signs of the updates (signSGD; Bernstein et al. 2018).
+
+    >>> scale_by_sign().update(fnp.array([3.0, -0.1, 0.0]), ())[0]
+    Array([ 1., -1.,  0.], f32[3])
+    """
+    return stateless(lambda updates, params: tree.map(fnp.sign, updates))
 
 
-def add_decayed_weights(decay):
-    """Updates + decay · params."""
-    return stateless(lambda updates, params: tree.map(lambda u, p: u + decay * p, updates, params))
+def centralize():
+    """Updates of two or more axes less their mean over all axes but the first.
 
+    Gradient centralization (Yong et al. 2020).
+
+    >>> centralize().update(fnp.array([[1.0, 3.0]]), ())[0]
+    Array([[-1.,  1.]], f32[1,2])
+    """
+    def centred(u):
+        return u - u.mean(tuple(range(1, u.ndim)), keepdims=True) if u.ndim > 1 else u
+    return stateless(lambda updates, params: tree.map(centred, updates))
+
+
+# ---------------------------------------------------------------------------- running means
 
 class TraceState(NamedTuple):
     """The accumulated updates, like params."""
     trace: object
 
 
-def trace(decay, nesterov=False):
-    """Momentum: t ← u + decay · t; the update is t, or u + decay · t for Nesterov.
+def trace(decay, nesterov=False, accumulator_dtype=None):
+    """Momentum: t ← u + decay · t.  The update is t; with `nesterov` it is u + decay · t.
 
-    Source: Sutskever et al. 2013.
+    accumulator_dtype: that of t, the parameters' if None.  Sutskever et al. 2013.
+
+    >>> opt = trace(0.5)
+    >>> opt.update(fnp.array([1.0]), TraceState(fnp.array([2.0])))[0]
+    Array([2.], f32[1])
     """
     def update(updates, state, params=None):
         after = tree.map(lambda u, t: u + decay * t, updates, state.trace)
         out = tree.map(lambda u, t: u + decay * t, updates, after) if nesterov else after
-        return out, TraceState(after)
-    return GradientTransformation(lambda params: TraceState(tree.map(fnp.zeros_like, params)),
+        return keep_all(updates, out), TraceState(keep_all(state.trace, after))
+    return GradientTransformation(lambda params: TraceState(zeros(params, accumulator_dtype)),
                                   update)
 
 
-class AdamState(NamedTuple):
-    """The number of updates i32[]; like params, running means of gradients and of their squares."""
+class EmaState(NamedTuple):
+    """The number of updates i32[], and their running mean, like params."""
     count: object
-    mu: object
-    nu: object
+    ema: object
 
 
-def scale_by_adam(b1=0.9, b2=0.999, eps=1e-8):
-    """m̂ / (√v̂ + eps), with bias-corrected running means (Kingma and Ba 2015)."""
+def ema(decay, debias=True, accumulator_dtype=None):
+    """The exponential running mean of the updates; with `debias` divided by 1 - decay^count.
+
+    >>> opt = ema(0.5)
+    >>> opt.update(fnp.array([1.0]), opt.init(fnp.array([0.0])))[0]
+    Array([1.], f32[1])
+    """
+    def update(updates, state, params=None):
+        count, mean = state.count + 1, mean_of(updates, state.ema, decay)
+        out = unbiased(mean, decay, count) if debias else mean
+        return keep_all(updates, out), EmaState(count, keep_all(state.ema, mean))
+    return GradientTransformation(lambda params: EmaState(start(), zeros(params, accumulator_dtype)),
+                                  update)
+
+
+class ParamsEmaState(NamedTuple):
+    """The running mean of the parameters, like params."""
+    ema: object
+
+
+def params_ema(decay):
+    """Updates as they are; the state holds a running mean of the parameters they lead to.
+
+    Last in a chain: `state[-1].ema` then are the averaged parameters (Polyak and Juditsky 1992).
+    The mean begins at the parameters, so it needs no correction.
+
+    >>> opt = params_ema(0.5)
+    >>> p = fnp.array([1.0])
+    >>> opt.update(fnp.array([1.0]), opt.init(p), p)[1].ema
+    Array([1.5], f32[1])
+    """
+    def update(updates, state, params=None):
+        after = tree.map(lambda p, u: p + u, given(params, "params_ema"), updates)
+        return updates, ParamsEmaState(keep_all(state.ema, mean_of(after, state.ema, decay)))
+    return GradientTransformation(lambda params: ParamsEmaState(tree.map(fnp.asarray, params)),
+                                  update)
+
+
+# ---------------------------------------------------------------------------- noise
+
+class AddNoiseState(NamedTuple):
+    """The number of updates i32[], and the random key of the next."""
+    count: object
+    rng_key: object
+
+
+def add_noise(eta, gamma, key):
+    """Updates + normal noise of variance eta / (1 + t)^gamma, t the number of updates so far.
+
+    key: a random key, or an int as its seed.  Neelakantan et al. 2015.
+
+    >>> opt = add_noise(0.01, 0.55, key=0)
+    >>> updates, state = opt.update(fnp.zeros(3), opt.init(fnp.zeros(3)))
+    >>> bool(fnp.any(updates != 0))
+    True
+    """
     def init(params):
-        return AdamState(fnp.zeros((), "int32"), tree.map(fnp.zeros_like, params),
-                         tree.map(fnp.zeros_like, params))
+        return AddNoiseState(start(), random.key(key) if isinstance(key, int) else random.clone(key))
 
     def update(updates, state, params=None):
         count = state.count + 1
-        mu = tree.map(lambda m, g: b1 * m + (1 - b1) * g, state.mu, updates)
-        nu = tree.map(lambda v, g: b2 * v + (1 - b2) * (g * g), state.nu, updates)
-        steps = count.astype("float32")
-        first, second = 1 - b1 ** steps, 1 - b2 ** steps
-        out = tree.map(lambda m, v: (m / first.astype(m.dtype))
-                       / (fnp.sqrt(v / second.astype(v.dtype)) + eps), mu, nu)
-        return out, AdamState(count, mu, nu)
+        deviation = fnp.sqrt(eta / count.astype("float32") ** gamma)
+        after, mine = random.split(state.rng_key)
+        leaves, structure = tree.flatten(updates)
+        drawn = [random.normal(k, u.shape, u.dtype)
+                 for k, u in zip(random.split(mine, len(leaves)), leaves)]
+        out = [u + fitting(deviation, u) * n for u, n in zip(leaves, drawn)]
+        return tree.unflatten(structure, out), AddNoiseState(count, after)
     return GradientTransformation(init, update)
+
+
+# ---------------------------------------------------------------------------- decay and layers
+
+def add_decayed_weights(weight_decay=0.0, mask=None):
+    """Updates + weight_decay · params; weight_decay is a number or a schedule.
+
+    mask: only where it is true, as in `masked`.  Raises ArgumentError without params.  Decoupled
+    weight decay, where it stands behind the scaling by moments (Loshchilov and Hutter 2019).
+
+    >>> add_decayed_weights(0.1).update(fnp.array([1.0]), (), fnp.array([5.0]))[0]
+    Array([1.5], f32[1])
+    """
+    def decayed(rate, updates, params):
+        params = given(params, "add_decayed_weights")
+        return tree.map(lambda u, p: keep(u, u + fitting(rate, p) * p), updates, params)
+
+    def update(updates, state, params=None):
+        return decayed(weight_decay(state.count), updates, params), ScheduleState(state.count + 1)
+
+    plain = stateless(lambda updates, params: decayed(weight_decay, updates, params))
+    scheduled = GradientTransformation(lambda params: ScheduleState(start()), update)
+    chosen = scheduled if callable(weight_decay) else plain
+    return chosen if mask is None else masked(chosen, mask)
+
+
+def scale_by_trust_ratio(min_norm=0.0, trust_coefficient=1.0, eps=0.0):
+    """Each leaf times trust_coefficient · ‖param‖ / (‖update‖ + eps); as it is where one is zero.
+
+    min_norm: norms below count as this.  You, Gitman and Ginsburg 2017 (LARS).
+
+    >>> scale_by_trust_ratio().update(fnp.array([2.0]), (), fnp.array([3.0]))[0]
+    Array([3.], f32[1])
+    """
+    def scaled(u, p):
+        of_param, of_update = [fnp.maximum(norm(x), min_norm) for x in (p, u)]
+        zero = (of_param == 0) | (of_update == 0)
+        ratio = trust_coefficient * of_param / fnp.where(zero, 1.0, of_update + eps)
+        return fitting(fnp.where(zero, 1.0, ratio), u) * u
+    return stateless(lambda updates, params: tree.map(
+        scaled, updates, given(params, "scale_by_trust_ratio")))
+
+
+def scale_by_param_block_norm(min_scale=1e-3):
+    """Each leaf times the norm of its parameters, or min_scale where that is larger.
+
+    >>> scale_by_param_block_norm().update(fnp.array([1.0]), (), fnp.array([-3.0]))[0]
+    Array([3.], f32[1])
+    """
+    return stateless(lambda updates, params: tree.map(
+        lambda u, p: fitting(fnp.maximum(norm(p), min_scale), u) * u, updates,
+        given(params, "scale_by_param_block_norm")))
+
+
+def scale_by_param_block_rms(min_scale=1e-3):
+    """Each leaf times the root mean square of its parameters, or min_scale where that is larger.
+
+    >>> scale_by_param_block_rms().update(fnp.array([1.0, 1.0]), (), fnp.array([3.0, -3.0]))[0]
+    Array([3., 3.], f32[2])
+    """
+    return stateless(lambda updates, params: tree.map(
+        lambda u, p: fitting(fnp.maximum(root_mean_square(p), min_scale), u) * u, updates,
+        given(params, "scale_by_param_block_rms")))
+
+
+def normalize_by_update_norm(scale_factor=1.0, eps=1e-6):
+    """Updates divided by their global norm, times scale_factor.
+
+    >>> normalize_by_update_norm(eps=0.0).update(fnp.array([3.0, 4.0]), ())[0]
+    Array([0.6, 0.8], f32[2])
+    """
+    return stateless(lambda updates, params: times(
+        scale_factor / (global_norm(updates) + eps), updates))
