@@ -40,7 +40,7 @@ class Compiled:
 
 def executable(program, device, donate=()):
     """The executable of an inlined Program; made once for all Programs of one text."""
-    inputs = tuple([len(p.inputs) for p in all_programs(program)])     # apart from closed-over arrays
+    inputs = tuple([len(p.inputs) for p in all_programs(program)])   # without closed-over arrays
     key = canonical(program), inputs, device, donate
     with _lock:
         found = EXECUTABLES.get(key)

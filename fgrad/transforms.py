@@ -297,7 +297,7 @@ def linearize(f, *primals):
 def linear_transpose(f, *primals):
     """A function of cotangents of f's result that gives a tuple, the cotangent of each primal.
 
-    f is linear; primals are arrays, or ArrayTypes, of its arguments' shapes and dtypes: their values
+    f is linear; primals are arrays, or ArrayTypes, of its arguments' types: their values
     play no role.  Raises GradientError where f is not linear.
 
     >>> from fgrad import ops

@@ -1,4 +1,4 @@
-"""Derivative rules of users: in every transformation, of second order, and closing over values of others."""
+"""Derivative rules of users: in every transformation, of second order, closing over values."""
 
 import numpy as np
 import pytest
@@ -90,7 +90,8 @@ def test_two_functions_whose_rules_call_each_other():
 
 
 @pytest.mark.parametrize("how", [grad, lambda f: grad(grad(f)), lambda f: grad(staged(f)),
-                                 lambda f: staged(grad(grad(f))), lambda f: lambda x: vmap(grad(f))(V * x)])
+                                 lambda f: staged(grad(grad(f))),
+                                  lambda f: lambda x: vmap(grad(f))(V * x)])
 def test_function_and_rule_may_close_over_values_of_outer_transformations(how):
     def f(x):
         inner = custom_jvp(lambda y: sin(y) * x)
@@ -149,7 +150,8 @@ def test_stop_gradient_of_trees():
 
 
 def test_the_program_shows_the_custom_operation():
-    assert "custom_jvp[program=by_jvp rule=<by_jvp_rule>] x x" in str(make_ir(lambda x: by_jvp(x, x))(one))
+    text = str(make_ir(lambda x: by_jvp(x, x))(one))
+    assert "custom_jvp[program=by_jvp rule=<by_jvp_rule>] x x" in text
 
 
 def test_message_no_rule():
@@ -197,7 +199,8 @@ def test_message_cotangents_that_are_no_tuple():
     f = custom_vjp(named(lambda x: x))
     f.defvjp(lambda x: (x, None), lambda _, ct: ct)
     assert message(ArgumentError, grad(f), 1.0) == """\
-the backward rule of `f` must return a tuple of 1, one cotangent per argument, but it returned f32[].
+the backward rule of `f` must return a tuple of 1, one cotangent per argument, but it \
+returned f32[].
 
     messages.py:N    function(*args, **kwargs)
 

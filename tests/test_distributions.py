@@ -83,7 +83,8 @@ def test_counts_of_classes_add_up_to_the_tries():
 
 
 def test_the_limits_of_binomial_are_exact():
-    x = random.binomial(random.key(0), fnp.array([5.0, 5.0, 0.0, -1.0]), fnp.array([0.0, 1.0, 0.5, 0.5]))
+    x = random.binomial(random.key(0), fnp.array([5.0, 5.0, 0.0, -1.0]),
+                        fnp.array([0.0, 1.0, 0.5, 0.5]))
     assert x[:3].tolist() == [0, 5, 0] and np.isnan(x[3])
 
 

@@ -232,7 +232,8 @@ class Stage(Noting):
             given.append(x.origin())
         return ConcretizationError(
             f"{asked} needs a value, but while `{self.name}` is compiled there are only types.",
-            given=given, fix=fixes(asked, [self.inputs[k] for k in sorted(inputs) if k >= 0], self.title))
+            given=given,
+            fix=fixes(asked, [self.inputs[k] for k in sorted(inputs) if k >= 0], self.title))
 
 
 def asking(what):
@@ -273,7 +274,7 @@ def tree_root(name):
 
 
 def staging(interpreter):
-    """The interpreter, of those that operations reach, that notes lines: a Stage mostly, or None."""
+    """The first interpreter that operations reach and that notes lines: a Stage mostly, or None."""
     while interpreter is not None and not interpreter.notes:
         interpreter = interpreter.below
     return interpreter
@@ -295,8 +296,8 @@ def stage(function, types, *, name="f", names=(), numbers=(), specialisable=(), 
 
     names: of the arguments, as the user writes them.  numbers: positions of traced Python numbers.
     specialisable: those whose value may be asked for, by Specialise.  lent: values that the
-    function may close over; each is one more input.  what: the user's word for it.  The result is any pytree of arrays and
-    numbers; Python numbers in it become arrays of the default dtypes.
+    function may close over; each is one more input.  what: the user's word for it.  The result is
+    any pytree of arrays and numbers; Python numbers in it become arrays of the default dtypes.
 
     Raises ConcretizationError where Python needs a value, and ArgumentError for other results.
     """

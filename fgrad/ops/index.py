@@ -287,8 +287,8 @@ class ScatterMul(Scatter):
     def others(self, x, indices, u, axes, mode):
         """Per update: the product of x and the other updates there.
 
-        Zeros are counted, and multiplied in, apart: a single other zero keeps its own derivative, so
-        this is right for second derivatives; of several zeros the third derivative is lost.
+        Zeros are counted, and multiplied in, apart: a single other zero keeps its own derivative,
+        so this is right for second derivatives; of several zeros the third derivative is lost.
         """
         def of_others(values):
             total = scatter_add(move.zeros_like(x), *indices, values, axes=axes, mode=mode)

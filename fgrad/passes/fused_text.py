@@ -44,7 +44,7 @@ def root_text(r, buffer):
 
 
 def short_text(root):
-    """The expression; of one that would be very long, only what it reads and how much it computes."""
+    """The expression; of a very long one, only what it reads and how much it computes."""
     nodes = scalar.walk(root)
     if tree_size(nodes) <= LONGEST:
         return scalar.text(root)

@@ -248,7 +248,7 @@ def simple_rev(walk, eqn, x, out):
 
 
 def simple_slice(walk, eqn, x, out):
-    """A part of a padded array is less padded; a part of a convolution needs a part of its array."""
+    """A part of a padded array is less padded; that of a convolution needs a part of its array."""
     if x.type is out.type:
         return x
     if max(eqn.params["stride"], default=1) > 1:
@@ -274,7 +274,8 @@ def part_of_convolution(walk, inner, eqn):
     """The convolution of what the windows of the part see, or None where other axes are cut too."""
     p, (x, w), whole = inner.params, inner.args, inner.outs[0].shape
     start, stop = [dict(zip(p["to"], eqn.params[name])) for name in ("start", "stop")]
-    if any(c not in p["window"] and (start[c], stop[c]) != (0, n) for c, n in zip(p["to"], whole)) or (
+    if any(c not in p["window"] and (start[c], stop[c]) != (0, n)
+           for c, n in zip(p["to"], whole)) or (
             0 in eqn.outs[0].shape):
         return None
     steps = {c: (s, (w.shape[p["rhs"].index(c)] - 1) * d)

@@ -13,7 +13,8 @@ ULPS = 8                   # of the functions made of several operations
 UNARY = """
 sqrt exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh
 arccosh arctanh cbrt rint floor ceil trunc fix deg2rad rad2deg radians degrees sinc reciprocal
-square absolute fabs sign negative positive isnan isinf isfinite isposinf isneginf signbit nan_to_num
+square absolute fabs sign negative positive isnan isinf isfinite isposinf isneginf signbit
+nan_to_num
 logical_not""".split()
 PAIRS = """
 add subtract multiply divide true_divide floor_divide remainder mod fmod power float_power maximum

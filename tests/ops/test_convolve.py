@@ -18,7 +18,8 @@ NHWC = ("NHWC", "HWIO", "NHWC")
 def dilated(x, spacing):
     """x[n,h,w,c] with zeros between its elements."""
     n, h, w, c = x.shape
-    out = np.zeros((n, (h - 1) * spacing[0] + 1 if h else 0, (w - 1) * spacing[1] + 1 if w else 0, c), x.dtype)
+    out = np.zeros((n, (h - 1) * spacing[0] + 1 if h else 0, (w - 1) * spacing[1] + 1 if w else 0,
+                    c), x.dtype)
     out[:, ::spacing[0], ::spacing[1]] = x
     return out
 
@@ -27,16 +28,20 @@ def by_loops(x, w, stride, pairs, spacing=(1, 1), dilation=(1, 1), groups=1, bat
     """The convolution of x[n,h,w,c] with w[a,b,i,o], window by window."""
     if batch_groups > 1:
         parts = zip(np.split(x, batch_groups, 0), np.split(w, batch_groups, 3))
-        return np.concatenate([by_loops(a, b, stride, pairs, spacing, dilation) for a, b in parts], -1)
+        return np.concatenate([by_loops(a, b, stride, pairs, spacing, dilation) for a, b in parts],
+                              -1)
     if groups > 1:
         parts = zip(np.split(x, groups, 3), np.split(w, groups, 3))
-        return np.concatenate([by_loops(a, b, stride, pairs, spacing, dilation) for a, b in parts], -1)
-    x, w = np.pad(dilated(x, spacing), ((0, 0), *pairs, (0, 0))), dilated(w.transpose(2, 0, 1, 3), dilation)
+        return np.concatenate([by_loops(a, b, stride, pairs, spacing, dilation) for a, b in parts],
+                              -1)
+    x, w = np.pad(dilated(x, spacing), ((0, 0), *pairs, (0, 0))), dilated(w.transpose(2, 0, 1, 3),
+                                                                          dilation)
     w = w.transpose(1, 2, 0, 3)
     sizes = [max(0, (n - k) // s + 1) for n, k, s in zip(x.shape[1:3], w.shape, stride)]
     out = np.zeros((x.shape[0], *sizes, w.shape[3]), x.dtype)
     for i, j in np.ndindex(*sizes):
-        part = x[:, i * stride[0]:i * stride[0] + w.shape[0], j * stride[1]:j * stride[1] + w.shape[1]]
+        part = x[:, i * stride[0]:i * stride[0] + w.shape[0],
+                 j * stride[1]:j * stride[1] + w.shape[1]]
         out[:, i, j] = np.tensordot(part, w, 3)
     return out
 
@@ -46,11 +51,13 @@ def draw(*shape, seed=0):
 
 
 COMBINATIONS = list(itertools.product(
-    [(1, 1), (2, 3)], [((0, 0), (0, 0)), ((1, 2), (0, 1))], [(1, 1), (2, 1)], [(1, 1), (1, 2)], [(1, 1), (2, 1), (1, 2)]))
+    [(1, 1), (2, 3)], [((0, 0), (0, 0)), ((1, 2), (0, 1))], [(1, 1), (2, 1)], [(1, 1), (1, 2)],
+    [(1, 1), (2, 1), (1, 2)]))
 
 
 @pytest.mark.parametrize("stride,pairs,spacing,dilation,groups", COMBINATIONS)
-def test_every_combination_agrees_with_a_loop_at_once_and_compiled(stride, pairs, spacing, dilation, groups):
+def test_every_combination_agrees_with_a_loop_at_once_and_compiled(stride, pairs, spacing, dilation,
+                                                                   groups):
     x, w = draw(2, 5, 6, 4), draw(2, 3, 4 // groups[0], 6)
     want = by_loops(x, w, stride, pairs, spacing, dilation, *groups)
 
@@ -61,18 +68,21 @@ def test_every_combination_agrees_with_a_loop_at_once_and_compiled(stride, pairs
 
 
 @pytest.mark.parametrize("stride,pairs,spacing,dilation,groups", COMBINATIONS[::3])
-def test_gradients_are_those_of_finite_differences_and_compile(stride, pairs, spacing, dilation, groups):
+def test_gradients_are_those_of_finite_differences_and_compile(stride, pairs, spacing, dilation,
+                                                               groups):
     x, w = draw(2, 4, 4, 2).astype("f8"), draw(2, 3, 2 // groups[0], 2).astype("f8")
 
     def loss(x, w):
-        return fnp.sum(fnp.sin(conv_general_dilated(x, w, stride, pairs, spacing, dilation, NHWC, *groups)))
+        return fnp.sum(fnp.sin(conv_general_dilated(x, w, stride, pairs, spacing, dilation, NHWC,
+                                                    *groups)))
     fgrad.check_grads(loss, (x, w))
     at_once, compiled = fgrad.grad(loss, (0, 1))(x, w), fgrad.jit(fgrad.grad(loss, (0, 1)))(x, w)
     for a, b in zip(at_once, compiled):
         assert_close(np.asarray(b), np.asarray(a), length=64)
 
 
-@pytest.mark.parametrize("shape,kernel", [((1, 1, 1, 1), (1, 1)), ((1, 3, 3, 2), (5, 5)), ((0, 4, 4, 2), (3, 3)),
+@pytest.mark.parametrize("shape,kernel",
+                         [((1, 1, 1, 1), (1, 1)), ((1, 3, 3, 2), (5, 5)), ((0, 4, 4, 2), (3, 3)),
                                           ((2, 0, 4, 2), (1, 1)), ((3, 7, 1, 3), (3, 1))])
 def test_small_odd_and_empty_sizes(shape, kernel):
     x, w = draw(*shape), draw(*kernel, shape[-1], 3)
@@ -90,7 +100,8 @@ def test_layouts_by_labels_agree():
     want = np.asarray(conv(x, w, padding="SAME"))
     first = conv_general_dilated(x.transpose(0, 3, 1, 2), w.transpose(3, 2, 0, 1), (1, 1), "SAME")
     assert_close(np.asarray(first).transpose(0, 2, 3, 1), want, length=18)
-    mixed = conv_general_dilated(x.transpose(1, 2, 0, 3), w, (1, 1), "SAME", dimension_numbers=("HWNC", "HWIO", "CWHN"))
+    mixed = conv_general_dilated(x.transpose(1, 2, 0, 3), w, (1, 1), "SAME",
+                                 dimension_numbers=("HWNC", "HWIO", "CWHN"))
     assert_close(np.asarray(mixed).transpose(3, 2, 1, 0), want, length=18)
 
 
@@ -107,7 +118,8 @@ def test_vmap_over_either_and_both_arguments_is_a_loop():
     for axes in ((0, None), (None, 0), (0, 0)):
         got = fgrad.jit(fgrad.vmap(lambda x, w: conv(x, w, stride=2, padding=1), axes))(
             *[a if d == 0 else a[0] for a, d in zip((x, w), axes)])
-        each = [conv(x[k] if axes[0] == 0 else x[0], w[k] if axes[1] == 0 else w[0], stride=2, padding=1)
+        each = [conv(x[k] if axes[0] == 0 else x[0], w[k] if axes[1] == 0 else w[0], stride=2,
+                     padding=1)
                 for k in range(3)]
         assert_close(np.asarray(got), np.stack([np.asarray(y) for y in each]), length=18)
 
@@ -123,7 +135,8 @@ def test_conv_transpose_is_the_gradient_of_a_convolution(stride, dilation):
 
 
 def test_a_strided_gradient_multiplies_no_zeros():
-    x, w = fgrad.ArrayType(np.dtype("f4"), (1, 9, 9, 2)), fgrad.ArrayType(np.dtype("f4"), (3, 3, 2, 4))
+    x, w = fgrad.ArrayType(np.dtype("f4"), (1, 9, 9, 2)), fgrad.ArrayType(np.dtype("f4"),
+                                                                          (3, 3, 2, 4))
     program = fgrad.make_ir(fgrad.grad(lambda x, w: fnp.sum(conv(x, w, stride=2) ** 2)))(x, w)
     assert "interior=(0,1,1,0)" not in str(program)
 
@@ -151,4 +164,5 @@ def test_errors_say_what_does_not_fit():
     with pytest.raises(ArgumentError, match="stride needs an int of at least 1, or 2 of them"):
         conv(x[..., :2], w, stride=(1, 2, 3))
     with pytest.raises(ShapeError, match="labels of its window in three arrays"):
-        ops.conv_general(fnp.asarray(x), fnp.asarray(w), lhs="nhwi", rhs="hwio", to="nho", window="hw", stride=(1, 1), dilation=(1, 1))
+        ops.conv_general(fnp.asarray(x), fnp.asarray(w), lhs="nhwi", rhs="hwio", to="nho",
+                         window="hw", stride=(1, 1), dilation=(1, 1))

@@ -19,7 +19,8 @@ IDENTITY = {"max": -np.inf, "min": np.inf, "sum": 0}
 def by_loops(x, how, window, stride, padding, dilation):
     """x[h,w] reduced window by window."""
     x = np.pad(x, padding, constant_values=IDENTITY[how])
-    sizes = [max(0, (n - (k - 1) * d - 1) // s + 1) for n, k, s, d in zip(x.shape, window, stride, dilation)]
+    sizes = [max(0, (n - (k - 1) * d - 1) // s + 1) for n, k, s, d in zip(x.shape, window, stride,
+                                                                          dilation)]
     out = np.empty(sizes, x.dtype)
     for i, j in np.ndindex(*sizes):
         part = x[i * stride[0]:, j * stride[1]:][:(window[0] - 1) * dilation[0] + 1:dilation[0],
@@ -29,12 +30,14 @@ def by_loops(x, how, window, stride, padding, dilation):
 
 
 COMBINATIONS = list(itertools.product(
-    ["max", "min", "sum"], [(2, 2), (3, 1), (7, 7)], [(1, 1), (2, 3)], [((0, 0), (0, 0)), ((1, 0), (2, 1))],
+    ["max", "min", "sum"], [(2, 2), (3, 1), (7, 7)], [(1, 1), (2, 3)],
+    [((0, 0), (0, 0)), ((1, 0), (2, 1))],
     [(1, 1), (1, 2)]))
 
 
 @pytest.mark.parametrize("how,window,stride,padding,dilation", COMBINATIONS)
-def test_values_and_gradients_agree_with_a_loop_and_finite_differences(how, window, stride, padding, dilation):
+def test_values_and_gradients_agree_with_a_loop_and_finite_differences(how, window, stride, padding,
+                                                                       dilation):
     x = np.random.default_rng(3).permutation(99).reshape(9, 11) / 100
 
     def function(x):
@@ -48,7 +51,8 @@ def test_values_and_gradients_agree_with_a_loop_and_finite_differences(how, wind
         y = function(x)                      # windows that hold padding only have no gradient
         return fnp.sum(fnp.sin(fnp.where(fnp.isfinite(y), y, 0.0)))
     fgrad.check_grads(loss, (x,))
-    assert_close(np.asarray(fgrad.jit(fgrad.grad(loss))(x)), np.asarray(fgrad.grad(loss)(x)), length=49)
+    assert_close(np.asarray(fgrad.jit(fgrad.grad(loss))(x)), np.asarray(fgrad.grad(loss)(x)),
+                 length=49)
 
 
 @pytest.mark.parametrize("how", ["max", "min"])
@@ -59,7 +63,9 @@ def test_the_gradient_of_an_extreme_goes_to_the_first_of_ties(how):
 
 
 def test_overlapping_windows_add_their_gradients():
-    got = fgrad.jit(fgrad.grad(lambda x: fnp.sum(reduce_window(x, "max", (3,)))))(fnp.array([0.0, 1, 5, 2, 3]))
+    got = fgrad.jit(fgrad.grad(lambda x: fnp.sum(reduce_window(x, "max", (3,)))))(fnp.array([0.0, 1,
+                                                                                             5, 2,
+                                                                                             3]))
     assert got.tolist() == [0, 0, 3, 0, 0]
 
 

@@ -179,7 +179,7 @@ def test_random_programs_agree_with_numpy(seed):
 
 
 def test_a_row_that_is_stored_and_summed_keeps_its_loops_apart():
-    """Rows and columns were merged around a sum over the columns: each row's sum was of one element."""
+    """Merging rows and columns around a sum over columns made each row's sum one element."""
     def f(x):
         h = fnp.sin(x)
         return h, h + fnp.sum(h, 1, keepdims=True)

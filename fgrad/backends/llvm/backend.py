@@ -56,7 +56,10 @@ def host_target():
 
 
 class Module:
-    """The functions of a Plan's kernels: `functions` name → text; `steps` (name, parts, buffers) in order."""
+    """The functions of a Plan's kernels.
+
+    `functions`: name → text.  `steps`: (name, parts, buffers), in order.
+    """
 
     def __init__(self, plan):
         self.functions, self.used, self.workspace = {}, set(), 0
@@ -90,7 +93,7 @@ class Module:
         return [(names[name], parts, buffers + work) for name, parts in made.phases]
 
     def named(self, functions):
-        """Functions called kernel… under names that depend on their text alone: equal ones are one."""
+        """The functions, added under names that depend on text alone: equal kernels are one."""
         names = {}
         for name, text in functions.items():
             if name.startswith("kernel"):
@@ -107,7 +110,7 @@ class Module:
         return module_text(self.functions, self.used)
 
     def texts(self, count):
-        """At most `count` modules of about equal length, for compiling at once, by function name."""
+        """At most `count` modules of about equal length, to compile at once: (names, text)."""
         own = {n: t for n, t in self.functions.items() if n.startswith("k.")}
         shared = {n: t for n, t in self.functions.items() if n not in own}
         count = min(count, max(1, sum(map(len, own.values())) // 20_000))
@@ -125,8 +128,9 @@ def called(functions, shared):
 
 
 def module_text(functions, used):
-    """The text of a module: declarations, vector math, functions; shared ones are internal to it."""
-    bodies = [text if name.startswith("k.") else text.replace("define void", "define internal void", 1)
+    """The text of a module: declarations, vector math, functions; shared ones are internal."""
+    bodies = [text if name.startswith("k.") else
+              text.replace("define void", "define internal void", 1)
               for name, text in functions.items()]
     math = "\n\n".join(vmath.definition(*key) for key in needed(used, "\n".join(bodies)))
     body = "\n\n".join([math, *bodies])
@@ -146,10 +150,11 @@ def needed(used, text):
 
 
 def parts_of(kernel):
-    """Into how many parts the kernel's parallel loop is cut: one a thread, none smaller than its grain."""
+    """Into how many parts a kernel's parallel loop is cut: one a thread, none below its grain."""
     loops = [s for s in kernel.body if isinstance(s, For) and s.kind == "parallel"]
     assert len(loops) <= 1, f"{kernel.name} has {len(loops)} parallel loops"
-    return max([min(host_target().threads, loop.var.extent // loop.grain) for loop in loops] or [1]) or 1
+    parts = [min(host_target().threads, loop.var.extent // loop.grain) for loop in loops]
+    return max([1, *parts])
 
 
 # ---------------------------------------------------------------------------- running
@@ -162,8 +167,10 @@ class Executable:
         self.plan = plan
         written = Module(plan)
         addresses = load(written)
-        self.made = [b for b in unique(plan.outputs) if b.kind == "output" and b not in plan.donated]
-        self.donated = sorted({plan.inputs.index(b) for b in {*plan.donated.values(), *taken(plan).values()}
+        self.made = [b for b in unique(plan.outputs)
+                     if b.kind == "output" and b not in plan.donated]
+        overwritten = {*plan.donated.values(), *taken(plan).values()}
+        self.donated = sorted({plan.inputs.index(b) for b in overwritten
                                if b.kind == "input"})
         constants = [b for b, _ in plan.constants]
         external = [*plan.inputs, *self.made, None, *constants]
@@ -200,7 +207,8 @@ class Executable:
     def results(self, values, arrays, made):
         """The Arrays of the outputs; an output that is an input or a constant is that value."""
         known = dict(zip(self.made, made))
-        known.update((out, arrays[self.plan.inputs.index(b)]) for out, b in self.plan.donated.items())
+        for out, b in self.plan.donated.items():
+            known[out] = arrays[self.plan.inputs.index(b)]
         given = dict(zip([*self.plan.inputs, *[b for b, _ in self.plan.constants]], values))
         out = []
         for buffer in self.plan.outputs:
@@ -212,15 +220,16 @@ class Executable:
         return out
 
     def native(self, types, forms, constants, structure, fallback, name):
-        """A builtin that runs this executable for arguments of these forms, or None where it cannot."""
+        """A builtin that runs this executable for these forms, or None where none can."""
         simple = [b for b in self.plan.outputs] == self.made and not self.calls
         if not simple or not native_call.probe():
             return None
         assemble = assembler(structure)
         held = [contiguous(c.np) for c in constants]
-        return native_call.entry(run_address(), types, [b.type for b in self.made], fallback, Array, name,
-                                 forms=forms, assemble=assemble, constants=[self.table.words, *held],
-                                 release_gil=self.release_gil, keep=self)
+        return native_call.entry(
+            run_address(), types, [b.type for b in self.made], fallback, Array, name, forms=forms,
+            assemble=assemble, constants=[self.table.words, *held], release_gil=self.release_gil,
+            keep=self)
 
 
 def given_away(value, array):
@@ -231,7 +240,7 @@ def given_away(value, array):
 
 @functools.cache
 def unseen():
-    """The reference count, in `given_away`, of memory that only its Array and the running call hold."""
+    """The reference count, in `given_away`, of memory that only its Array and the call hold."""
     def count(value, array):
         return array is value.np and sys.getrefcount(array)
     values = [Array(np.zeros(1))]
@@ -240,9 +249,8 @@ def unseen():
 
 
 def assembler(structure):
-    """None where the native call's own result is right, else what puts the flat results together."""
-    from_tuple = structure.kind is not None
-    if not from_tuple:
+    """What puts the flat results together, or None where the native call's own form is right."""
+    if structure.kind is None:
         return None
     flat = all(c.kind is None for c in structure.children)
     if structure.kind.cls is tuple and flat and structure.count > 1:
@@ -251,6 +259,7 @@ def assembler(structure):
 
 
 def unique(buffers):
+    """The buffers, each once, in order."""
     return list(dict.fromkeys(buffers))
 
 
@@ -292,19 +301,23 @@ def native_runner():
 
 @functools.cache
 def run_address():
+    """The address of `fg.run`."""
     return native_runner().address("fg.run")
 
 
 @functools.cache
 def run_unlocked():
+    """`fg.run`, called without the interpreter's lock."""
     return ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(run_address())
 
 
 @functools.cache
 def run_locked():
+    """`fg.run`, called with the interpreter's lock held."""
     return ctypes.PYFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(run_address())
 
 
 @functools.cache
 def arena_free():
+    """The function that frees a plan's arena."""
     return ctypes.CFUNCTYPE(None, ctypes.c_void_p)(native_runner().address("arena.free"))

@@ -245,7 +245,8 @@ def plan(rows, columns, depth, type, a, b, *, machine, batch=1, out=None, epilog
          threads=1):
     """The cheapest Plan by estimated cycles of its slowest part.
 
-    a: Strided, Pulled or, for more than one column, Offset; b: Strided or Pulled; out: Strided or None; epilogue: whether `Product.epilogue` stores.
+    a: Strided, Pulled or, for more than one column, Offset; b: Strided or Pulled; out: Strided or
+    None; epilogue: whether `Product.epilogue` stores.
     Raises ValueError for a stride that is not 1 on either axis.
     """
     a, b = settled_a(a, rows, depth), settled_b(b, depth, columns)

@@ -246,7 +246,7 @@ class Function:
         v, align = vector(type, lanes), align or BYTES[type]
         if count is None or count == lanes:
             self.store(v, value, pointer, align)
-        elif count == 1:                         # LLVM stores too much of narrowed integers, see emit.py
+        elif count == 1:                         # LLVM stores too much, see Emitter.miscompiled
             self.store(type, self.op(f"extractelement {v} {value}, i64 0"), pointer, align)
         else:
             mask = (vector("i1", lanes), self.mask(lanes, count))

@@ -129,7 +129,7 @@ class Columns:
 
 @dataclass(frozen=True)
 class Offsets:
-    """A is read through tables: element (r, k) at address[r] + offset[k], as a convolution's windows.
+    """A is read through tables, as windows are: element (r, k) at address[r] + offset[k].
 
     `a` is the address of the tile's row addresses, the stride the address of the offsets, counted
     in elements.
@@ -155,7 +155,7 @@ class Offsets:
 class Steps:
     """Writes the steps of a tile into a function.
 
-    a_form: Rows, Columns or Offsets.  `count` is the number of valid lanes of the last vector, or None.
+    a_form: Rows, Columns or Offsets.  `count`: the valid lanes of the last vector, or None.
     """
 
     def __init__(self, fn, tile, a_form, a_stride, b_stride, count=None):

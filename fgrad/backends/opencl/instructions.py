@@ -102,9 +102,9 @@ class Instructions:
     def unrounded(self, name, args, dtype, lanes):
         if name in COMPARISONS:
             return self.compare(name, args, dtype, lanes)
-        special = getattr(self, "do_" + name, None)
-        if special is not None:
-            return special(args, dtype, lanes)
+        structured = STRUCTURED.get(name)
+        if structured is not None:
+            return structured(self, args, dtype, lanes)
         if dtype == BOOL:
             return f"({args[0]} {LOGICAL[name]} {args[1]})"
         if dtype.kind == "f":
@@ -158,7 +158,7 @@ class Instructions:
         text = f"({args[0]} {INFIX[name]} {args[1]})"
         return text if dtype.itemsize == 1 else f"convert_char{lanes}{text}"
 
-    def do_select(self, args, dtype, lanes):
+    def chosen(self, args, dtype, lanes):
         return self.select(*args, dtype, lanes)
 
     def select(self, condition, x, y, dtype, lanes):
@@ -168,11 +168,11 @@ class Instructions:
         mask = condition if size == 1 else f"convert_{MASK[size]}{lanes}({condition})"
         return f"select({y}, {x}, {mask})"
 
-    def do_max(self, args, dtype, lanes):
+    def larger(self, args, dtype, lanes):
         """The larger; NaN of either side stays."""
         return self.extreme("max", ">", args, dtype, lanes)
 
-    def do_min(self, args, dtype, lanes):
+    def smaller(self, args, dtype, lanes):
         """The smaller; NaN of either side stays."""
         return self.extreme("min", "<", args, dtype, lanes)
 
@@ -183,12 +183,12 @@ class Instructions:
             return f"{name}({', '.join(args)})"
         return self.call(name, args, dtype, lanes, f"((x {sign} y) | (x != x)) ? x : y")
 
-    def do_not(self, args, dtype, lanes):
+    def inverted(self, args, dtype, lanes):
         if dtype == BOOL and lanes == 1:
             return f"(!{args[0]})"
         return self.narrow(f"(~{args[0]})", dtype, lanes)
 
-    def do_is_finite(self, args, dtype, lanes):
+    def is_finite(self, args, dtype, lanes):
         if dtype.kind != "f":
             return number(True, BOOL, lanes)
         limit = number(np.inf, dtype, lanes)
@@ -218,17 +218,17 @@ class Instructions:
             text = text.replace(v, f"as_u{t}({v})")
         return self.call(name, args, dtype, lanes, f"as_{t}({text})")
 
-    def do_neg(self, args, dtype, lanes):
+    def negative(self, args, dtype, lanes):
         if dtype.kind == "i" and dtype.itemsize >= 4:
             return self.wrapping("neg", "-x", args, dtype, lanes)
         return self.narrow(f"(-{args[0]})", dtype, lanes)
 
-    def do_abs(self, args, dtype, lanes):
+    def absolute(self, args, dtype, lanes):
         if dtype.kind == "i":
             return f"as_{type_text(dtype, lanes)}(abs({args[0]}))"
         return f"fabs({args[0]})" if dtype.kind == "f" else args[0]
 
-    def do_sign(self, args, dtype, lanes):
+    def sign(self, args, dtype, lanes):
         t = type_text(dtype, lanes)
         if dtype.kind == "f":
             return self.call("sign", args, dtype, lanes,
@@ -240,13 +240,13 @@ class Instructions:
             body = f"({t})((x > {{zero}}) - (x < {{zero}}))"
         return self.call("sign", args, dtype, lanes, body)
 
-    def do_rsqrt(self, args, dtype, lanes):
+    def inverse_root(self, args, dtype, lanes):
         return f"({number(1, dtype, lanes)} / sqrt({args[0]}))"
 
-    def do_logistic(self, args, dtype, lanes):
+    def logistic(self, args, dtype, lanes):
         return self.call("logistic", args, dtype, lanes, "{one} / ({one} + exp(-x))")
 
-    def do_div(self, args, dtype, lanes):
+    def quotient(self, args, dtype, lanes):
         """Floats divide; integers round towards zero, and x / 0 is 0."""
         if dtype.kind == "f":
             return f"({args[0]} / {args[1]})"
@@ -254,13 +254,13 @@ class Instructions:
             return self.call("div", args, dtype, lanes,
                              "const {t} s = y == {zero} ? {one} : y; const {t} q = x / s; "
                              "return y == {zero} ? {zero} : q;")
-        negated = self.do_neg(["x"], dtype, lanes)       # the smallest by -1 overflows and may trap
+        negated = self.negative(["x"], dtype, lanes)     # the smallest by -1 may trap
         return self.call("div", args, dtype, lanes,
                          "const {t} s = (y == {zero}) | (y == -{one}) ? {one} : y; "
                          "const {t} n = " + negated + "; const {t} q = y == -{one} ? n : x / s; "
                          "return y == {zero} ? {zero} : q;")
 
-    def do_rem(self, args, dtype, lanes):
+    def remainder(self, args, dtype, lanes):
         """The remainder with the sign of x; of integers, x % 0 is 0."""
         if dtype.kind == "f":
             return self.builtin("rem", args, dtype, lanes)
@@ -268,11 +268,11 @@ class Instructions:
         return self.call("rem", args, dtype, lanes,
                          f"const {{t}} s = {unsafe} ? {{one}} : y; return x % s;")
 
-    def do_shl(self, args, dtype, lanes):
+    def shifted_left(self, args, dtype, lanes):
         """Shifts by less than 0 or by at least the width give 0."""
         return self.shifted("shl", "<<", args, dtype, lanes)
 
-    def do_shr(self, args, dtype, lanes):
+    def shifted_right(self, args, dtype, lanes):
         """Shifts by less than 0 or by at least the width give 0, or the sign of a signed number."""
         return self.shifted("shr", ">>", args, dtype, lanes)
 
@@ -333,3 +333,22 @@ class Instructions:
             self.used[full] = (f"{type_text(dtype)} {full}(const {type_text(dtype, lanes)} x) "
                                f"{{ {' '.join(lines)} return v1; }}")
         return f"{full}({x})"
+
+
+#   instruction   what writes it, where that is more than an operator or OpenCL's function
+STRUCTURED = {
+    "select": Instructions.chosen,
+    "max": Instructions.larger,
+    "min": Instructions.smaller,
+    "not": Instructions.inverted,
+    "is_finite": Instructions.is_finite,
+    "neg": Instructions.negative,
+    "abs": Instructions.absolute,
+    "sign": Instructions.sign,
+    "rsqrt": Instructions.inverse_root,
+    "logistic": Instructions.logistic,
+    "div": Instructions.quotient,
+    "rem": Instructions.remainder,
+    "shl": Instructions.shifted_left,
+    "shr": Instructions.shifted_right,
+}
