@@ -16,7 +16,6 @@ Nodes are hash-consed in the current `index.Space`.  A node is one of
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Callable
 

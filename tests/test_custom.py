@@ -7,7 +7,7 @@ import fgrad.numpy as fnp
 from fgrad.custom import custom_jvp, custom_vjp, stop_gradient
 from fgrad.errors import ArgumentError, ShapeError, TreeError
 from fgrad.numpy import cos, sin
-from fgrad.transforms import grad, hessian, jacfwd, jacrev, jvp, linearize, make_ir, vjp, vmap
+from fgrad.transforms import grad, hessian, jacfwd, jacrev, jvp, linearize, make_ir, vmap
 from tests.interpreters.staged import near, staged
 from tests.messages import message
 

@@ -14,7 +14,7 @@ from fgrad.interpreters.stage import evaluate
 from fgrad.ir import Equation, Program, Var
 from fgrad.ir_text import canonical, parse, same, show
 from fgrad.transforms import grad, hessian, jvp, make_ir, vmap
-from fgrad.types import F32, F64, ArrayType
+from fgrad.types import F64, ArrayType
 from tests.interpreters.staged import near, staged
 from tests.messages import message
 

@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 from .. import scalar
-from ..core import NOTHING, Array, Primitive, Value, _current
+from ..core import NOTHING, Array, Primitive, _current
 from ..errors import ArgumentError, DtypeError, RangeError, ShapeError
 from ..types import (BOOL, DTYPES, FLOATS, INTS, NUMBERS, SCALARS, SHORT, ArrayType)
 from . import move

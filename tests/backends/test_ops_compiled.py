@@ -7,7 +7,6 @@ from fgrad import compile as driver
 from fgrad.core import Array
 from fgrad.interpreters.stage import stage
 from fgrad.types import SCALARS
-from tests.ops.examples import EXAMPLES
 from tests.test_ops_table import NAMES, OPERATIONS, drawn, dtypes, outputs, skipped, wrapped
 from tests.tolerance import assert_close
 

@@ -34,8 +34,8 @@ def by_loops(x, w, stride, pairs, spacing=(1, 1), dilation=(1, 1), groups=1, bat
         parts = zip(np.split(x, groups, 3), np.split(w, groups, 3))
         return np.concatenate([by_loops(a, b, stride, pairs, spacing, dilation) for a, b in parts],
                               -1)
-    x, w = np.pad(dilated(x, spacing), ((0, 0), *pairs, (0, 0))), dilated(w.transpose(2, 0, 1, 3),
-                                                                          dilation)
+    x = np.pad(dilated(x, spacing), ((0, 0), *pairs, (0, 0)))
+    w = dilated(w.transpose(2, 0, 1, 3), dilation)
     w = w.transpose(1, 2, 0, 3)
     sizes = [max(0, (n - k) // s + 1) for n, k, s in zip(x.shape[1:3], w.shape, stride)]
     out = np.zeros((x.shape[0], *sizes, w.shape[3]), x.dtype)
@@ -135,8 +135,8 @@ def test_conv_transpose_is_the_gradient_of_a_convolution(stride, dilation):
 
 
 def test_a_strided_gradient_multiplies_no_zeros():
-    x, w = fgrad.ArrayType(np.dtype("f4"), (1, 9, 9, 2)), fgrad.ArrayType(np.dtype("f4"),
-                                                                          (3, 3, 2, 4))
+    x = fgrad.ArrayType(np.dtype("f4"), (1, 9, 9, 2))
+    w = fgrad.ArrayType(np.dtype("f4"), (3, 3, 2, 4))
     program = fgrad.make_ir(fgrad.grad(lambda x, w: fnp.sum(conv(x, w, stride=2) ** 2)))(x, w)
     assert "interior=(0,1,1,0)" not in str(program)
 

@@ -19,8 +19,8 @@ IDENTITY = {"max": -np.inf, "min": np.inf, "sum": 0}
 def by_loops(x, how, window, stride, padding, dilation):
     """x[h,w] reduced window by window."""
     x = np.pad(x, padding, constant_values=IDENTITY[how])
-    sizes = [max(0, (n - (k - 1) * d - 1) // s + 1) for n, k, s, d in zip(x.shape, window, stride,
-                                                                          dilation)]
+    sizes = [max(0, (n - (k - 1) * d - 1) // s + 1)
+             for n, k, s, d in zip(x.shape, window, stride, dilation)]
     out = np.empty(sizes, x.dtype)
     for i, j in np.ndindex(*sizes):
         part = x[i * stride[0]:, j * stride[1]:][:(window[0] - 1) * dilation[0] + 1:dilation[0],
@@ -63,9 +63,8 @@ def test_the_gradient_of_an_extreme_goes_to_the_first_of_ties(how):
 
 
 def test_overlapping_windows_add_their_gradients():
-    got = fgrad.jit(fgrad.grad(lambda x: fnp.sum(reduce_window(x, "max", (3,)))))(fnp.array([0.0, 1,
-                                                                                             5, 2,
-                                                                                             3]))
+    gradient = fgrad.grad(lambda x: fnp.sum(reduce_window(x, "max", (3,))))
+    got = fgrad.jit(gradient)(fnp.array([0.0, 1, 5, 2, 3]))
     assert got.tolist() == [0, 0, 3, 0, 0]
 
 

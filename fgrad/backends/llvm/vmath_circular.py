@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import math
 
-from .vmath_values import (FORMATS, Value, absolute, any_lane, at_least, at_most, copysign, fma,
-                           horner, intrinsic, repeat, select, where_any)
+from .vmath_values import (FORMATS, Value, absolute, any_lane, copysign, fma, horner, intrinsic,
+                           repeat, select, where_any)
 
 #   (sin r - r) / r^3 and (cos r - 1 + r^2/2) / r^4 as functions of r^2, |r| <= pi/4
 SIN = {"f32": (-0.16666654, 0.008332096, -0.00019505627),
