@@ -1,11 +1,11 @@
 """Linear and logistic regression on tables: a straight line through many columns, with error bars.
 
-    python examples/tabular.py                                    a table drawn here from a seed
-    python examples/tabular.py --data wine.csv --target quality   a column of numbers: linear regression
-    python examples/tabular.py --data iris.csv --target species   a column of words: logistic regression
+    python examples/tabular.py                                   a table drawn from a seed
+    python examples/tabular.py --data wine.csv --target quality  a number: linear regression
+    python examples/tabular.py --data iris.csv --target species  a word: logistic regression
 
-What it shows: reading a CSV file, filling in what is missing, scaling columns by the training rows only,
-full-batch training by Adam inside one `jit`, and the Hessian of the loss as error bars of the weights.
+What it shows: reading a CSV file, filling in what is missing, scaling columns, full-batch training
+by Adam inside one `jit`, and the Hessian of the loss as error bars of the weights.
 """
 
 import argparse
@@ -27,16 +27,17 @@ def synthetic(seed=0, n=400):
 
 
 def prepared(columns, target, seed=0):
-    """(names, x f32[n,k], y, classes or None), rows shuffled; other columns of text are left out."""
+    """(names, x f64[n,k], y, classes or None), rows shuffled; other text is left out."""
     y = columns[target]
     order = np.random.default_rng(seed).permutation(np.flatnonzero(y == y))      # NaN is not itself
     names = [name for name, c in columns.items() if name != target and c.dtype.kind in "if"]
-    classes, y = np.unique(y, return_inverse=True) if y.dtype.kind == "U" else (None, y.astype("float32"))
+    classes = np.unique(y) if y.dtype.kind == "U" else None
+    y = y.astype("float32") if classes is None else np.searchsorted(classes, y)
     return names, tables.matrix(columns, names)[order], y[order], classes
 
 
 def scaled(x, train):
-    """f32[n,k]: columns of mean 0 and deviation 1 over the training rows; the mean where one is missing."""
+    """f32[n,k]: columns of mean 0 and deviation 1 over the training rows, 0 for a missing one."""
     mean, deviation = np.nanmean(x[:train], axis=0), np.nanstd(x[:train], axis=0)
     return np.nan_to_num((x - mean) / np.where(deviation > 0, deviation, 1)).astype("float32")
 
@@ -56,7 +57,6 @@ def cross_entropy(params, x, y):                           # logistic regression
 def train(loss, params, x, y, steps):
     """The parameters after full-batch steps of Adam."""
     optimizer = optim.adam(0.05)
-    state = optimizer.init(params)
 
     @fgrad.jit
     def step(params, state):
@@ -64,6 +64,7 @@ def train(loss, params, x, y, steps):
         updates, state = optimizer.update(grads, state, params)
         return optim.apply_updates(params, updates), state, value
 
+    state = optimizer.init(params)
     for k in range(steps):
         params, state, value = step(params, state)
         if k % 150 == 0 or k == steps - 1:
@@ -72,12 +73,12 @@ def train(loss, params, x, y, steps):
 
 
 def error_bars(params, x, y):
-    """Standard errors f32[k] of the weights of a linear regression: σ² · (Hessian of Σ error² / 2)⁻¹."""
-    curvature = fgrad.hessian(lambda w: squared({**params, "w": w}, x, y))(params["w"]) * (len(x) / 2)
-    return np.sqrt(float(squared(params, x, y)) * np.diagonal(np.linalg.pinv(np.asarray(curvature))))
+    """Standard errors f[k] of the weights; their squares are σ² · (Hessian of Σ error² / 2)⁻¹."""
+    hessian = np.asarray(fgrad.hessian(lambda w: squared({**params, "w": w}, x, y))(params["w"]))
+    return np.sqrt(float(squared(params, x, y)) * np.diagonal(np.linalg.pinv(hessian * len(x) / 2)))
 
 
-def run(columns, target, args):
+def run(columns, target, steps):
     """Trains on four fifths of the rows; in one line, how well it does on the rest."""
     names, x, y, classes = prepared(columns, target)
     cut = len(x) * 4 // 5
@@ -85,33 +86,32 @@ def run(columns, target, args):
     start = {"w": np.zeros((len(names), *kinds), "float32"), "b": np.zeros(kinds, "float32")}
     print(f"{target}: {len(x)} rows, columns {', '.join(names)}")
     if classes is None:
-        unit = np.std(y[:cut])
-        y = (y - np.mean(y[:cut])) / unit
-        params = train(squared, start, x[:cut], y[:cut], args.steps)
+        y, unit = (y - np.mean(y[:cut])) / np.std(y[:cut]), np.std(y[:cut])
+        params = train(squared, start, x[:cut], y[:cut], steps)
         for name, w, bar in zip(names, params["w"], error_bars(params, x[:cut], y[:cut])):
             print(f"  {name:24} {float(w) * unit:+10.4g} ± {bar * unit:.2g}")
         rest = float(squared(params, x[cut:], y[cut:]))
         return f"{target}: test R² {1 - rest / np.var(y[cut:]):.3f}, error {rest ** 0.5 * unit:.4g}"
-    params = train(cross_entropy, start, x[:cut], y[:cut], args.steps)
-    right = fnp.mean(outputs(params, x[cut:]).argmax(1) == y[cut:])
-    return f"{target}: test accuracy {float(right):.3f} over {len(classes)} classes"
+    params = train(cross_entropy, start, x[:cut], y[:cut], steps)
+    right = np.argmax(outputs(params, x[cut:]), axis=1) == y[cut:]
+    return f"{target}: test accuracy {np.mean(right):.3f} over {len(classes)} classes"
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data", metavar="FILE", help="a CSV file with a header")
     parser.add_argument("--target", help="the column to predict; the last one by default")
     parser.add_argument("--steps", type=int, default=600)
-    parser.add_argument("--short", action="store_const", dest="steps", const=200, help="200 steps only")
+    parser.add_argument("--short", action="store_const", dest="steps", const=200, help="200 steps")
     args = parser.parse_args()
     columns = tables.read_csv(args.data) if args.data else synthetic()
     target = args.target or list(columns)[-1]
     if target not in columns:
         parser.error(f"no column {target!r} among {', '.join(columns)}")
-    result = run(columns, target, args)
-    if not args.data and not args.target:                  # the same table once more, as two classes
+    result = run(columns, target, args.steps)
+    if not args.data and not args.target:                  # the same once more, as two classes
         classes = np.where(columns[target] > np.median(columns[target]), "high", "low")
-        result += "; " + run({**columns, target: classes}, target, args)
+        result += "; " + run({**columns, target: classes}, target, args.steps)
     print(result)
 
 
