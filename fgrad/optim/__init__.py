@@ -1,9 +1,11 @@
-"""Optimizers and gradient transformations: pairs of pure functions (init, update), optax's convention.
+"""Optimizers and gradient transformations: pairs of pure functions, optax's convention.
 
     optimizer = optim.adamw(optim.cosine_decay_schedule(1e-3, 10_000))
     state = optimizer.init(params)
     updates, state = optimizer.update(grads, state, params)
     params = optim.apply_updates(params, updates)
+
+For functions without noise there are `minimize_lbfgs` and `minimize_newton_cg`.
 """
 
 from .base import (
@@ -12,6 +14,7 @@ from .base import (
 from .clipping import (
     adaptive_grad_clip, clip, clip_by_block_norm, clip_by_block_rms, clip_by_global_norm)
 from .combine import chain, multi_transform, partition
+from .full_batch import MinimizeResult, minimize_lbfgs, minimize_newton_cg
 from .masking import MaskedNode, MaskedState, freeze, masked
 from .moments import (
     ScaleByAdamState, scale_by_adam, scale_by_adamax, scale_by_adan, scale_by_amsgrad,
@@ -38,5 +41,5 @@ from .wrappers import (
     LookaheadParams, MultiSteps, apply_if_finite, inject_hyperparams, lookahead, unfreeze_at)
 
 __all__ = [name for name in dir() if not name.startswith("_") and name not in (
-    "base", "clipping", "combine", "masking", "moments", "optimizers", "orthogonal", "plateau",
-    "schedules", "squares", "transformations", "wrappers")]
+    "base", "clipping", "combine", "full_batch", "masking", "moments", "optimizers", "orthogonal",
+    "plateau", "schedules", "squares", "transformations", "wrappers")]

@@ -64,7 +64,7 @@ def scale_by_adam(b1=0.9, b2=0.999, eps=1e-8, eps_root=0.0, mu_dtype=None, *, ne
 
 
 def scale_by_adamax(b1=0.9, b2=0.999, eps=1e-8):
-    """m̂ / u, where u = max(b2 · u, |g| + eps) is a decaying maximum (Kingma and Ba 2015, section 7).
+    """m̂ / u, u = max(b2 · u, |g| + eps) being a decaying maximum (Kingma and Ba 2015, section 7).
 
     >>> opt = scale_by_adamax()
     >>> opt.update(fnp.array([-5.0]), opt.init(fnp.array([0.0])))[0]
@@ -78,7 +78,9 @@ def scale_by_adamax(b1=0.9, b2=0.999, eps=1e-8):
 
 
 def scale_by_belief(b1=0.9, b2=0.999, eps=1e-16, eps_root=1e-16, *, nesterov=False):
-    """m̂ / (√ŝ + eps), s the running mean of (g - m)², plus eps_root (AdaBelief; Zhuang et al. 2020).
+    """m̂ / (√ŝ + eps), s the running mean of (g - m)² (AdaBelief; Zhuang et al. 2020).
+
+    eps_root is added to s at each step.
 
     >>> opt = scale_by_belief(b1=0.5)
     >>> opt.update(fnp.array([4.0]), opt.init(fnp.array([0.0])))[0]

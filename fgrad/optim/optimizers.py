@@ -95,7 +95,7 @@ def adamw(learning_rate, b1=0.9, b2=0.999, eps=1e-8, eps_root=0.0, mu_dtype=None
           weight_decay=1e-4, mask=None, *, nesterov=False):
     """Adam with decoupled weight decay (Loshchilov and Hutter 2019); update() needs the parameters.
 
-    mask: what is decayed, `lambda params: fgrad.tree.map(lambda p: p.ndim > 1, params)` for example.
+    mask: what is decayed, `lambda params: tree.map(lambda p: p.ndim > 1, params)` for example.
 
     >>> import fgrad.numpy as fnp
     >>> opt = adamw(0.1, weight_decay=0.5)
@@ -373,7 +373,7 @@ def muon(learning_rate, ns_coeffs=COEFFICIENTS, ns_steps=5, beta=0.95, eps=1e-8,
          param_labels=None, consistent_rms=None):
     """Orthogonalized momentum for matrices f[in,out], AdamW for all else (Jordan et al. 2024).
 
-    param_labels: "muon" or "adam" for each leaf, as in `multi_transform`; muon for two axes if None.
+    param_labels: "muon" or "adam" for each leaf, as in `multi_transform`; if None, by two axes.
     adam_learning_rate: learning_rate if None.  update() needs the parameters.
 
     >>> import fgrad.numpy as fnp

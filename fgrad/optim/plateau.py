@@ -13,7 +13,7 @@ from .base import GradientTransformationExtraArgs, start, times
 
 
 class ReduceLROnPlateauState(NamedTuple):
-    """The factor f32[]; the best value f32[]; counts i32[]; the mean of the values gathered f32[]."""
+    """The factor f32[], the best value f32[], counts i32[], the mean of values gathered f32[]."""
     scale: object
     best_value: object
     plateau_count: object

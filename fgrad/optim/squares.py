@@ -206,7 +206,7 @@ class FactoredState(NamedTuple):
 
 
 def factored_axes(shape, factored, least):
-    """The second largest and the largest axis, or None where the means of squares are kept whole."""
+    """The second largest and the largest axis, or None where the squares are kept whole."""
     if not factored or len(shape) < 2:
         return None
     order = sorted(range(len(shape)), key=lambda a: shape[a])
@@ -215,7 +215,7 @@ def factored_axes(shape, factored, least):
 
 def scale_by_factored_rms(factored=True, decay_rate=0.8, step_offset=0, min_dim_size_to_factor=128,
                           epsilon=1e-30):
-    """g / √v, v the running mean of g², for matrices as the product of its rows' and columns' means.
+    """g / √v, v the running mean of g², for matrices as a product of means of rows and columns.
 
     The decay is 1 - t^-decay_rate at step t; a leaf is factored over its two largest axes where
     both have min_dim_size_to_factor elements or more.  Adafactor; Shazeer and Stern 2018.

@@ -135,8 +135,9 @@ def ema(decay, debias=True, accumulator_dtype=None):
         count, mean = state.count + 1, mean_of(updates, state.ema, decay)
         out = unbiased(mean, decay, count) if debias else mean
         return keep_all(updates, out), EmaState(count, keep_all(state.ema, mean))
-    return GradientTransformation(lambda params: EmaState(start(), zeros(params, accumulator_dtype)),
-                                  update)
+    def init(params):
+        return EmaState(start(), zeros(params, accumulator_dtype))
+    return GradientTransformation(init, update)
 
 
 class ParamsEmaState(NamedTuple):
@@ -181,7 +182,8 @@ def add_noise(eta, gamma, key):
     True
     """
     def init(params):
-        return AddNoiseState(start(), random.key(key) if isinstance(key, int) else random.clone(key))
+        first = random.key(key) if isinstance(key, int) else random.clone(key)
+        return AddNoiseState(start(), first)
 
     def update(updates, state, params=None):
         count = state.count + 1

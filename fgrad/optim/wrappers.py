@@ -145,7 +145,7 @@ def synced(params):
 # ---------------------------------------------------------------------------- care
 
 class ApplyIfFiniteState(NamedTuple):
-    """Bad updates in a row i32[], was the last one good bool[], bad ones in all i32[], inner state."""
+    """Bad updates in a row i32[], was the last good bool[], all bad ones i32[], the inner state."""
     notfinite_count: object
     last_finite: object
     total_notfinite: object
