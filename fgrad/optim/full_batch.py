@@ -151,7 +151,7 @@ def walk(fun, params, memory_of, direction_of, remember, tolerance, max_steps, m
 # ---------------------------------------------------------------------------- L-BFGS
 
 class Pairs(NamedTuple):
-    """The last m changes of x and of its gradient f[m,n], the oldest first, and 1 / (s · y) f[m]."""
+    """The last m changes of x and of its gradient f[m,n], oldest first, and 1 / (s · y): f[m]."""
     s: object
     y: object
     rho: object

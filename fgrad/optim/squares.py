@@ -191,10 +191,10 @@ def zero_vectors(p):
 
 
 def largest(s):
-    """For each axis the maxima over all others."""
+    """For each axis the maxima over all others, 0 where those have no elements."""
     if s.ndim < 2:
         return [s.reshape(-1)]
-    return [s.max([a for a in range(s.ndim) if a != k]) for k in range(s.ndim)]
+    return [s.max([a for a in range(s.ndim) if a != k], initial=0.0) for k in range(s.ndim)]
 
 
 class FactoredState(NamedTuple):

@@ -111,8 +111,8 @@ def test_radam_takes_plain_momentum_until_the_variance_is_known():
     check(optim.radam(0.01), adam_like(rule))
 
 
-@pytest.mark.parametrize("decay, t", [(0.999, 1), (0.999, 5), (0.999, 6), (0.999, 499), (0.999, 501),
-                                      (0.9, 3), (0.9, 200), (0.99999, 7)])
+@pytest.mark.parametrize("decay, t", [(0.999, 1), (0.999, 5), (0.999, 6), (0.999, 499),
+                                      (0.999, 501), (0.9, 3), (0.9, 200), (0.99999, 7)])
 def test_the_sample_length_of_radam_loses_no_digits(decay, t):
     count = fnp.array(float(t))
     limit = 2 / (1 - decay) - 1

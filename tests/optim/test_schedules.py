@@ -70,7 +70,8 @@ def test_piecewise_interpolation():
 
 
 def test_onecycle():
-    check(optim.linear_onecycle_schedule(100, 1.0), s0=0.04, s30=1.0, s85=0.04, s100=4e-6, s101=4e-6)
+    check(optim.linear_onecycle_schedule(100, 1.0), s0=0.04, s30=1.0, s85=0.04, s100=4e-6,
+          s101=4e-6)
     check(optim.cosine_onecycle_schedule(100, 1.0), s0=0.04, s15=0.52, s30=1.0, s65=0.500002,
           s100=4e-6, s200=4e-6)
 

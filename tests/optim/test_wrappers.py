@@ -99,7 +99,7 @@ def test_injected_hyperparameters_can_be_changed_without_compiling_again():
         plain = optim.adamw(rate, weight_decay=0.1)
         want, _ = plain.update(fnp.ones(3), plain.init(params), params)
         np.testing.assert_allclose(found, want, rtol=1e-5)
-    assert update.cache_info().currsize == 1 if hasattr(update.cache_info(), "currsize") else True
+    assert update.cache_info().misses == 1
 
 
 def test_injected_schedules_show_their_value():
