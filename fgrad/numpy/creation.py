@@ -29,6 +29,7 @@ def array(object, dtype=None, copy=True, ndmin=0):
 
     >>> array([1.0, 2.0])
     Array([1., 2.], f32[2])
+    >>> import numpy as np
     >>> array([1, 2]).dtype, array(np.ones(3)).dtype
     (dtype('int32'), dtype('float64'))
     """
