@@ -560,26 +560,33 @@ class Attempt:
 def reads_again(side, variables):
     """Is an operand a window over something computed, each element of which many others read?
 
-    Then it is stored: with its padding, so that all windows lie inside of it.
+    Then it is stored: with its padding, so that all windows lie inside of it; but not with zeros
+    between its elements.
     """
-    if uncast(side).op == "load" or uncast(side).origin is None:
+    side = uncast(side)
+    dilated = side.op == "guard" and any(index.divides(x) for x, _, _ in side.data)
+    if side.op == "load" or side.origin is None or dilated:
         return False
     loads = [n.data for n in scalar.walk(side) if n.op == "load"]
-    if any(index.divides(x) or scalar.dynamic_nodes(x) for _, x in loads):
+    if any(scalar.dynamic_nodes(x) for _, x in loads):
         return False
     largest = max([b.type.size for b, _ in loads], default=0)
     return prod(v.extent for v in variables if side.free & v.bit) > 2 * largest > 0
 
 
 def prologue_cost(side):
-    """What an element of an operand costs where it is packed: a load counts as two operations.
+    """What an element of an operand costs where it is packed.
 
+    A load counts as two operations, or eight where its index is cut, which is read lane by lane.
     What is expensive alone is judged alone.
     """
     if side.origin is None:
         return 0
-    costs = [2 if n.op == "load" else n.cost for n in scalar.walk(side)]
-    return sum(c for c in costs if c < EXPENSIVE)
+    nodes = scalar.walk(side)
+    if len(nodes) == 1:
+        return 0
+    loads = sum(8 if index.divides(n.data[1]) else 2 for n in nodes if n.op == "load")
+    return loads + sum(n.cost for n in nodes if n.cost < EXPENSIVE)
 
 
 def value_of_product(product, expr):

@@ -139,10 +139,16 @@ def probe(eqn, k):
         out = (pulled[k] if eqn.op.multiple else pulled)(at)
         reads = [(a.shape, x) for a in args if a.__class__ is ProbeArgument for x in a.read]
         size = len(scalar.walk(out))
-    again = tuple(k for k, a in enumerate(args) if a.__class__ is ProbeArgument
-                  and len(set(a.read)) * v.type.size > 2 * a.type.size and len(set(a.read)) >= WINDOW)
+    again = tuple(k for k, a in enumerate(args) if a.__class__ is ProbeArgument and slides(a, v))
     pointwise = all(s == v.shape and x == at for s, x in reads)
     return Probe(uncast(out).op == "reduce", pointwise, again, size)
+
+
+def slides(a, v):
+    """Are elements of the argument a read for several indices of v: in a window, or index by index cut?"""
+    reads = set(a.read)
+    cut = any(index.divides(x) for at in reads for x in at)
+    return len(reads) * v.type.size > 2 * a.type.size and (len(reads) >= WINDOW or cut)
 
 
 def uncast(n):
