@@ -10,6 +10,7 @@ convolution learns.
 """
 
 import argparse
+import math
 import time
 
 import numpy as np
@@ -19,7 +20,7 @@ import fgrad.numpy as fnp
 from fgrad import data, nn, optim
 
 MODEL = nn.Sequential(
-    nn.Conv(32, (3, 3), bias=False), nn.BatchNorm(), nn.relu, nn.MaxPool((2, 2)),
+    nn.Conv(32, (5, 5), bias=False), nn.BatchNorm(), nn.relu, nn.MaxPool((2, 2)),
     nn.Conv(64, (3, 3), bias=False), nn.BatchNorm(), nn.relu, nn.MaxPool((2, 2)),
     nn.Flatten(), nn.Dropout(0.3), nn.Dense(10))
 
@@ -43,6 +44,11 @@ def make_step(optimizer, device):
     return train_step
 
 
+def cosine(peak, steps):
+    """The learning rate at each step: half a cosine from `peak` down to 0."""
+    return lambda step: 0.5 * peak * (1 + fnp.cos(math.pi / steps * step.astype("float32")))
+
+
 def test_accuracy(evaluate, params, state, images, labels):
     """The share of right answers over all images."""
     right = sum(float(evaluate(params, state, x, y)[1][1]) * len(x)
@@ -64,7 +70,7 @@ def train(args):
     split = load(args)
     key, model_key = fgrad.random.split(fgrad.random.key(args.seed))
     params, state = MODEL.init(model_key, fnp.zeros((1, 28, 28, 1)))
-    optimizer = optim.adam(args.rate)
+    optimizer = optim.adam(cosine(args.rate, args.epochs * (len(split.train_images) // args.batch)))
     memory, train_step = optimizer.init(params), make_step(optimizer, args.device)
     if args.show:
         batch = split.train_images[:args.batch], split.train_labels[:args.batch]
@@ -116,7 +122,7 @@ def main(argv=None):
     parser.add_argument("--device", help="cpu or opencl")
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--batch", type=int, default=64)
-    parser.add_argument("--rate", type=float, default=1e-3, help="Adam's learning rate")
+    parser.add_argument("--rate", type=float, default=2e-3, help="Adam's learning rate, at first")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--show", metavar="STAGE",
                         help="ir, fused, loops, llvm, opencl or asm: print it and stop")
