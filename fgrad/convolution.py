@@ -1,7 +1,7 @@
 """Convolutions and pooling as functions: strides, padding, dilation, groups, layouts by labels.
 
 Channels come last unless labels say otherwise: "nhwc" for x and the result, "hwio" for w.  Padding
-is "SAME", "VALID", a number, or a number or pair (before, after) per window axis.  All of it becomes
+is "SAME", "VALID", a number, or a number or pair (before, after) per window axis.  All becomes
 `pad`, `conv_general` and reductions over windows; relies on `ops`, and `fgrad.nn` relies on it.
 """
 
@@ -28,6 +28,11 @@ def per_axis(value, count, name):
     return out
 
 
+def is_window(sizes):
+    """Is it a tuple of sizes?"""
+    return isinstance(sizes, tuple) and all(isinstance(k, int) and k > 0 for k in sizes)
+
+
 def padding_pairs(padding, sizes, window, stride, dilation):
     """A pair (before, after) per window axis; "SAME": as many places as ⌈size / stride⌉."""
     if isinstance(padding, str):
@@ -50,7 +55,7 @@ def padding_pairs(padding, sizes, window, stride, dilation):
 
 
 def labels_of(dimension_numbers, ndim):
-    """(labels of x, of w, of the result): strings, as ("NHWC", "HWIO", "NHWC"); None: channels first."""
+    """(labels of x, of w, of the result), as ("NHWC", "HWIO", "NHWC"); None: channels first."""
     if dimension_numbers is None:
         axes = "DHW"[-(ndim - 2):] if ndim <= 5 else "".join(map(str, range(ndim - 2)))
         axes = axes if ndim > 2 else ""
@@ -63,7 +68,7 @@ def labels_of(dimension_numbers, ndim):
     if any(sorted(s) != sorted({*"NC", *axes}) for s in (labels[0], labels[2])) or (
             not {"O", "I"} <= set(labels[1]) or len(set(labels[1])) != len(labels[1])):
         raise ArgumentError("dimension_numbers do not belong together.", given=repr(labels),
-                            expected="N and C, O and I, N and C, and the same labels for the window")
+                            expected="N and C, O and I, N and C, and equal labels of the window")
     return labels
 
 
@@ -116,8 +121,9 @@ def check_groups(x, w, lhs, rhs, groups, batch_groups):
     if groups < 1 or batch_groups < 1 or (groups > 1 and batch_groups > 1):
         raise ArgumentError("a convolution has groups of features, or of the batch, at least one.",
                             given=f"groups={groups} batch_groups={batch_groups}")
-    if channels % groups or features % (groups * batch_groups) or x.shape[lhs.index("N")] % batch_groups:
-        raise ShapeError(f"{groups * batch_groups} groups do not divide the channels, batch and features.",
+    batch, count = x.shape[lhs.index("N")], groups * batch_groups
+    if channels % groups or features % count or batch % batch_groups:
+        raise ShapeError(f"{count} groups do not divide the channels, batch and features.",
                          given=given)
     if w.shape[rhs.index("I")] != channels // groups:
         raise ShapeError(f"the window expects {w.shape[rhs.index('I')]} channels, and x has "
@@ -167,7 +173,7 @@ def between_zeros(x, w, pairs, stride, spacing, dilation, *, lhs, rhs, to, windo
 
 
 def conv(x, w, *, stride=1, padding="VALID", dilation=1, groups=1):
-    """The convolution of x with w, channels last: f[n,*s,in] f[*k,in/groups,out] → f[n,*places,out].
+    """The convolution of x with w, channels last: f[n,*s,in] f[*k,in/groups,out] → f[n,*t,out].
 
     stride, dilation: an int, or one per window axis.  padding: "SAME", "VALID", or numbers.
     As everywhere in machine learning the window is not reversed.
@@ -179,7 +185,8 @@ def conv(x, w, *, stride=1, padding="VALID", dilation=1, groups=1):
     x, w = as_value(x), as_value(w)
     count = w.ndim - 2
     stride, dilation = per_axis(stride, count, "stride"), per_axis(dilation, count, "dilation")
-    return conv_general_dilated(x, w, stride, padding, None, dilation, channels_last(w.ndim), groups)
+    labels = channels_last(w.ndim)
+    return conv_general_dilated(x, w, stride, padding, None, dilation, labels, groups)
 
 
 def channels_last(ndim):
@@ -193,15 +200,16 @@ def conv_transpose(lhs, rhs, strides, padding, rhs_dilation=None, dimension_numb
     """The transposed convolution, with JAX's arguments: strides are between elements of the result.
 
     "SAME" gives size · stride places, "VALID" size · stride + max(0, extent of the window -
-    stride).  Labels are channels last unless given.  transpose_kernel: the window is reversed and its O and I change
-    places, which makes it the gradient of a convolution.
+    stride).  Labels are channels last unless given.  transpose_kernel: the window is reversed,
+    and its O and I change places, which makes it the gradient of a convolution.
 
     >>> import fgrad.numpy as fnp
     >>> conv_transpose(fnp.ones((1, 3, 1)), fnp.ones((2, 1, 1)), 2, "VALID").shape
     (1, 6, 1)
     """
     x, w = as_value(lhs), as_value(rhs)
-    labels = channels_last(w.ndim) if dimension_numbers is None else labels_of(dimension_numbers, w.ndim)
+    last = channels_last(w.ndim)
+    labels = last if dimension_numbers is None else labels_of(dimension_numbers, w.ndim)
     window = [a for a, c in enumerate(labels[1]) if c not in "OI"]
     stride = per_axis(strides, len(window), "strides")
     dilation = per_axis(1 if rhs_dilation is None else rhs_dilation, len(window), "rhs_dilation")
@@ -228,7 +236,8 @@ def transposed_padding(k, s, padding):
 
 # ---------------------------------------------------------------------------- windows
 
-REDUCE_WINDOW = {"max": ops.reduce_window_max, "min": ops.reduce_window_min, "sum": ops.reduce_window_sum}
+REDUCE_WINDOW = {"max": ops.reduce_window_max, "min": ops.reduce_window_min,
+                 "sum": ops.reduce_window_sum}
 
 
 def reduce_window(x, how, window, stride=1, padding="VALID", dilation=1):

@@ -40,7 +40,7 @@ class Conv(Layer):
     bias_init: Callable = field(default=zeros, repr=False)
 
     def __post_init__(self):
-        if not isinstance(self.kernel, tuple) or not all(isinstance(k, int) and k > 0 for k in self.kernel):
+        if not convolution.is_window(self.kernel):
             raise ArgumentError(f"{type(self).__name__}: the kernel is a tuple of sizes.",
                                 given=f"kernel={self.kernel!r}", expected="as (3, 3)")
 
@@ -48,12 +48,13 @@ class Conv(Layer):
         """Raises ShapeError unless x is a batch with channels, whose groups come out even."""
         name, ndim = type(self).__name__, len(self.kernel) + 2
         if len(x.shape) != ndim:
-            raise ShapeError(f"{name}: {len(self.kernel)} axes with a batch and channels around them are {ndim} "
-                             f"axes, and the input has {len(x.shape)}.", given=f"x: shape {tuple(x.shape)}",
+            raise ShapeError(f"{name}: {len(self.kernel)} axes with a batch and channels around "
+                             f"them are {ndim} axes, and the input has {len(x.shape)}.",
+                             given=f"x: shape {tuple(x.shape)}",
                              expected="[batch, …, channels]")
         if x.shape[-1] % self.groups or self.features % self.groups:
-            raise ShapeError(f"{name}: {self.groups} groups do not divide {x.shape[-1]} channels and "
-                             f"{self.features} features.")
+            raise ShapeError(f"{name}: {self.groups} groups do not divide {x.shape[-1]} channels "
+                             f"and {self.features} features.")
 
     def init(self, key, x):
         self.check(x)
@@ -75,10 +76,11 @@ class Conv(Layer):
     def convolved(self, x, w):
         """The convolution itself."""
         if w.shape != self.weight_shape(x.shape[-1]):
-            raise ShapeError(f"{type(self).__name__}: the input has {x.shape[-1]} channels, the weight expects "
-                             f"{w.shape[-2] * self.groups}.", given=[f"x: {x.type}", f"w: {w.type}"])
-        return convolution.conv(x, w, stride=self.stride, padding=self.padding, dilation=self.dilation,
-                                groups=self.groups)
+            raise ShapeError(f"{type(self).__name__}: the input has {x.shape[-1]} channels, the "
+                             f"weight expects {w.shape[-2] * self.groups}.",
+                             given=[f"x: {x.type}", f"w: {w.type}"])
+        return convolution.conv(x, w, stride=self.stride, padding=self.padding,
+                                dilation=self.dilation, groups=self.groups)
 
 
 @dataclass(frozen=True)
@@ -118,8 +120,9 @@ class CheckedConv(Conv):
 
     def init(self, key, x):
         if x.shape[-1] != self.inputs:
-            raise ShapeError(f"Conv{len(self.kernel)}d({self.inputs}, {self.features}): the input has "
-                             f"{x.shape[-1]} channels.", given=f"x: shape {tuple(x.shape)}",
+            name = f"Conv{len(self.kernel)}d({self.inputs}, {self.features})"
+            raise ShapeError(f"{name}: the input has {x.shape[-1]} channels.",
+                             given=f"x: shape {tuple(x.shape)}",
                              expected="channels last")
         return super().init(key, x)
 
@@ -132,8 +135,8 @@ def torch_like(count):
             padding = padding.upper()
         return CheckedConv(outputs, kernel, stride, padding, dilation, groups, bias, inputs=inputs)
     conv.__name__ = conv.__qualname__ = f"Conv{count}d"
-    conv.__doc__ = (f"Conv over {count} axes with torch's arguments; the number of channels is checked when it "
-                    "is\n    initialised.  Inputs are channels last, as everywhere in fgrad.nn.")
+    conv.__doc__ = (f"Conv over {count} axes with torch's arguments; inputs are channels last.\n\n"
+                    "    The number of channels is checked when it is initialised.")
     return conv
 
 
@@ -141,7 +144,7 @@ Conv1d, Conv2d, Conv3d = map(torch_like, (1, 2, 3))
 
 
 def DepthwiseSeparable(inputs, features, kernel=(3, 3), stride=1, padding="SAME"):
-    """A depthwise convolution, then one of size 1 that mixes channels (MobileNet; Howard et al. 2017).
+    """A depthwise convolution, then one of size 1 that mixes channels (Howard et al. 2017).
 
     >>> import fgrad.numpy as fnp
     >>> params, _ = DepthwiseSeparable(4, 8).init(random.key(0), fnp.ones((1, 5, 5, 4)))
@@ -149,4 +152,5 @@ def DepthwiseSeparable(inputs, features, kernel=(3, 3), stride=1, padding="SAME"
     ((3, 3, 1, 4), (1, 1, 4, 8))
     """
     ones = (1,) * len(kernel)
-    return Sequential(Conv(inputs, kernel, stride, padding, groups=inputs, bias=False), Conv(features, ones))
+    depthwise = Conv(inputs, kernel, stride, padding, groups=inputs, bias=False)
+    return Sequential(depthwise, Conv(features, ones))

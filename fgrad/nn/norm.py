@@ -38,8 +38,8 @@ class Norm(Layer):
         if not self.affine:
             return x
         if params["scale"].shape != x.shape[-1:]:
-            raise ShapeError(f"{type(self).__name__}: the input has {x.shape[-1]} channels, the scale "
-                             f"{params['scale'].shape[-1]}.", given=f"x: {x.type}")
+            raise ShapeError(f"{type(self).__name__}: the input has {x.shape[-1]} channels, "
+                             f"the scale {params['scale'].shape[-1]}.", given=f"x: {x.type}")
         return x * params["scale"] + params["shift"]
 
 
@@ -48,7 +48,7 @@ class BatchNorm(Norm):
     """Normalises each channel over the batch and all axes between: f[n,*s,c] → f[n,*s,c].
 
     In training by the statistics of the batch, which also move `state["mean"]` and
-    `state["variance"]` by 1 - momentum of the way (the variance unbiased, as in torch); else by those.
+    `state["variance"]` by 1 - momentum of the way (unbiased, as in torch); else by those.
     Source: Ioffe and Szegedy 2015.
 
     >>> layer, x = BatchNorm(), fnp.arange(6.0).reshape(3, 2)
@@ -62,7 +62,7 @@ class BatchNorm(Norm):
     def __post_init__(self):
         if not 0 <= self.momentum <= 1:
             raise ArgumentError(f"BatchNorm: the momentum {self.momentum} is not in [0, 1].",
-                                fix="the share of the old statistics that is kept, as 0.9 (torch's 0.1)")
+                                fix="give the share of the old statistics that is kept, as 0.9")
 
     def init(self, key, x):
         params, _ = super().init(key, x)
@@ -76,7 +76,8 @@ class BatchNorm(Norm):
         y, mean, variance = normalised(x, tuple(range(x.ndim - 1)), self.epsilon)
         count = max(1, x.size // max(1, x.shape[-1]))
         unbiased = variance * (count / max(1, count - 1))
-        after = {"mean": self.moved(state["mean"], mean), "variance": self.moved(state["variance"], unbiased)}
+        after = {"mean": self.moved(state["mean"], mean),
+                 "variance": self.moved(state["variance"], unbiased)}
         return self.scaled(params, y), after
 
     def moved(self, old, seen):
@@ -102,7 +103,7 @@ class LayerNorm(Norm):
 class GroupNorm(Norm):
     """Normalises each of `groups` groups of channels over all axes but the batch.
 
-    f[n,*s,c] → f[n,*s,c].  One group per channel is instance normalisation.  Source: Wu and He 2018.
+    f[n,*s,c] → f[n,*s,c].  One group per channel normalises instances.  Source: Wu and He 2018.
 
     >>> layer, x = GroupNorm(groups=2), fnp.ones((1, 3, 4))
     >>> params, _ = layer.init(None, x)
@@ -114,7 +115,8 @@ class GroupNorm(Norm):
     def apply(self, params, state, x, *, train=False, key=None):
         c = x.shape[-1]
         if c % self.groups:
-            raise ShapeError(f"GroupNorm: {self.groups} groups do not divide {c} channels.", given=f"x: {x.type}")
+            raise ShapeError(f"GroupNorm: {self.groups} groups do not divide {c} channels.",
+                             given=f"x: {x.type}")
         grouped = fnp.reshape(x, (*x.shape[:-1], self.groups, c // self.groups))
         axes = (*range(1, x.ndim - 1), x.ndim)
         y = fnp.reshape(normalised(grouped, axes, self.epsilon)[0], x.shape)

@@ -23,7 +23,7 @@ class Pool(Layer):
     dilation: object = 1
 
     def __post_init__(self):
-        if not isinstance(self.window, tuple) or not all(isinstance(k, int) and k > 0 for k in self.window):
+        if not convolution.is_window(self.window):
             raise ArgumentError(f"{type(self).__name__}: the window is a tuple of sizes.",
                                 given=f"window={self.window!r}", expected="as (2, 2)")
 
@@ -31,11 +31,14 @@ class Pool(Layer):
         """x reduced over the windows."""
         count = len(self.window)
         if x.ndim != count + 2:
-            raise ShapeError(f"{type(self).__name__}: a window of {count} axes needs {count + 2} axes, and the "
-                             f"input has {x.ndim}.", given=f"x: {x.type}", expected="[batch, …, channels]")
-        stride = self.window if self.stride is None else convolution.per_axis(self.stride, count, "stride")
+            raise ShapeError(f"{type(self).__name__}: a window of {count} axes needs {count + 2} "
+                             f"axes, and the input has {x.ndim}.", given=f"x: {x.type}",
+                             expected="[batch, …, channels]")
+        stride = self.window if self.stride is None else self.stride
+        stride = convolution.per_axis(stride, count, "stride")
         dilation = convolution.per_axis(self.dilation, count, "dilation")
-        pairs = convolution.padding_pairs(self.padding, x.shape[1:-1], self.window, stride, dilation)
+        pairs = convolution.padding_pairs(self.padding, x.shape[1:-1], self.window, stride,
+                                          dilation)
         return convolution.reduce_window(x, how, (1, *self.window, 1), (1, *stride, 1),
                                          ((0, 0), *pairs, (0, 0)), (1, *dilation, 1))
 
@@ -54,7 +57,7 @@ class MaxPool(Pool):
 
 @dataclass(frozen=True)
 class AvgPool(Pool):
-    """The mean of each window, per channel.  count_padding: the padding counts as zeros, as in torch.
+    """The mean of each window, per channel.  count_padding: padding counts as zeros, as in torch.
 
     >>> x = fnp.arange(16.0).reshape(1, 4, 4, 1)
     >>> AvgPool((2, 2)).apply({}, {}, x)[0].ravel().tolist()
@@ -95,6 +98,6 @@ class AdaptiveAvgPool(Layer):
     def apply(self, params, state, x, *, train=False, key=None):
         inner = x.shape[1:-1]
         if len(inner) != len(self.sizes) or any(n % k for n, k in zip(inner, self.sizes)):
-            raise ShapeError(f"AdaptiveAvgPool: {self.sizes} windows do not divide the sizes {inner}.",
+            raise ShapeError(f"AdaptiveAvgPool: {self.sizes} windows do not divide sizes {inner}.",
                              given=f"x: {x.type}")
         return AvgPool(tuple(n // k for n, k in zip(inner, self.sizes))).apply(params, state, x)

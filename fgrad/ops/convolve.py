@@ -47,7 +47,7 @@ class ConvGeneral(Primitive):
         sizes = {}
         for label, n in (*zip(lhs, x.shape), *zip(rhs, w.shape)):
             if label not in window and sizes.setdefault(label, n) != n:
-                raise ShapeError(f"a convolution cannot contract axes of size {sizes[label]} and {n}.",
+                raise ShapeError(f"a convolution cannot contract sizes {sizes[label]} and {n}.",
                                  given=[f"x: {x}", f"w: {w}"],
                                  expected=f"equal sizes for label {label} in [{lhs},{rhs}->{to}]")
         for label, s, d in zip(window, stride, dilation):
@@ -63,7 +63,8 @@ class ConvGeneral(Primitive):
         taps = fresh(lhs + rhs + to, len(window))
         windows = sliding(x.astype(wide), lhs, w.shape, rhs, window, stride, dilation)
         renamed = rhs.translate(str.maketrans(window, taps))
-        return contract.contraction(lhs + taps, renamed, to)(windows, w.astype(wide)).astype(x.dtype)
+        product = contract.contraction(lhs + taps, renamed, to)
+        return product(windows, w.astype(wide)).astype(x.dtype)
 
     def transpose(self, ct, i, x, w, /, *, lhs, rhs, to, window, stride, dilation):
         aval = (x, w)[i]
@@ -154,11 +155,12 @@ def check_labels(x, w, lhs, rhs, to, window, stride, dilation):
             raise ShapeError(f"{text} needs one label per axis of {name}, each once.",
                              given=[f"x: {x}", f"w: {w}"])
     alone = [c for c in {*lhs, *rhs, *to} if (c in lhs) + (c in rhs) + (c in to) < 2]
-    if alone or len(set(to)) != len(to) or any(not c in lhs or not c in rhs or not c in to for c in window):
-        raise ShapeError(f"{text} needs labels of its window in three arrays, others in two at least.",
+    everywhere = set(lhs) & set(rhs) & set(to)
+    if alone or len(set(to)) != len(to) or set(window) - everywhere:
+        raise ShapeError(f"{text} needs labels of its window in three arrays, others in two.",
                          given=f"window={window!r}")
     if not len(window) == len(stride) == len(dilation) or any(n < 1 for n in (*stride, *dilation)):
-        raise ShapeError(f"{text} needs a stride and a dilation of at least 1 per label of {window!r}.",
+        raise ShapeError(f"{text} needs a stride and a dilation of at least 1 per window label.",
                          given=f"stride={stride} dilation={dilation}")
     if any(w.shape[rhs.index(c)] == 0 for c in window):
         raise ShapeError("a convolution needs a window of at least one element.", given=f"w: {w}")

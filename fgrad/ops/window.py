@@ -27,7 +27,7 @@ from .elementwise import quiet
 
 
 class Windowed(Primitive):
-    """What operations over the windows of x share.   n[*s] → n[places of a window along each axis]"""
+    """What operations over the windows of x share.   n[*s] → n[places of a window]"""
 
     def type(self, x, /, *, window, stride, dilation):
         if x.dtype not in self.dtypes:
@@ -42,10 +42,10 @@ class Windowed(Primitive):
 
 
 def shape_of(name, shape, window, stride, dilation):
-    """The places of a window along each axis; raises ShapeError unless there is an entry for each."""
+    """The places of a window along each axis; raises ShapeError unless each has its entry."""
     params = (window, stride, dilation)
     if any(len(p) != len(shape) or any(n < 1 for n in p) for p in params):
-        raise ShapeError(f"{name} needs a window, a stride and a dilation of at least 1 for each axis.",
+        raise ShapeError(f"{name} needs a window, stride and dilation of at least 1 per axis.",
                          given=[f"an array of shape {shape}",
                                 f"window={window} stride={stride} dilation={dilation}"])
     return tuple(map(places, shape, window, stride, dilation))
@@ -78,7 +78,7 @@ def inside(i, r, stride, dilation):
 
 
 def dense(window):
-    """The extents of a window without its axes of one element, and a function that puts them back."""
+    """The extents of a window without axes of one element, and what puts those back."""
     axes = [a for a, k in enumerate(window) if k > 1]
     zero = index.of(0)
 
@@ -142,7 +142,7 @@ class WindowExtreme(ReduceWindow):
 # ---------------------------------------------------------------------------- positions
 
 class WindowPosition(Windowed):
-    """Where each window has its first extreme element, counted in row-major order; the first NaN wins.
+    """Where each window has its first extreme element, in row-major order; the first NaN wins.
 
     n[*s] → i32[places]
     """
@@ -186,7 +186,8 @@ class WindowTake(Windowed):
         out = super().type(x, **params)
         if place is not out.with_dtype(I32):
             raise ShapeError("window_take needs one i32 position per window.",
-                             given=[f"x: {x}", f"place: {place}"], expected=str(out.with_dtype(I32)))
+                             given=[f"x: {x}", f"place: {place}"],
+                             expected=str(out.with_dtype(I32)))
         return out
 
     def numpy(self, x, place, /, **params):
@@ -210,7 +211,9 @@ class WindowTake(Windowed):
                 here = scalar.apply("eq", position, scalar.index_value(index.flat(r, extents), I32))
                 value = x(inside(i, whole(r), stride, dilation))
                 return scalar.apply("select", here, value, scalar.const(0, x.dtype))
-            return over("sum", extents, if_here) if extents else x(inside(i, whole(()), stride, dilation))
+            if not extents:
+                return x(inside(i, whole(()), stride, dilation))
+            return over("sum", extents, if_here)
         return taken
 
 

@@ -34,12 +34,12 @@ from .product import product_of
 
 DEPTH, DEPTH_SHARED = 100, 50      # inlined operations, a reduction counts 20
 REDUCTION_DEPTH = 20
-LARGE = 4                          # scalar operations of one operation that count as one more in depth
+LARGE = 4                          # scalar operations that count as one more in depth
 WINDOW_DEPTH = 3                   # inlined operations under a window that slides over them
 SIZE = 400                         # scalar nodes of one kernel
 LOOKBACK = 4                       # kernels tried for joining
 PACKED_ONCE = 256                  # columns up to which an operand is computed about once
-PROLOGUE = 16                      # cost up to which an operand's elements are computed where they are packed
+PROLOGUE = 16                      # cost up to which an operand is computed where it is packed
 EPILOGUE = 30                      # operations in a row that are drawn into a product's kernel
 TREE = 200                         # nodes of an expression under a guard, written out as a tree
 PRODUCT = "acc"                    # the name of a product within its kernel
@@ -546,7 +546,8 @@ class Attempt:
         if g.roots:
             return
         for side, other in ((p.a, p.columns), (p.b, p.rows)):
-            if reads_again(side, (*p.batch, *p.rows, *p.columns, *p.k)) or prologue_cost(side) > PROLOGUE:
+            again = reads_again(side, (*p.batch, *p.rows, *p.columns, *p.k))
+            if again or prologue_cost(side) > PROLOGUE:
                 self.found.add(uncast(side).origin)
                 continue
             many = prod(v.extent for v in other) > PACKED_ONCE

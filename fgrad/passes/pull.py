@@ -145,7 +145,7 @@ def probe(eqn, k):
 
 
 def slides(a, v):
-    """Are elements of the argument a read for several indices of v: in a window, or index by index cut?"""
+    """Are elements of the argument a read for several indices of v: by a window, or a cut index?"""
     reads = set(a.read)
     cut = any(index.divides(x) for at in reads for x in at)
     return len(reads) * v.type.size > 2 * a.type.size and (len(reads) >= WINDOW or cut)

@@ -166,3 +166,18 @@ def test_errors_say_what_does_not_fit():
     with pytest.raises(ShapeError, match="labels of its window in three arrays"):
         ops.conv_general(fnp.asarray(x), fnp.asarray(w), lhs="nhwi", rhs="hwio", to="nho",
                          window="hw", stride=(1, 1), dilation=(1, 1))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int32"])
+@pytest.mark.parametrize("channels,features", [(1, 32), (3, 5), (16, 17)])
+def test_products_in_parts_and_every_dtype_agree_with_the_reference(dtype, channels, features):
+    rng = np.random.default_rng(5)
+    x = rng.integers(-3, 4, (4, 17, 15, channels)).astype(dtype)
+    w = rng.integers(-3, 4, (3, 3, channels, features)).astype(dtype)
+    function = lambda x, w: conv(x, w, stride=(1, 2), padding=1)
+    y = function(x, w)
+    assert_close(np.asarray(fgrad.jit(function)(x, w)), np.asarray(y), length=9 * channels)
+    if dtype.startswith("float"):
+        both = lambda x, w, y: fgrad.vjp(function, x, w)[1](y)
+        for got, want in zip(fgrad.jit(both)(x, w, y), both(x, w, y)):
+            assert_close(np.asarray(got), np.asarray(want), length=1000, slack=4)
