@@ -12,6 +12,7 @@ import argparse
 import json
 import os
 import platform
+import signal
 import subprocess
 import sys
 import tempfile
@@ -23,7 +24,6 @@ from .implementations import IMPLEMENTATIONS, environment
 from .results import Results
 
 HERE = Path(__file__).parent
-PAUSE = 0.005              # seconds before a turn, for the threads of the last one to fall asleep
 
 
 class Failed(Exception):
@@ -31,7 +31,11 @@ class Failed(Exception):
 
 
 class Remote:
-    """A worker in its own process; its methods are calls over a pipe."""
+    """A worker in its own process; its methods are calls over a pipe.
+
+    Between calls the process is stopped: threads that OpenBLAS or OpenMP let spin for a tenth of a
+    second after their last product would take a processor from the next implementation's turn.
+    """
 
     def __init__(self, name, python, threads, clock, cache):
         self.name = name
@@ -42,15 +46,22 @@ class Remote:
 
     def ask(self, do, *args):
         """The worker's value.  Raises Failed with its words where it has none."""
+        self.signal("SIGCONT")
         try:
             self.process.stdin.write(json.dumps({"do": do, "args": args}) + "\n")
             self.process.stdin.flush()
             reply = json.loads(self.process.stdout.readline())
         except (OSError, ValueError):
             raise Failed("its process has ended") from None
+        self.signal("SIGSTOP")
         if "error" in reply:
             raise Failed(reply["error"])
         return reply["value"]
+
+    def signal(self, name):
+        """Sends the process a signal, where the system has it."""
+        if hasattr(signal, name):
+            self.process.send_signal(getattr(signal, name))
 
     def prepare(self, name):
         return self.ask("prepare", name)
@@ -59,6 +70,7 @@ class Remote:
         return self.ask("measure", name, seconds)
 
     def close(self):
+        self.signal("SIGCONT")
         self.process.stdin.close()
         self.process.wait()
         self.process.stdout.close()
@@ -131,7 +143,6 @@ class Run:
         """One implementation's turn in a round."""
         if (name, who) in self.results.problems:
             return
-        time.sleep(PAUSE)
         try:
             self.results.add(name, who, self.doer(name, who).measure(name, self.options.seconds))
         except (Failed, RuntimeError) as error:
