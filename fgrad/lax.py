@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import builtins
 
-from . import ops
+from . import convolution, ops
+from . import numpy as fnp
 from .arguments import lifted
 from .control import (                                                               # noqa: F401
     associative_scan, barrier, cond, fori_loop, map, scan, switch, while_loop)
@@ -453,6 +454,42 @@ def logaddexp(a, b):
     top = ops.max(a, b)
     shift = stop_gradient(ops.select(ops.is_finite(top), top, ops.zeros_like(top)))
     return add(log(add(exp(sub(a, shift)), exp(sub(b, shift)))), shift)
+
+
+# ---------------------------------------------------------------------------- windows
+
+WINDOWS = {add: "sum", max: "max", min: "min", fnp.add: "sum", fnp.maximum: "max",
+           fnp.minimum: "min"}
+
+
+def reduce_window(operand, init_value, computation, window_dimensions, window_strides, padding,
+                  base_dilation=None, window_dilation=None):
+    """Sliding windows reduced by `computation`: lax.add, lax.max or lax.min.
+
+    Every window begins with init_value, and padding counts as init_value.  window_dimensions and
+    window_strides have an entry for each axis; padding is "SAME", "VALID" or pairs (low, high);
+    base_dilation puts elements of init_value between those of the operand.
+    Raises ArgumentError for another computation.
+
+    >>> import fgrad.numpy as fnp
+    >>> reduce_window(fnp.arange(5.0), -float("inf"), max, (2,), (2,), "VALID").tolist()
+    [1.0, 3.0]
+    """
+    x = as_value(operand)
+    if computation not in WINDOWS:
+        raise ArgumentError("reduce_window cannot reduce by this function.",
+                            given=f"computation={computation!r}",
+                            expected="lax.add, lax.max or lax.min")
+    window, stride, dilation, base = (
+        convolution.per_axis(1 if value is None else value, x.ndim, name) for value, name in (
+            (window_dimensions, "window_dimensions"), (window_strides, "window_strides"),
+            (window_dilation, "window_dilation"), (base_dilation, "base_dilation")))
+    sizes = [builtins.max(0, (n - 1) * d + 1) for n, d in zip(x.shape, base)]
+    pairs = convolution.padding_pairs(padding, sizes, window, stride, dilation)
+    init = wide(init_value, x)
+    x = pad(x, init_value, [(low, high, d - 1) for (low, high), d in zip(pairs, base)])
+    out = convolution.reduce_window(x, WINDOWS[computation], window, stride, "VALID", dilation)
+    return computation(out, init)
 
 
 # ---------------------------------------------------------------------------- order

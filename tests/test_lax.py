@@ -161,3 +161,25 @@ def test_operations_neither_broadcast_nor_promote():
     assert message(ArgumentError, lax.round, X, 0).startswith(
         "round goes to the nearest even number only.")
     assert message(ShapeError, lax.top_k, X, 5).startswith("top_k cannot take 5 of the last axis.")
+
+
+@pytest.mark.parametrize("computation, init, plain", [
+    (lax.max, -np.inf, np.max), (lax.add, 1.0, lambda w: np.sum(w) + 1), (fnp.minimum, 0.5, None)])
+def test_reduce_window_starts_every_window_and_pads_with_init_value(computation, init, plain):
+    plain = plain or (lambda w: np.minimum(np.min(w), 0.5))
+    for pads in ("SAME", "VALID", ((2, 0), (0, 1))):
+        got = lax.reduce_window(X, init, computation, (2, 3), (1, 2), pads)
+        pairs = {"VALID": ((0, 0), (0, 0)), "SAME": ((0, 1), (0, 1))}.get(pads, pads)
+        padded = np.pad(X, pairs, constant_values=init)
+        rows, columns = padded.shape[0] - 1, (padded.shape[1] - 3) // 2 + 1
+        if computation is lax.add:
+            padded = np.where(np.pad(np.ones_like(X), pairs) > 0, padded, init)
+        want = [[plain(padded[i:i + 2, 2 * j:2 * j + 3]) for j in range(columns)]
+                for i in range(rows)]
+        same(got, np.array(want, np.float32), 6)
+
+
+def test_reduce_window_takes_a_known_computation():
+    said = message(ArgumentError, lambda: lax.reduce_window(X, 0.0, lax.sub, (2, 2), (1, 1),
+                                                            "VALID"))
+    assert said.endswith("expected   lax.add, lax.max or lax.min")
