@@ -35,8 +35,10 @@ DERIVATIVES = ("jax", "torch", "autograd")
 ALL = [
     Start("import", None, ("jax", "torch", "autograd", "numpy")),
     Start("first_grad", "eager_grad_tanh_matmul", DERIVATIVES),
-    Start("compile_mlp_step_cold", "mlp_step_64", ("jax", "torch"), cold=True),
-    Start("compile_mlp_step_warm", "mlp_step_64", ("jax", "torch")),
+    *[Start(f"compile_{name}_{'cold' if cold else 'warm'}", workload, ("jax", "torch"), cold=cold)
+      for name, workload in (("mlp_step", "mlp_step_64"), ("cnn_step", "cnn_step_64"),
+                             ("transformer_step", "transformer_step"))
+      for cold in (True, False)],
 ]
 
 

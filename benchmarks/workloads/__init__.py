@@ -2,10 +2,12 @@
 
 from fnmatch import fnmatchcase
 
-from . import calls, chains, derivatives, models, products, random, rows
+from . import (
+    calls, chains, convolutions, derivatives, images, models, products, random, rows, sequences)
 
-ALL = [*calls.WORKLOADS, *chains.WORKLOADS, *rows.WORKLOADS, *products.WORKLOADS, *models.WORKLOADS,
-       *derivatives.WORKLOADS, *random.WORKLOADS]
+MODULES = (calls, chains, rows, products, models, images, convolutions, sequences, derivatives,
+           random)
+ALL = [workload for module in MODULES for workload in module.WORKLOADS]
 
 
 def matches(name, patterns):
