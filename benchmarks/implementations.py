@@ -9,52 +9,78 @@ from __future__ import annotations
 import importlib
 import os
 import platform
+from collections.abc import Callable
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Implementation:
-    """A library: the style of workload it runs, what is imported, whose versions count."""
+    """A library: the style of workload it runs, what is imported, whose versions count.
+
+    `finish(lib, function)` is what is called instead of a workload's function: compiled, or made to
+    wait for its result.
+    """
     style: str
     modules: tuple[str, ...]
     packages: tuple[str, ...]
+    finish: Callable = lambda lib, function: function
 
     def load(self):
         """The library itself: the first of its modules, with the others imported too."""
         return [importlib.import_module(name) for name in self.modules][0]
 
 
+def blocking(jax, function):
+    """jax computes behind the caller's back: one that waits for its result."""
+    def run(*args):
+        out = function(*args)
+        if hasattr(out, "block_until_ready"):
+            return out.block_until_ready()
+        return jax.block_until_ready(out)
+    return run
+
+
+def compiled(torch, function):
+    """torch.compile; the first call compiles."""
+    return torch.compile(function, dynamic=False)
+
+
+def jitted(tinygrad, function):
+    """A TinyJit, which records with its second call, made to wait for its device."""
+    device = tinygrad.Device[tinygrad.Device.DEFAULT]
+    recorded = tinygrad.TinyJit(function)
+
+    def run(*args):
+        out = recorded(*args)
+        device.synchronize()
+        return out
+    return run
+
+
 IMPLEMENTATIONS = {
     "fgrad":    Implementation("jax", ("fgrad",), ("fgrad", "llvmlite", "numpy")),
-    "jax":      Implementation("jax", ("jax", "jax.numpy"), ("jax", "jaxlib")),
+    "jax":      Implementation("jax", ("jax", "jax.numpy"), ("jax", "jaxlib"), blocking),
     "torch":    Implementation("torch", ("torch",), ("torch",)),
+    "torch_compile": Implementation("torch", ("torch",), ("torch",), compiled),
+    "tinygrad": Implementation("tinygrad", ("tinygrad", "tinygrad.nn.optim"), ("tinygrad",),
+                               jitted),
     "autograd": Implementation("autograd", ("autograd", "autograd.numpy"), ("autograd", "numpy")),
     "numpy":    Implementation("numpy", ("numpy",), ("numpy",)),
 }
+DEFAULT = ("fgrad", "jax", "torch", "autograd", "numpy")
 
 
 def converter(name, lib):
     """convert(NumPy array) → the library's own array."""
-    match name:
+    match IMPLEMENTATIONS[name].style:
         case "torch":
             return lib.from_numpy
-        case "numpy" | "autograd":
+        case "tinygrad":
+            return lambda a: lib.Tensor(a).realize()
+        case "autograd" | "numpy":
             return lambda a: a
         case _:
             return lib.numpy.asarray
-
-
-def waiting(name, function, out):
-    """The function, made to return only when its result is there; `out` is one of its results.
-
-    jax computes behind the caller's back; the others are done when they return.
-    """
-    if name != "jax":
-        return function
-    block = importlib.import_module("jax").block_until_ready
-    if hasattr(out, "block_until_ready"):
-        return lambda *args: function(*args).block_until_ready()
-    return lambda *args: block(function(*args))
 
 
 def environment(threads, cache):

@@ -16,9 +16,10 @@ def run(name, lib, wanted):
     """Prepares the workload, calls it once and waits for the result."""
     workload = importlib.import_module("benchmarks.workload")
     found = importlib.import_module("benchmarks.workloads").find(wanted)
-    style = implementations.IMPLEMENTATIONS[name].style
-    case = workload.prepared(found, style, lib, implementations.converter(name, lib))
-    implementations.waiting(name, case.function, None)(*case.args)
+    implementation = implementations.IMPLEMENTATIONS[name]
+    case = workload.prepared(found, implementation.style, lib,
+                             implementations.converter(name, lib), implementation.finish)
+    case.function(*case.args)
 
 
 def main():

@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 
 from . import chart, report, starts, workload, workloads
-from .implementations import IMPLEMENTATIONS, environment
+from .implementations import DEFAULT, IMPLEMENTATIONS, environment
 from .results import Results
 
 HERE = Path(__file__).parent
@@ -169,7 +169,7 @@ def parse(argv):
     names = ",".join(IMPLEMENTATIONS)
     parser = argparse.ArgumentParser("python -m benchmarks.run", description="Benchmarks of fgrad.")
     add = parser.add_argument
-    add("--impl", default=names, type=comma_list,
+    add("--impl", default=",".join(DEFAULT), type=comma_list,
         help=f"implementations, the one that is compared with the others first ({names})")
     add("--only", nargs="+", default=[], metavar="NAME", help="workloads, or patterns: 'matmul_*'")
     add("--threads", default=str(os.cpu_count()), type=comma_list, help="numbers of threads: 1,2")

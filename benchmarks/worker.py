@@ -27,8 +27,8 @@ class Worker:
 
     def __init__(self, name, clock):
         self.name, self.clock = name, clock
-        self.style = implementations.IMPLEMENTATIONS[name].style
-        self.lib = implementations.IMPLEMENTATIONS[name].load()
+        self.implementation = implementations.IMPLEMENTATIONS[name]
+        self.lib = self.implementation.load()
         self.convert = implementations.converter(name, self.lib)
         self.cases = {}
 
@@ -37,11 +37,10 @@ class Worker:
 
     def prepare(self, name):
         """Compiles and runs a workload once; its answer."""
-        case = workload.prepared(workloads.find(name), self.style, self.lib, self.convert)
-        out = case.first()
-        function = implementations.waiting(self.name, case.function, out)
-        self.cases[name] = workload.Case(case.workload, function, case.args)
-        return workload.answer(case.workload, out)
+        case = self.cases[name] = workload.prepared(
+            workloads.find(name), self.implementation.style, self.lib, self.convert,
+            self.implementation.finish)
+        return workload.answer(case.workload, case.first())
 
     def measure(self, name, seconds):
         """Seconds a call, in the fastest of as many batches as fit into the time, three at least.
@@ -131,7 +130,7 @@ def main():
     os.dup2(2, 1)
     implementations.hold_to(threads)
     worker = LimitWorker(threads, clock) if name == "limit" else Worker(name, clock)
-    if name == "torch":
+    if name.startswith("torch"):
         worker.lib.set_num_threads(threads)
     for line in sys.stdin:
         print(json.dumps(handle(worker, json.loads(line))), file=replies, flush=True)

@@ -53,15 +53,15 @@ class Case:
         losses = []
         for _ in range(3):
             state, loss = self.function(state, *data)
-            losses.append(loss)
+            losses.append(to_numpy(loss))
         return losses
 
 
-def prepared(workload, style, lib, convert):
+def prepared(workload, style, lib, convert, finish=lambda lib, function: function):
     """The Case of a workload in a style; `convert` makes the library's array of a NumPy array."""
     inputs = map_arrays(convert, workload.inputs(np.random.default_rng(0)))
     function, *args = workload.makers[style](lib, *inputs)
-    return Case(workload, function, tuple(args))
+    return Case(workload, finish(lib, function), tuple(args))
 
 
 def map_arrays(function, tree):
@@ -86,9 +86,14 @@ def leaves(tree):
             return [tree]
 
 
+def to_numpy(array):
+    """A library's array as a NumPy array of its own: the next call may overwrite the other."""
+    return np.array(array.numpy() if hasattr(array, "numpy") else array)
+
+
 def answer(workload, out):
     """What is sent to be compared: of each array in `out`, its shape and a sample of elements."""
-    arrays = [np.asarray(leaf, "float64") for leaf in leaves(out)]
+    arrays = [to_numpy(leaf).astype("float64") for leaf in leaves(out)]
     if workload.draws:
         arrays = [np.array([a.mean(), a.std()]) for a in arrays]
     return [(list(a.shape), sample(a.ravel())) for a in arrays]

@@ -108,6 +108,24 @@ def torch_mlp(torch, params, x, labels):
     return torch_step(optimizer, model, torch.nn.functional.cross_entropy), None, x, labels.long()
 
 
+# ---------------------------------------------------------------------------- in tinygrad style
+
+
+def tinygrad_mlp(tinygrad, params, x, labels):
+    """tinygrad's own Adam; the state lives in the optimizer."""
+    optimizer = tinygrad.nn.optim.Adam(params, RATE, B1, B2, EPS)
+
+    def step(state, x, labels):
+        w1, b1, w2, b2, w3, b3 = params
+        h = ((x @ w1 + b1).relu() @ w2 + b2).relu()
+        with tinygrad.helpers.Context(TRAINING=1):
+            optimizer.zero_grad()
+            loss = (h @ w3 + b3).sparse_categorical_crossentropy(labels).backward()
+            loss.realize(*optimizer.schedule_step())
+        return state, loss
+    return step, None, x, labels
+
+
 # ---------------------------------------------------------------------------- XOR
 
 
@@ -160,7 +178,7 @@ def torch_per_example(torch, params, x, labels):
     return torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0, 0)), params, x, labels.long()
 
 
-MLP = {"jax": jax_mlp, "autograd": autograd_mlp, "torch": torch_mlp}
+MLP = {"jax": jax_mlp, "autograd": autograd_mlp, "torch": torch_mlp, "tinygrad": tinygrad_mlp}
 
 PER_EXAMPLE = {"jax": jax_per_example, "torch": torch_per_example}
 

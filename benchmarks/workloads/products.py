@@ -12,7 +12,8 @@ def product(form):
     def multiply(a, b):
         return (a.T if form[0] == "t" else a) @ (b.T if form[1] == "t" else b)
     plain = {style: lambda lib, a, b: (multiply, a, b) for style in ("numpy", "torch")}
-    return {"jax": lambda lib, a, b: (lib.jit(multiply), a, b), **plain}
+    return {"jax": lambda lib, a, b: (lib.jit(multiply), a, b), **plain,
+            "tinygrad": lambda lib, a, b: (lambda a, b: multiply(a, b).realize(), a, b)}
 
 
 def matmul(name, m, k, n, form="nn", full=False):
@@ -35,6 +36,7 @@ FORWARD = {
     "jax":   lambda lib, *a: (lib.jit(lambda *a: linear_relu(*a, lib.numpy)), *a),
     "numpy": lambda lib, *a: (lambda *a: linear_relu(*a, lib), *a),
     "torch": lambda lib, *a: (torch_linear_relu(lib), *a),
+    "tinygrad": lambda lib, *a: (lambda x, w, b: (x @ w + b).relu().realize(), *a),
 }
 
 

@@ -19,11 +19,16 @@ def layernorm(x, gain, bias, np):
     return centred / np.sqrt(variance + 1e-5) * gain + bias
 
 
-def row_function(function, torch_function):
+def row_function(function, torch_function, tinygrad_function):
     """The styles of function(*arrays, np)."""
     return {"jax":   lambda lib, *a: (lib.jit(lambda *a: function(*a, lib.numpy)), *a),
             "numpy": lambda lib, *a: (lambda *a: function(*a, lib), *a),
-            "torch": lambda lib, *a: (torch_function(lib), *a)}
+            "torch": lambda lib, *a: (torch_function(lib), *a),
+            "tinygrad": lambda lib, *a: (lambda *a: tinygrad_function(*a).realize(), *a)}
+
+
+def tinygrad_layernorm(x, gain, bias):
+    return x.layernorm(eps=1e-5) * gain + bias
 
 
 def torch_layernorm(torch):
@@ -68,12 +73,15 @@ def sums(axis):
     """The styles of a sum over an axis."""
     return {"jax":   lambda lib, x: (lib.jit(lambda x: lib.numpy.sum(x, axis=axis)), x),
             "numpy": lambda lib, x: (lambda x: lib.sum(x, axis=axis), x),
+            "tinygrad": lambda lib, x: (lambda x: x.sum(axis).realize(), x),
             "torch": lambda lib, x: (lambda x: lib.sum(x, dim=axis), x)}
 
 
-SOFTMAX = row_function(softmax, lambda torch: lambda x: torch.softmax(x, -1))
-LOGSUMEXP = row_function(logsumexp, lambda torch: lambda x: torch.logsumexp(x, -1))
-LAYERNORM = row_function(layernorm, torch_layernorm)
+SOFTMAX = row_function(softmax, lambda torch: lambda x: torch.softmax(x, -1),
+                       lambda x: x.softmax(-1))
+LOGSUMEXP = row_function(logsumexp, lambda torch: lambda x: torch.logsumexp(x, -1),
+                         lambda x: x.logsumexp(-1))
+LAYERNORM = row_function(layernorm, torch_layernorm, tinygrad_layernorm)
 AXES = {"0": 0, "1": 1, "all": None}
 SQUARE, BATCH = (4096, 4096), (2048, 768)
 SHAPES = {"1024x1024": (1024, 1024), "64x50257": (64, 50257)}
