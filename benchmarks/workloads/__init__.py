@@ -3,7 +3,8 @@
 from fnmatch import fnmatchcase
 
 from . import (
-    calls, chains, convolutions, derivatives, images, models, products, random, rows, sequences)
+    calls, chains, convolutions, derivatives, growth, images, models, products, random, rows,
+    sequences)
 
 MODULES = (calls, chains, rows, products, models, images, convolutions, sequences, derivatives,
            random)
@@ -16,8 +17,8 @@ def matches(name, patterns):
 
 
 def find(name):
-    """The workload of that name."""
-    return next(workload for workload in ALL if workload.name == name)
+    """The workload of that name; those of the plots over sizes, which are no rows of tables, too."""
+    return next(workload for workload in (*ALL, *growth.WORKLOADS) if workload.name == name)
 
 
 def select(patterns, full):
