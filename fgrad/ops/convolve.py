@@ -181,24 +181,29 @@ def sliding(x, lhs, shape, rhs, window, stride, dilation):
 
 # ---------------------------------------------------------------------------- the other direction
 
-def spread(x, w, lhs, rhs, to, window, stride, dilation):
+def spread(x, w, lhs, rhs, to, window, stride, dilation, inside=""):
     """out[i·s + a·d] += x[i] · w[a] along each label of `window`: the transposed convolution.
 
     n[*lhs] n[*rhs] → n[*to], of extent (n - 1)·s + (k - 1)·d + 1.
-    With stride 1 it slides the reversed window over x between zeros.  With stride s and dilation 1,
-    a = s·t + p gives out[s·i + p] = sum t: x[i - t] · w[s·t + p]: one window of ⌈k/s⌉ elements for
-    each phase p, which is an axis of w, and next to i an axis of the result.  With both, x gets
-    zeros between its elements.
+    With stride 1 it slides the reversed window over x between zeros; along labels of `inside`, x
+    has these zeros already.  With stride s and dilation 1, a = s·t + p gives
+    out[s·i + p] = sum t: x[i - t] · w[s·t + p]: a window of its own for each phase p.  Where s
+    divides k, all have k/s elements, and the phase is an axis of w, and next to i an axis of the
+    result; elsewhere there is a convolution `for_each_phase`.  With both, x gets zeros between its
+    elements.
     """
-    phases, wanted, slides = {}, {}, ""
+    phases, wanted = {}, {}
     for c, s, d in zip(window, stride, dilation):
         k, n = w.shape[rhs.index(c)], x.shape[lhs.index(c)]
-        wanted[c] = (n - 1) * s + extent(k, d)
+        if s > 1 and d == 1 and k % s:
+            return for_each_phase(c, s, x, w, lhs, rhs, to, window, stride, dilation, inside)
+        wanted[c] = places(n, k, 1, d) if c in inside else (n - 1) * s + extent(k, d)
         if s > 1 and d == 1:
             phases[c] = fresh(lhs + rhs + to + "".join(phases.values()), 1)
             w, rhs = in_phases(w, rhs, c, s, phases[c])
     w = move.rev(w, axes=tuple(sorted(rhs.index(c) for c in window)))
-    around = {c: (w.shape[rhs.index(c)] - 1) * d for c, d in zip(window, dilation)}
+    around = {c: (w.shape[rhs.index(c)] - 1) * d for c, d in zip(window, dilation)
+              if c not in inside}
     between = {c: s - 1 for c, s, d in zip(window, stride, dilation) if s > 1 and d > 1}
     x = padded(x, [around.get(c, 0) for c in lhs], [between.get(c, 0) for c in lhs])
     order = "".join(c + phases.get(c, "") for c in to)
@@ -212,16 +217,42 @@ def spread(x, w, lhs, rhs, to, window, stride, dilation):
                   [wanted[c] for c in window])
 
 
+def for_each_phase(c, s, x, w, lhs, rhs, to, window, stride, dilation, inside):
+    """`spread` with stride s along c, which does not divide the window: one product per phase.
+
+    Phase p has t = ⌈(k - p)/s⌉ elements of the window; all phases see x between the zeros of the
+    longest.  Phases without elements are zeros.
+    """
+    a, b, o = lhs.index(c), rhs.index(c), to.index(c)
+    n, k = x.shape[a], w.shape[b]
+    most = -(-k // s)
+    x = padded(x, [(most - 1) * (label == c) for label in lhs], [0] * x.ndim)
+    stride = tuple(1 if label == c else v for label, v in zip(window, stride))
+    phases = []
+    for p in range(min(s, k)):
+        t = -(-(k - p) // s)
+        out = spread(along(x, a, most - t), along(w, b, p, s), lhs, rhs, to, window, stride,
+                     dilation, inside + c)
+        phases.append(move.reshape(out, shape=(*out.shape[:o + 1], 1, *out.shape[o + 1:])))
+    out = move.concatenate(*phases, axis=o + 1)
+    out = fitted(out, [o + 1], [0], [s])
+    out = move.reshape(out, shape=(*out.shape[:o], out.shape[o] * s, *out.shape[o + 2:]))
+    return fitted(out, [o], [0], [(n - 1) * s + k])
+
+
+def along(x, axis, start, step=1):
+    """x from `start` on along an axis, every step-th element."""
+    if start == 0 and step == 1:
+        return x
+    starts, steps = [0] * x.ndim, [1] * x.ndim
+    starts[axis], steps[axis] = start, step
+    return move.slice(x, start=tuple(starts), stop=x.shape, stride=tuple(steps))
+
+
 def in_phases(w, rhs, c, s, phase):
     """w with its axis c cut in two: every s-th element, and where they start."""
     a = rhs.index(c)
-    k = w.shape[a]
-    taps = -(-k // s)
-    if taps * s != k:
-        high = tuple(taps * s - k if b == a else 0 for b in range(w.ndim))
-        none = (0,) * w.ndim
-        w = move.pad(w, 0, low=none, high=high, interior=none)
-    shape = (*w.shape[:a], taps, s, *w.shape[a + 1:])
+    shape = (*w.shape[:a], w.shape[a] // s, s, *w.shape[a + 1:])
     return move.reshape(w, shape=shape), rhs[:a + 1] + phase + rhs[a + 1:]
 
 
