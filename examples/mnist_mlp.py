@@ -4,8 +4,9 @@
     python examples/mnist_mlp.py --data DIR           the four MNIST files in DIR
     python examples/mnist_mlp.py --show loops         print the compiled train step, and stop
 
-What it shows: a model as a pytree of arrays, `value_and_grad` and an optimizer inside one `jit`,
+What you learn: a model as a pytree of arrays, `value_and_grad` and an optimizer inside one `jit`,
 and the same program at every stage of its compilation.
+Answers: d2l chapter 5, CS231n assignment 1 (two-layer net), MiniTorch module 3, TinyTorch MLP.
 """
 
 import argparse

@@ -1,6 +1,7 @@
-"""Two moons: micrograd's classifier demo with a max-margin loss, and its decision boundary as SVG.
+"""Two moons: micrograd's classifier demo with a max-margin loss, and its decision boundary drawn.
 
-What it shows: any loss you can write is one you can train with; the train step is compiled once.
+What you learn: any loss you can write is one you can train with; the train step is compiled once.
+Answers: micrograd's demo notebook, MiniTorch module 1, CS231n (SVM loss).
 """
 
 import argparse
@@ -9,7 +10,7 @@ import numpy as np
 
 import fgrad
 import fgrad.numpy as fnp
-from fgrad import nn, optim
+from fgrad import nn, optim, viz
 
 MODEL = nn.Sequential(nn.Dense(16), nn.relu, nn.Dense(16), nn.relu, nn.Dense(1))
 OPTIMIZER = optim.adam(0.01)
@@ -44,26 +45,23 @@ def step(params, state, x, y):
     return optim.apply_updates(params, updates), state, value
 
 
-def svg(params, x, y, size=60):
-    """The decision boundary and the points as the text of an SVG picture."""
-    columns, rows = np.meshgrid(np.linspace(-1.5, 2.5, size), np.linspace(-1, 1.5, size))
-    grid = np.stack([columns.ravel(), rows.ravel()], 1).astype(np.float32)
-    inside = np.asarray(scores(params, grid)).reshape(size, size) > 0
-    width, height = 400 / size, 250 / size
-    shapes = [f'<rect x="{c * width:.1f}" y="{250 - (r + 1) * height:.1f}" '
-              f'width="{width + .5:.1f}" '
-              f'height="{height + .5:.1f}" fill="{"#cfe3ff" if inside[r, c] else "#ffe0cc"}"/>'
-              for r in range(size) for c in range(size)]
-    shapes += [f'<circle cx="{100 * (a + 1.5):.1f}" cy="{250 - 100 * (b + 1):.1f}" r="3" '
-               f'fill="{"#1f5fbf" if k > 0 else "#d9541e"}"/>' for (a, b), k in zip(x, y)]
-    return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 400 250">{"".join(shapes)}</svg>'
+def picture(file, params, x, y, size=120):
+    """The decision boundary over [-1.5, 2.5] × [-1, 1.5], and the points, as SVG."""
+    columns, rows = np.meshgrid(np.linspace(-1.5, 2.5, size), np.linspace(1.5, -1, size))
+    grid = np.stack([columns.ravel(), rows.ravel()], axis=1).astype(np.float32)
+    inside = np.asarray(scores(params, grid)).reshape(size, size, 1) > 0
+    plot = viz.Plot("two moons", size=(480, 340))
+    plot.image(np.where(inside, [0.81, 0.89, 1.0], [1.0, 0.88, 0.8]), -1.5, 2.5, -1, 1.5)
+    for sign in (1, -1):
+        plot.points(*x[y == sign].T)
+    plot.save(file)
 
 
 def main(argv=None):
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=500)
-    parser.add_argument("--svg", metavar="FILE", help="write the decision boundary as a picture")
+    parser.add_argument("--picture", metavar="FILE", help="write the decision boundary as SVG")
     parser.add_argument("--short", action="store_true", help="100 steps only")
     args = parser.parse_args(argv)
     x, y = moons(200, seed=0)
@@ -73,10 +71,8 @@ def main(argv=None):
         params, state, value = step(params, state, x, y)
         if k % 100 == 0:
             print(f"step {k:4}  loss {float(value):.4f}")
-    if args.svg:
-        with open(args.svg, "w") as file:
-            file.write(svg(params, x, y))
-        print(f"drew {args.svg}")
+    if args.picture:
+        picture(args.picture, params, x, y)
     print(fgrad.explain(step))
     test_x, test_y = moons(1000, seed=1)
     right = float(fnp.mean((scores(params, test_x) > 0) == (test_y > 0)))

@@ -1,7 +1,8 @@
 """fgrad in one screen: derivatives, batches, compiled code, and the program behind them.
 
-What it shows: `grad`, `vmap` and `jit` take a plain function and give another; they compose; and
+What you learn: `grad`, `vmap` and `jit` take a plain function and give another; they compose; and
 what they make can be printed at every stage.
+Answers: the quickstarts of JAX and of d2l chapter 2 (automatic differentiation).
 """
 
 import argparse

@@ -1,6 +1,7 @@
 """Learn XOR: micrograd's first demo, un-jitted and jitted, with the decision boundary as ASCII.
 
-What it shows: gradients of a Python function of a pytree, and the same training step compiled.
+What you learn: gradients of a Python function of a pytree, and the same training step compiled.
+Answers: micrograd's first network, the perceptron exercise of every course, TinyTorch milestone 2.
 """
 
 import argparse

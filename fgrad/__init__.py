@@ -10,7 +10,8 @@
     fgrad.debug          print, nans, checks while it runs       pure_callback io_callback
     fgrad.lax            scan cond switch while_loop fori_loop   checkpoint hvp linear_transpose
 
-Arrays: `fgrad.numpy`, `fgrad.random`.  Models: `fgrad.nn`, `fgrad.optim`, `fgrad.data`, `fgrad.io`, `fgrad.train`.
+Arrays: `fgrad.numpy`, `fgrad.random`.  Models: `fgrad.nn`, `fgrad.optim`,
+`fgrad.data`, `fgrad.io`, `fgrad.train`.  Pictures: `fgrad.viz`.
 """
 
 import importlib as _importlib
@@ -39,7 +40,7 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name):
-    """`fgrad.data`, `fgrad.io` and `fgrad.train`, loaded at first use."""
-    if name in ("data", "io", "train"):
+    """`fgrad.data`, `io`, `scipy`, `train` and `viz`, loaded at first use."""
+    if name in ("data", "io", "scipy", "train", "viz"):
         return _importlib.import_module(f"fgrad.{name}")
     raise AttributeError(f"module 'fgrad' has no attribute {name!r}")

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
@@ -25,9 +26,38 @@ def run(name, *options):
     return done.stdout.splitlines()
 
 
+def pictured(path):
+    """Is the file a PNG or a well-formed SVG?"""
+    content = path.read_bytes()
+    return content[:4] == b"\x89PNG" or ElementTree.fromstring(content).tag.endswith("svg")
+
+
 @pytest.mark.parametrize("name", sorted(f.name for f in EXAMPLES.glob("*.py")))
-def test_every_example_runs_in_its_short_form(name):
-    assert run(name, "--short")
+def test_every_example_runs_in_its_short_form(name, tmp_path):
+    """Those that can draw also draw."""
+    draws = '"--picture"' in (EXAMPLES / name).read_text(encoding="utf8")
+    file = tmp_path / "picture"
+    assert run(name, "--short", *(["--picture", str(file)] if draws else []))
+    assert not draws or pictured(file)
+
+
+@pytest.mark.parametrize("name", sorted(f.name for f in EXAMPLES.glob("*.py")))
+def test_every_example_is_short_and_says_what_it_shows(name):
+    text = (EXAMPLES / name).read_text(encoding="utf8")
+    assert len(text.splitlines()) < 150 and "RawDescriptionHelpFormatter" in text
+    assert "What you learn: " in text and "\nAnswers: " in text
+
+
+@pytest.mark.parametrize("name, promise, far", [
+    ("micrograd.py", "gradients: x1 -1.5000, x2 0.5000, w1 1.0000, w2 0.0000, b 0.5000", 0),
+    ("newton_laplace.py", "slope 34.270 ± 2.912 (Bliss 1935: 34.270 ± 2.912)", 0),
+    ("adam_from_scratch.py", "largest difference from optim.adam: ", 1e-4),
+    ("neural_ode.py", "learned from pieces of 0.25 s; mean distance over 25 s: ", 1.0),
+])
+def test_examples_end_with_what_they_promise(name, promise, far):
+    """The last line begins so; a number after it is at most `far`."""
+    last = run(name, "--short")[-1]
+    assert last.startswith(promise) and (not far or float(last.removeprefix(promise)) < far)
 
 
 def test_the_mlp_learns_the_drawn_digits_and_says_so_last():

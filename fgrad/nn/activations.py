@@ -49,7 +49,7 @@ swish = silu
 
 def softplus(x):
     """log(1 + exp(x)), without overflow."""
-    return fnp.maximum(x, 0.0) + fnp.log1p(fnp.exp(-fnp.abs(x)))
+    return fnp.logaddexp(x, 0.0)
 
 
 def elu(x, alpha=1.0):

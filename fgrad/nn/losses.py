@@ -42,7 +42,7 @@ def softmax_cross_entropy_with_integer_labels(logits, labels):
 
 def sigmoid_binary_cross_entropy(logits, labels):
     """-(y · log σ(x) + (1 - y) · log(1 - σ(x))), element by element, for labels between 0 and 1."""
-    return fnp.maximum(logits, 0.0) - logits * labels + fnp.log1p(fnp.exp(-fnp.abs(logits)))
+    return fnp.logaddexp(logits, 0.0) - logits * labels
 
 
 def squared_error(predictions, targets):

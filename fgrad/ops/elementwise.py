@@ -238,6 +238,23 @@ def squared_length(x, y):
     return add(*squares)
 
 
+def logistic_of_difference(x, y):
+    """exp(x) / (exp(x) + exp(y)): a half where they are equal, infinite ones too.
+
+    Only those are replaced by a constant: elsewhere the difference has a derivative.
+    """
+    apart = sub(x, y)
+    return logistic(select(and_(eq(x, y), not_(is_finite(apart))), 0.0, apart))
+
+
+def larger_and_rest(x, y):
+    """The node of max(x, y) + log(1 + exp(-|x - y|)), where equal ones have the difference 0."""
+    apply = scalar.apply
+    apart = apply("neg", apply("abs", apply("sub", x, y)))
+    apart = apply("select", apply("eq", x, y), scalar.const(0, x.dtype), apart)
+    return apply("add", apply("max", x, y), apply("log1p", apply("exp", apart)))
+
+
 def compare(name, dtypes=DTYPES):
     """The row of a comparison."""
     return Elementwise(name, dtypes, result=BOOL)
@@ -282,6 +299,9 @@ log = Elementwise("log", FLOATS, partials=[lambda out, x: div(1.0, x)])
 log1p = Elementwise("log1p", FLOATS, partials=[lambda out, x: div(1.0, add(x, 1.0))])
 pow = Elementwise("pow", FLOATS, partials=[pow_by_x, pow_by_y])
 logistic = Elementwise("logistic", FLOATS, partials=[lambda out, x: mul(out, sub(1.0, out))])
+logaddexp = Elementwise("logaddexp", FLOATS, numpy=quiet(np.logaddexp), scalar=larger_and_rest,
+                        partials=[lambda out, x, y: logistic_of_difference(x, y),
+                                  lambda out, x, y: logistic_of_difference(y, x)])
 erf = Elementwise("erf", FLOATS,
                   partials=[lambda out, x: mul(2 / math.sqrt(math.pi), exp(neg(square(x))))])
 

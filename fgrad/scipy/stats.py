@@ -143,7 +143,7 @@ laplace = Continuous("laplace", lambda z: -fnp.abs(z) - math.log(2),
                      lambda z: fnp.where(z < 0, 0.5 * fnp.exp(-fnp.abs(z)),
                                          1 - 0.5 * fnp.exp(-fnp.abs(z))),
                      quantile=lambda q: fnp.where(q < 0.5, fnp.log(2 * q), -fnp.log(2 * (1 - q))))
-logistic = Continuous("logistic", lambda z: -fnp.abs(z) - 2 * fnp.log1p(fnp.exp(-fnp.abs(z))),
+logistic = Continuous("logistic", lambda z: -fnp.logaddexp(z, 0.0) - fnp.logaddexp(-z, 0.0),
                       special.expit, lambda z: special.expit(-z), special.logit)
 cauchy = Continuous("cauchy", lambda z: -math.log(math.pi) - fnp.log1p(z * z),
                     lambda z: 0.5 + fnp.arctan(z) / math.pi,

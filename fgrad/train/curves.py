@@ -1,6 +1,6 @@
 """Curves of a training run as an SVG file: one panel per metric, training and validation together.
 
-Standard library only; relies on `io/files.py` for writing.
+Standard library only; relies on `viz.py` for round numbers and `io/files.py` for writing.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from html import escape
 
 from ..errors import ArgumentError
 from ..io.files import write_whole
+from ..viz import round_numbers
 
 PANEL = 360, 220           # width and height of a panel, in pixels
 ROOM = 56, 28, 16, 36      # around its plot: left, top, right, bottom
@@ -95,18 +96,3 @@ def pieces(line):
         elif out[-1]:
             out.append([])
     return [piece for piece in out if piece]
-
-
-def round_numbers(low, high):
-    """Three to seven round numbers, evenly spaced, from at most `low` to at least `high`.
-
-    >>> round_numbers(0.13, 0.87)
-    [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
-    """
-    if high - low <= 1e-9 * max(abs(low), abs(high), 1e-300):
-        low, high = low - 0.5 * (abs(low) or 1.0), high + 0.5 * (abs(high) or 1.0)
-    raw = (high - low) / 4
-    unit = 10.0 ** math.floor(math.log10(raw))
-    step = next(s * unit for s in (1, 2, 5, 10) if s * unit >= raw * 0.999)
-    first, last = math.floor(low / step), math.ceil(high / step)
-    return [round(k * step, 12) if unit > 1e-6 else k * step for k in range(first, last + 1)]

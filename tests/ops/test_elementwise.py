@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from fgrad import ops
+from fgrad import jvp, ops
 from fgrad.core import Array
 from fgrad.errors import ArgumentError, DtypeError, RangeError, ShapeError
 from fgrad.types import F16, F32, F64, I32, U8
@@ -120,3 +120,16 @@ def test_different_types_are_refused_at_once():
 
 def test_conversion_to_an_integer_has_no_derivative():
     assert ops.convert.jvp(None, (A([1.5]),), [A([1.0])], dtype=I32) is None
+
+
+def test_second_derivative_of_logaddexp_is_a_quarter_where_the_arguments_are_equal():
+    x = A([0.0, -3.0, 1e4])
+    slope = lambda a: tangent(ops.logaddexp, (a, [0.0, -3.0, 1e4]), 0)
+    second = jvp(lambda a: ops.logaddexp.partials[0](None, a, x), (x,), (A([1.0] * 3),))[1]
+    np.testing.assert_array_equal(slope(x).np, [0.5] * 3)
+    np.testing.assert_array_equal(second.np, [0.25] * 3)
+
+
+def test_derivative_of_logaddexp_of_infinite_arguments_is_a_share():
+    x, y = [np.inf, -np.inf, np.inf, -np.inf, 1.0], [np.inf, -np.inf, -np.inf, np.inf, np.inf]
+    np.testing.assert_array_equal(tangent(ops.logaddexp, (x, y), 0).np, [0.5, 0.5, 1, 0, 0])
