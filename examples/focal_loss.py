@@ -22,14 +22,14 @@ MODEL = nn.Dense(1)                 # too simple for the problem: what it learns
 
 
 def by_formula(score):
-    """-(1 - p)^γ · log p of p = sigmoid(score), as in the paper: right, until p rounds to 0 or 1."""
+    """-(1 - p)^γ · log p of p = sigmoid(score), as in the paper: right until p rounds to 0."""
     p = 1 / (1 + fnp.exp(-score))
     return -(1 - p) ** GAMMA * fnp.log(p)
 
 
 @fgrad.custom_jvp
 def focal(score):
-    """The same without overflow: f[*s] → f[*s], for the score of the true class against the other."""
+    """The same without overflow: f[*s] → f[*s], for the score of the true class."""
     return nn.sigmoid(-score) ** GAMMA * nn.softplus(-score)
 
 
@@ -75,7 +75,7 @@ def train(loss, x, sign, steps):
 
 
 def found(score, positive):
-    """In words, how many of the rare are found at a score above 0, and how many of those found are."""
+    """How many of the rare have a score above 0, and how many of those that have one are rare."""
     said = np.asarray(score) > 0
     right = np.sum(said & positive)
     return f"recall {right / positive.sum():.3f}, precision {right / max(said.sum(), 1):.3f}"

@@ -1,11 +1,11 @@
-"""A Gaussian process whose length scale, height and noise are learned by the gradient of the evidence.
+"""A Gaussian process whose length, height and noise are learned by the gradient of the evidence.
 
     python examples/gaussian_process.py
     python examples/gaussian_process.py --picture gp.svg     the fit and how sure it is
 
-What you learn: a loss may hold a Cholesky factorisation, and its gradient still comes out; positive
-parameters are learned as logarithms; `optim.minimize_lbfgs` suits a loss without noise; and a kernel
-is a function of two points, of which two `vmap`s make a matrix.
+What you learn: a loss may hold a Cholesky factorisation, and its gradient still comes out;
+positive parameters are learned as logarithms; `optim.minimize_lbfgs` suits a loss without noise;
+and a kernel is a function of two points, of which two `vmap`s make a matrix.
 Answers: d2l chapter 18 (Gaussian processes), Rasmussen and Williams 2006, algorithm 2.1.
 """
 

@@ -36,7 +36,7 @@ def values(program, inputs, nudges):
     for variable, x in zip(program.inputs, inputs):
         known[variable] = x + next(nudge)
     for eqn in program.eqns:
-        args = [known.get(a, a) for a in eqn.args]                 # a plain number stands for itself
+        args = [known.get(a, a) for a in eqn.args]             # a plain number stands for itself
         known[eqn.outs[0]] = eqn.op(*args, **eqn.params) + next(nudge)
     return known
 
@@ -50,7 +50,7 @@ def forward_and_backward(program, inputs):
 
 
 def places(program):
-    """{variable: (column, row)}: a variable stands one column right of the last of its arguments."""
+    """{variable: (column, row)}: a variable is one column right of the last of its arguments."""
     column = {v: 0 for v in program.inputs}
     for eqn in program.eqns:
         column[eqn.outs[0]] = 1 + max(column.get(a, 0) for a in eqn.args)
@@ -62,7 +62,7 @@ def places(program):
 
 
 def svg(program, forward, backward, width=190, height=64):
-    """The graph as the text of an SVG picture: a box for each variable, a line for each argument."""
+    """The graph as the text of an SVG file: a box for each variable, a line for each argument."""
     at, name = places(program), variable_names(program)
     maker = {e.outs[0]: e.op.name for e in program.eqns}
     wide = (1 + max(c for c, _ in at.values())) * width

@@ -4,8 +4,10 @@
     python examples/newton_laplace.py --picture beetles.svg     the fitted curve, and how sure it is
 
 How many of 481 beetles a gas kills, by dose: the data of Bliss (1935), a classic of logistic
-regression.  What you learn: `hessian` of a function of a pytree is a pytree; a Newton step solves one
-small linear system and doubles the right digits each time; the inverse Hessian at the end is the
+regression.
+
+What you learn: `hessian` of a function of a pytree is a pytree; a Newton step solves one small
+linear system and doubles the right digits each time; the inverse Hessian at the end is the
 covariance of the parameters, so it says how sure the fit is, and how likely the data were.
 Answers: d2l 12.3 (Newton), CS229 problem set 1 (Newton for logistic regression), MacKay chapter 27.
 """
@@ -38,7 +40,7 @@ def loss(params):
 
 @fgrad.jit
 def newton_step(params):
-    """params - Hessian⁻¹ · gradient, in the flat coordinates of the tree; and the gradient's size."""
+    """params - Hessian⁻¹ · gradient, in flat coordinates; and the gradient's size."""
     flat, back = ravel_pytree(params)
     of_flat = lambda x: loss(back(x))
     slope = fgrad.grad(of_flat)(flat)

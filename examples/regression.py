@@ -4,9 +4,9 @@
     python examples/regression.py --data wine.csv --target quality  a number: linear regression
     python examples/regression.py --data iris.csv --target species  a word: logistic regression
 
-What you learn: reading a CSV file, filling in what is missing, scaling columns; that both regressions
-are one model with two losses; full-batch training by Adam inside one `jit`; and the Hessian of the
-loss as error bars of the weights.
+What you learn: reading a CSV file, filling in what is missing, scaling columns; that both
+regressions are one model with two losses; full-batch training by Adam inside one `jit`; and the
+Hessian of the loss as error bars of the weights.
 Answers: d2l chapters 3 and 4, CS231n's linear classifier, the regression labs of most courses.
 """
 

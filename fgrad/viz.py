@@ -52,8 +52,8 @@ def png(pixels):
     height, width = pixels.shape[:2]
     rows = b"".join(b"\0" + row.tobytes() for row in pixels)
     header = struct.pack(">IIBBBBB", width, height, 8, 2 if pixels.ndim == 3 else 0, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + b"".join(
-        chunk(*part) for part in ((b"IHDR", header), (b"IDAT", zlib.compress(rows)), (b"IEND", b"")))
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows))
+            + chunk(b"IEND", b""))
 
 
 def chunk(kind, content):
@@ -175,7 +175,8 @@ class Plot:
         x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)
         if x.ndim != 1 or x.shape != y.shape:
             raise ShapeError("a plot takes as many x as y, along one axis.",
-                             given=f"x of shape {x.shape}, y of shape {y.shape}", expected="f[n], f[n]")
+                             given=f"x of shape {x.shape}, y of shape {y.shape}",
+                             expected="f[n], f[n]")
         finite = np.isfinite(x) & np.isfinite(y)
         self.layers.append((x[finite], y[finite], drawn))
         return self
@@ -207,9 +208,10 @@ class Plot:
         for v in ticks(y0, y1):
             out.append(f'<text x="{left - 6}" y="{down(v) + 4:.1f}" text-anchor="end">{v:g}</text>')
         middle = (left + width - right) / 2, (top + height - bottom) / 2
+        turned = f'transform="translate(14,{middle[1]}) rotate(-90)"'
         out.append(f'<text x="{middle[0]}" y="{height - 10}" text-anchor="middle">'
-                   f'{escape(self.names[0])}</text><text text-anchor="middle" '
-                   f'transform="translate(14,{middle[1]}) rotate(-90)">{escape(self.names[1])}</text>')
+                   f'{escape(self.names[0])}</text>'
+                   f'<text text-anchor="middle" {turned}>{escape(self.names[1])}</text>')
         for k, (label, colour) in enumerate(self.legend):
             out.append(f'<text x="{width - right}" y="{top + 12 + 14 * k}" text-anchor="end" '
                        f'fill="{colour}">{escape(label)}</text>')

@@ -69,7 +69,8 @@ def test_a_plot_is_well_formed_and_names_its_parts(tmp_path):
     x = np.linspace(-1, 1, 9)
     plot = viz.Plot("a < b", x="time", y="height")
     plot.image(np.zeros((2, 2, 3)), -1, 1, -1, 1).band(x, x - 1, x + 1, "range")
-    plot.line(x, x ** 2, "line").points(fnp.asarray(x), fnp.asarray(x) ** 3).save(tmp_path / "a.svg")
+    plot.line(x, x ** 2, "line").points(fnp.asarray(x), fnp.asarray(x) ** 3)
+    plot.save(tmp_path / "a.svg")
     found = ElementTree.parse(tmp_path / "a.svg").getroot()
     words = [e.text for e in found.iter() if e.tag.endswith("text")]
     assert {"a < b", "time", "height", "range", "line", "-2"} <= set(words)
