@@ -34,6 +34,7 @@ from .transforms import (
     eval_shape, grad, hessian, hvp, jacfwd, jacrev, jvp, linear_transpose, linearize, make_ir,
     make_jaxpr, value_and_grad, vjp, vmap)
 from .tree import pytree, static
+from .types import BF16 as bfloat16
 from .types import ArrayType, default_dtype
 
 __version__ = "0.1.0"

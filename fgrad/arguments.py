@@ -12,9 +12,10 @@ import inspect
 import numpy as np
 
 from . import text, tree
+from .bf16 import BF16
 from .core import Array, Value, as_value
 from .errors import ArgumentError, AxisError, DtypeError, GradientError, ShapeError
-from .types import BOOL, F64, I64, SCALARS, SHORT, ArrayType, dtype_of_scalar
+from .types import BOOL, F64, I64, SCALARS, SHORT, ArrayType, dtype_of_scalar, is_known
 
 WIDE = {bool: BOOL, int: I64, float: F64}
 
@@ -27,7 +28,7 @@ def is_array(x):
     """
     kind = x.__class__
     return (kind is Array or kind in SCALARS or isinstance(x, Value)
-            or isinstance(x, (np.ndarray, np.generic)) and x.dtype in SHORT)
+            or isinstance(x, (np.ndarray, np.generic)) and is_known(x.dtype))
 
 
 def is_float(x):
@@ -50,7 +51,7 @@ def lifted(x):
     """
     if x.__class__ is Array:
         return x
-    if isinstance(x, np.ndarray):
+    if isinstance(x, np.ndarray) and x.dtype != BF16:
         return Array(x.copy())
     return as_value(x)
 
@@ -72,7 +73,7 @@ def type_of(x):
         return x
     if x.__class__ in SCALARS:
         return ArrayType(dtype_of_scalar(x), ())
-    return ArrayType(x.dtype, x.shape)
+    return ArrayType(x.dtype if x.dtype in SHORT else BF16, x.shape)
 
 
 def text_of(x):

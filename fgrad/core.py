@@ -25,8 +25,9 @@ import numpy as np
 from . import source
 from .errors import (
     ArgumentError, ConcretizationError, DonationError, FgradError, LeakError, NumpyError, notice)
+from .bf16 import BF16, values_of, words_of
 from .ir_text import OPERATIONS as PRIMITIVES
-from .types import DTYPES, SCALARS, SHORT, ArrayType, default_for, dtype_of_scalar
+from .types import DTYPES, F32, SCALARS, SHORT, ArrayType, default_for, dtype_of_scalar
 
 NOTHING = {}               # the parameters of an operation that has none; never written to
 UFUNCS = {}                # NumPy ufunc → function of values; filled by fgrad.numpy
@@ -142,13 +143,13 @@ class Array(Value):
         return self.np
 
     def __repr__(self):
-        return f"Array({array_text(self.np)}, {self.type})"
+        return f"Array({array_text(self)}, {self.type})"
 
     def __str__(self):
         return str(self.np)
 
     def __format__(self, form):
-        return format(self.np.item() if form and not self.shape else str(self.np), form)
+        return format(self.item() if form and not self.shape else str(self), form)
 
     @property
     def device(self):
@@ -156,7 +157,7 @@ class Array(Value):
         return "cpu"
 
     def __reduce__(self):
-        return frozen_array, (np.asarray(self.np),)
+        return frozen_array, (np.asarray(memory_of(self)), self.dtype)
 
     def give_away(self):
         """Lets go of the memory, which a compiled function has taken over: it is used no more."""
@@ -181,16 +182,93 @@ def refuse_donated(array):
         fix=["use the function's result instead", "or leave it out of donate_argnums"])
 
 
-def array_text(x):
+def array_text(x, separator=", ", prefix="Array("):
     """The elements, in NumPy's form."""
-    return np.array2string(np.asarray(x), separator=", ", prefix="Array(", threshold=1000)
+    forms = {"float_kind": shortest_bf16} if x.dtype is BF16 else None
+    return np.array2string(np.asarray(x.value_for("printing")), separator=separator, prefix=prefix,
+                           threshold=1000, formatter=forms)
 
 
-def frozen_array(x):
+def shortest_bf16(x):
+    """The fewest digits that are rounded to this number of bf16, in NumPy's form."""
+    texts = [f"{float(x):.{digits}g}" for digits in (1, 2, 3, 4)]
+    text = next((t for t in texts if words_of(float(t)) == words_of(x)), texts[-1])
+    return text if set(text) & set(".en") else text + "."
+
+
+def frozen_array(x, dtype=None):
     """An Array of a NumPy array that is the caller's to give away; it is made read-only."""
     if isinstance(x, np.ndarray):
         x.flags.writeable = False
-    return Array(x)
+    return array_of(x, dtype)
+
+
+# ---------------------------------------------------------------------------- bf16
+
+class Words:
+    """What Arrays of bf16 share: `words` are their elements, and there is no `np`.
+
+    So the NumPy rule of an operation fails on them at once, and Evaluate computes in f32.
+    """
+    __slots__ = ()
+
+    def value_for(self, what):
+        """The elements as f32."""
+        return values_of(self.words)
+
+    def __str__(self):
+        return array_text(self, " ", "")
+
+
+class WordArray(Words, Array):
+    """An Array of bf16 in the memory of the CPU."""
+    __slots__ = ("words",)
+    memory = ("words",)
+
+    def __init__(self, words):
+        self.words, self.shape, self.dtype = words, words.shape, BF16
+
+
+def memory_of(x):
+    """The NumPy array that holds the elements of an Array: of bf16 the words."""
+    return x.words if x.dtype is BF16 else x.np
+
+
+def array_of(memory, dtype):
+    """The Array whose elements NumPy's array holds: of bf16 the words."""
+    return WordArray(memory) if dtype is BF16 else Array(memory)
+
+
+def array_in(x, dtype):
+    """An Array of a dtype, of numbers."""
+    return WordArray(words_of(x)) if dtype is BF16 else Array(np.asarray(x, dtype))
+
+
+def numpy_rule(op, args, types, params):
+    """The results of an operation's NumPy rule on memory, in a tuple.
+
+    args: NumPy arrays, words where they are bf16, and numbers; types: of the arguments and of the
+    results, None for numbers.
+    """
+    narrow = [t is not None and t.dtype is BF16 for t in types]
+    if True not in narrow:
+        out = op.numpy(*args, **params)
+        return tuple(out) if op.multiple else (out,)
+    wide = [values_of(a) if words else a for a, words in zip(args, narrow)]
+    out = op.numpy(*wide, **widened(params))
+    outs = out if op.multiple else (out,)
+    return tuple([words_of(x) if words else x for x, words in zip(outs, narrow[len(args):])])
+
+
+def widened(v):
+    """A parameter, or a dict of them, with f32 wherever bf16 is named."""
+    if v is BF16:
+        return F32
+    if v.__class__ is ArrayType:
+        return v.with_dtype(F32) if v.dtype is BF16 else v
+    if v.__class__ is tuple:
+        return tuple(map(widened, v))
+    return {k: widened(x) for k, x in v.items()} if v.__class__ is dict else v
 
 
 class Tracer(Value):
@@ -358,6 +436,8 @@ class Evaluate(Interpreter):
         except FgradError:
             raise
         except (ValueError, TypeError, IndexError) as error:
+            if any(p is BF16 for p in params.values()):
+                return self.in_f32(op, args, params)
             better = self.diagnosed(error, op, args, params)
             if better is error:
                 raise
@@ -376,11 +456,26 @@ class Evaluate(Interpreter):
         for a in args:
             if isinstance(a, Tracer):
                 raise a.leaked() from None
+        if any(getattr(a, "dtype", None) is BF16 for a in args):
+            return self.in_f32(op, args, params)
         if all(isinstance(a, Array) for a in args):
             raise
         numbers = SCALARS if any(a.__class__ not in SCALARS for a in args) else ()
         values = [a if a.__class__ in numbers else as_value(a) for a in args]
         return op.evaluate(values, params)
+
+    def in_f32(self, op, args, params):
+        """The operation where bf16 takes part: computed in f32, and what is bf16 rounded."""
+        args = [a if a.__class__ in SCALARS else as_value(a) for a in args]
+        types = op.type(*[a if a.__class__ in SCALARS else a.type for a in args], **params)
+        narrow = any(a.dtype is BF16 for a in args if a.__class__ not in SCALARS)
+        wide = [BF16.type(a).item() if narrow and a.__class__ is float else
+                Array(a.value_for(op.name)) if getattr(a, "dtype", None) is BF16 else a
+                for a in args]
+        out = op.evaluate(wide, widened(params))
+        if not op.multiple:
+            return array_in(out.np, BF16) if types.dtype is BF16 else out
+        return tuple([array_in(x.np, BF16) if t.dtype is BF16 else x for x, t in zip(out, types)])
 
 
 EVALUATE = Evaluate()

@@ -68,7 +68,7 @@ class Report:
 
 
 def values(xs):
-    return [np.asarray(x.np if isinstance(x, Array) else x) for x in xs]
+    return [np.asarray(x) for x in xs]
 
 
 def check(f, point, order, modes, report, rng, prefix):

@@ -20,6 +20,7 @@ import re
 import numpy as np
 
 from . import source, text
+from .bf16 import BFloat16
 from .errors import ParseError
 from .ir import Equation, Program, Var, evaluate_types, programs_in
 from .types import LONG, SHORT, ArrayType
@@ -105,7 +106,7 @@ def value_text(v, titles):
         return f"({','.join(parts)}{',' if len(parts) == 1 else ''})"
     if v.__class__ is Program:
         return titles[id(v)]
-    if isinstance(v, np.dtype):
+    if isinstance(v, (np.dtype, BFloat16)):
         return SHORT[v]
     if callable(v):
         return f"<{getattr(v, '__name__', type(v).__name__)}>"
@@ -217,7 +218,9 @@ def canonical_value(v, order):
         return "(" + ",".join([canonical_value(p, order) for p in v]) + ")"
     if kind is Program:
         return f"@{order[id(v)]}"
-    return SHORT[v] if isinstance(v, np.dtype) else f"{v!r}#{id(v)}" if callable(v) else repr(v)
+    if isinstance(v, (np.dtype, BFloat16)):
+        return SHORT[v]
+    return f"{v!r}#{id(v)}" if callable(v) else repr(v)
 
 
 def same(p, q):

@@ -10,7 +10,7 @@ from . import index, scalar
 from .errors import CheckError
 from .loop import Accumulate, Call, Contract, For, Let, Loop, Start, Store
 from .scalar import INSTRUCTIONS, REDUCTIONS
-from .types import BOOL
+from .types import BOOL, computed
 
 
 def check_plan(plan):
@@ -123,7 +123,7 @@ class Check:
         self.expression(s.expr, mask, names)
         if s.buffer not in self.writable:
             self.fail(f"{s.buffer.name} is stored to, and is no output.")
-        if s.expr.dtype != s.buffer.type.dtype:
+        if s.expr.dtype != computed(s.buffer.type.dtype):
             self.fail(f"a {s.expr.dtype} is stored in {s.buffer.name}: {s.buffer.type}.")
         if s.how is not None and s.how not in REDUCTIONS:
             self.fail(f"nothing is known of {s.how}.")

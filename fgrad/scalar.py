@@ -12,6 +12,10 @@ Nodes are hash-consed in the current `index.Space`.  A node is one of
     instruction  one row of INSTRUCTIONS
 
 `pull` rules build them; fuse and lower place them in loops; every backend emits them.
+
+Nodes are never f16 or bf16, which are dtypes of memory: a load gives f32, and a store rounds.  In
+between a value is rounded only where it leaves its dtype, converted or compared, by an instruction
+of its own.
 """
 
 from __future__ import annotations
@@ -22,7 +26,8 @@ from typing import Callable
 import numpy as np
 
 from . import index
-from .types import BOOL, F32, F64, I32, I64, SHORT
+from .bf16 import BF16, rounded
+from .types import BOOL, F16, F32, F64, I32, I64, SHORT, computed
 
 
 @dataclass(frozen=True)
@@ -147,6 +152,8 @@ INSTRUCTIONS = {
     "shl":         Instruction(1,  _shift(np.left_shift)),
     "shr":         Instruction(1,  _shift(np.right_shift)),  # arithmetic if signed
     "is_finite":   Instruction(1,  np.isfinite, True),
+    "round_f16":   Instruction(2,  lambda x: np.asarray(x).astype(F16).astype(F32)),
+    "round_bf16":  Instruction(6,  rounded),                 # f32 to the nearest, ties to even
     "select":      Instruction(1,  np.where),                # (condition, x, y)
 }
 
@@ -207,8 +214,15 @@ def node(op, args, data, dtype, free=0):
 
 # ---------------------------------------------------------------------------- making nodes
 
+ROUNDING = {F16: "round_f16", BF16: "round_bf16"}
+
+
 def const(value, dtype):
-    """A number of a dtype."""
+    """A number of a dtype; one of f16 or bf16 is the f32 that it equals."""
+    if dtype in ROUNDING:
+        with np.errstate(over="ignore"):
+            value = dtype.type(value)
+        dtype = F32
     value = bool(value) if dtype == BOOL else int(value) if dtype.kind in "iu" else float(value)
     if isinstance(value, float):                  # 0.0 == -0.0 and nan != nan: key by the bits
         return node("const", (), FloatConstant(value), dtype)
@@ -232,18 +246,35 @@ def apply(name, *args):
 
 
 def cast(x, dtype):
-    """x as another dtype: to bool `x != 0`, float to int towards zero."""
+    """x as another dtype: to bool `x != 0`, float to int towards zero, f16 and bf16 as f32."""
+    if dtype in ROUNDING:
+        if x.op == "const":
+            return const(x.data, dtype)
+        exact = x.op == ROUNDING[dtype] or is_read(x, dtype)
+        return x if exact else apply(ROUNDING[dtype], cast(x, F32))
     return x if x.dtype == dtype else node("cast", (x,), None, dtype)
+
+
+def is_read(x, dtype):
+    """Is the node an element of memory of that dtype?"""
+    return x.op == "load" and x.data[0].type.dtype == dtype
+
+
+def held(x, dtype):
+    """x as a store in a buffer of `dtype` takes it, which rounds."""
+    x = cast(x, computed(dtype))
+    return x.args[0] if x.op == ROUNDING.get(dtype) else x
 
 
 def load(buffer, at):
     """The element of a buffer (something with .type) at the offset `at`, an Ix."""
-    return node("load", (), (buffer, at), buffer.type.dtype, at.free)
+    return node("load", (), (buffer, at), computed(buffer.type.dtype), at.free)
 
 
 def index_value(at, dtype):
     """An Ix as a number."""
-    return node("index", (), at, dtype, at.free)
+    whole = node("index", (), at, computed(dtype), at.free)
+    return cast(whole, dtype) if dtype in ROUNDING else whole
 
 
 def name(text, dtype, free):
@@ -268,10 +299,7 @@ def guard(ranges, inside, outside):
 
 
 def reduce(how, extents, body):
-    """body(indices) reduced over new variables of these extents.
-
-    f16 sums and products accumulate in f32 and are rounded once.
-    """
+    """body(indices) reduced over new variables of these extents."""
     space = index.space()
     variables = tuple(space.variable(n) for n in extents)
     got = body(tuple(index.of(v) for v in variables))
@@ -280,9 +308,7 @@ def reduce(how, extents, body):
         return got
     if 0 in extents:
         return const(REDUCTIONS[how][1](got.dtype), got.dtype)
-    narrow = got.dtype.itemsize == 2 and got.dtype.kind == "f" and how in ("sum", "prod")
-    wide = cast(got, F32) if narrow else got
-    return cast(node("reduce", (wide,), (how, variables), wide.dtype), got.dtype)
+    return node("reduce", (got,), (how, variables), got.dtype)
 
 
 def dynamic(x, extent):

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from . import tree
+from .bf16 import BF16
 from .core import Array, Primitive, Tracer, Value, as_value
 from .errors import ArgumentError
 from .types import F32, SCALARS, SHORT, ArrayType, default_float
@@ -222,6 +223,8 @@ def known_number(x):
 
 def native_order(x, name):
     """The Array of a NumPy array, in the byte order of this machine."""
+    if x.dtype == BF16:
+        return as_value(x)
     dtype = x.dtype.newbyteorder("=")
     if dtype not in SHORT:
         raise ArgumentError(

@@ -17,7 +17,7 @@ import numpy as np
 
 from . import arguments, tree
 from .arguments import is_array, lifted
-from .core import Array, as_value, current
+from .core import Array, array_in, as_value, current
 from .errors import ArgumentError, AxisError, GradientError, boundary
 from .interpreters.backward import backward, transposed
 from .interpreters.batch import batch
@@ -128,7 +128,7 @@ def one(out):
     if stage is not None:
         return stage.marked(out, lambda: full(shape=(), value=1.0, dtype=dtype))
     if dtype not in ONES:
-        ONES[dtype] = Array(np.ones((), dtype))
+        ONES[dtype] = array_in(np.ones(()), dtype)
     return ONES[dtype]
 
 
@@ -212,7 +212,7 @@ class Pull:
 
 def like(x, other):
     """An array leaf as a Value of the other's dtype: Python numbers take it."""
-    return Array(np.array(x, other.dtype)) if x.__class__ in SCALARS else lifted(x)
+    return array_in(np.array(x), other.dtype) if x.__class__ in SCALARS else lifted(x)
 
 
 @entry
@@ -490,7 +490,7 @@ def zeros_rows(x):
 
 def basis(x):
     """Arrays like x, each with one 1, along a new first axis."""
-    return Array(np.eye(x.size, dtype=x.dtype).reshape(x.size, *x.shape))
+    return array_in(np.eye(x.size).reshape(x.size, *x.shape), x.dtype)
 
 
 def by_chosen(f, places, args, kwargs):

@@ -1,8 +1,9 @@
 """Types of values: a dtype and a shape, the dtypes there are, and which dtype two of them make.
 
 `ArrayType` is interned: equal types are one object, so types are compared with `is`.  Promotion is
-a lattice: int with float gives that float, f16 with bf16 would give f32, arrays are never weak.
-Relied on by everything above; relies on NumPy's dtypes only.
+a lattice: int with float gives that float, f16 with bf16 gives f32, arrays are never weak.
+f16 and bf16 are dtypes of memory only: what is computed is f32, which `computed` says.
+Relied on by everything above; relies on NumPy's dtypes and `bf16`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from math import prod
 
 import numpy as np
 
+from .bf16 import BF16, LIMITS, WORD
 from .errors import DtypeError
 
 BOOL = np.dtype("bool")
@@ -21,7 +23,7 @@ I8, I16, I32, I64 = map(np.dtype, ("int8", "int16", "int32", "int64"))
 U8, U16, U32, U64 = map(np.dtype, ("uint8", "uint16", "uint32", "uint64"))
 F16, F32, F64 = map(np.dtype, ("float16", "float32", "float64"))
 
-FLOATS = (F16, F32, F64)
+FLOATS = (F16, F32, F64, BF16)           # BF16 last: NumPy takes 1 µs to compare with it
 SIGNED = (I8, I16, I32, I64)
 UNSIGNED = (U8, U16, U32, U64)
 INTS = SIGNED + UNSIGNED
@@ -29,7 +31,7 @@ NUMBERS = INTS + FLOATS
 DTYPES = (BOOL, *NUMBERS)
 SIGNED_NUMBERS = SIGNED + FLOATS
 
-SHORT = {d: d.kind + str(8 * d.itemsize) for d in NUMBERS} | {BOOL: "bool"}
+SHORT = {d: d.kind + str(8 * d.itemsize) for d in NUMBERS} | {BOOL: "bool", BF16: "bf16"}
 LONG = {short: d for d, short in SHORT.items()}
 SCALARS = frozenset((bool, int, float))          # Python numbers that may stand for an argument
 
@@ -49,7 +51,8 @@ class ArrayType:
         found = cls.known.get((dtype, shape))
         if found is None:
             made = object.__new__(cls)
-            made.dtype = dtype if isinstance(dtype, np.dtype) else as_dtype(dtype)
+            known = isinstance(dtype, np.dtype) or dtype is BF16
+            made.dtype = dtype if known else as_dtype(dtype)
             made.shape = shape
             found = cls.known.setdefault((made.dtype, shape), made)
         return found
@@ -160,7 +163,7 @@ def _dtype(x):
     name = LONG.get(x) if isinstance(x, str) else None
     if name is not None:
         return name
-    return np.dtype(x)
+    return BF16 if x == BF16 else np.dtype(x)
 
 
 def as_dtype(x):
@@ -181,6 +184,46 @@ def as_dtype(x):
     return dtype
 
 
+# ---------------------------------------------------------------------------- memory and registers
+
+COMPUTED = {F16: F32, BF16: F32}
+
+
+def computed(dtype):
+    """The dtype in which values of a dtype are computed: memory rounds them, at stores.
+
+    >>> computed(F16), computed(I8)
+    (dtype('float32'), dtype('int8'))
+    """
+    return COMPUTED.get(dtype, dtype)
+
+
+def held_as(dtype):
+    """The NumPy dtype of the memory that holds values of a dtype: 16-bit words for bf16."""
+    return WORD if dtype is BF16 else dtype
+
+
+def is_known(dtype):
+    """Is a dtype of a NumPy array one of fgrad's, another package's bfloat16 included?"""
+    return dtype in SHORT or dtype == BF16
+
+
+def is_exact(dtype, to):
+    """Is every value of a dtype one of the other, too?
+
+    >>> is_exact(F16, F32), is_exact(I32, F32)
+    (True, False)
+    """
+    if BF16 in (dtype, to):
+        return dtype is to or dtype is BF16 and to in (F32, F64) or dtype in (BOOL, I8, U8)
+    return np.can_cast(dtype, to, "safe")
+
+
+def finfo(dtype):
+    """NumPy's finfo, for every dtype of floats."""
+    return LIMITS if dtype is BF16 else np.finfo(dtype)
+
+
 # ---------------------------------------------------------------------------- promotion
 
 def promote(a, b):
@@ -198,7 +241,7 @@ def promote(a, b):
     both = {a, b}
     if U64 in both and any(d in SIGNED for d in both):
         return default_float()
-    return np.promote_types(a, b)
+    return np.promote_types(computed(a), computed(b)) if BF16 in both else np.promote_types(a, b)
 
 
 def promote_number(kind, dtype):

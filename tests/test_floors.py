@@ -22,10 +22,10 @@ WIDE = """fgrad/__init__.py fgrad/numpy/__init__.py fgrad/convolution.py fgrad/o
 #   floor   modules and packages
 FLOORS = {
     0: "errors source config text",
-    1: "types tree",
-    2: "ir ir_text index scalar loop loop_text loop_check loop_key io",
+    1: "bf16 types tree",
+    2: "ir ir_text index scalar loop loop_text loop_check loop_key",
     3: "core",
-    4: "ops",
+    4: "ops io",
     5: "interpreters",
     6: "arguments transforms gradient_check control custom callbacks",
     7: "passes",

@@ -8,8 +8,8 @@ import pytest
 from fgrad import index, scalar
 from fgrad.index import Space, of, plus
 from fgrad.loop import Buffer
-from fgrad.scalar import apply, cast, const, guard, load, name, reduce, rewrite, walk
-from fgrad.types import BOOL, F16, F32, I8, I32, U8, ArrayType
+from fgrad.scalar import apply, cast, const, guard, held, load, name, reduce, rewrite, walk
+from fgrad.types import BF16, BOOL, F16, F32, F64, I8, I32, U8, ArrayType
 
 X = Buffer("x", ArrayType(F32, (4, 5)), "input")
 
@@ -24,7 +24,8 @@ def test_constants_are_told_apart_by_bits():
     with Space():
         assert const(0.0, F32) is not const(-0.0, F32)
         assert const(math.nan, F32) is const(math.nan, F32)
-        assert const(1, F32) is not const(1, F16)
+        assert const(1, F32) is not const(1, F64)
+        assert const(0.1, BF16) is const(0.10009765625, F32)
 
 
 def test_names_of_one_spelling_at_two_levels_are_two_nodes():
@@ -57,11 +58,15 @@ def test_reductions_over_nothing_are_identities_and_over_one_element_are_it():
         assert reduce("sum", [1], lambda r: load(X, r[0])) is load(X, of(0))
 
 
-def test_f16_sums_are_rounded_once():
-    half = Buffer("h", ArrayType(F16, (5,)), "input")
-    with Space():
-        s = reduce("sum", [5], lambda r: load(half, r[0]))
-        assert (s.op, s.dtype, s.args[0].dtype) == ("cast", F16, F32)
+def test_f16_and_bf16_are_dtypes_of_memory_only():
+    for dtype in (F16, BF16):
+        half = Buffer("h", ArrayType(dtype, (5,)), "input")
+        with Space():
+            s = reduce("sum", [5], lambda r: load(half, r[0]))
+            assert (s.op, s.dtype, s.args[0].dtype) == ("reduce", F32, F32)
+            rounded = cast(s, dtype)
+            assert rounded.dtype == F32 and rounded.args == (s,)
+            assert held(rounded, dtype) is s and held(rounded, F32) is rounded
 
 
 def test_rewriting_substitutes_indices_and_keeps_origins():

@@ -11,12 +11,13 @@ import itertools
 import numpy as np
 
 from .. import index
-from ..core import Array
+from ..bf16 import BF16, values_of, words_of
+from ..core import array_in, array_of, memory_of, numpy_rule
 from ..ir import Var
 from ..loop import Accumulate, Call, Contract, For, Kernel, Let, Loop, Start, Store
 from ..scalar import INSTRUCTIONS, REDUCTIONS
 from ..passes.target import CPU
-from ..types import BOOL
+from ..types import BOOL, computed, held_as
 from .base import Backend
 
 
@@ -26,23 +27,28 @@ def run_program(program, arrays):
     arrays: NumPy arrays for the inputs, in order.
     """
     values = dict(zip(program.inputs, map(np.asarray, arrays)))
-    values.update((v, np.asarray(x.np)) for v, x in program.hidden)
+    values.update((v, np.asarray(memory_of(x))) for v, x in program.hidden)
     with np.errstate(all="ignore"):
         for eqn in program.eqns:
             args = [values[a] if a.__class__ is Var else a for a in eqn.args]
-            out = numpy_rule(eqn.op, args, eqn.params)
-            for v, x in zip(eqn.outs, out):
-                values[v] = np.asarray(x).reshape(v.shape).astype(v.dtype, copy=False)
+            types = [a.type if a.__class__ is Var else None for a in (*eqn.args, *eqn.outs)]
+            for v, x in zip(eqn.outs, value_of(eqn.op, args, types, eqn.params)):
+                values[v] = np.asarray(x).reshape(v.shape).astype(held_as(v.dtype), copy=False)
     return [values[v] for v in program.outputs]
 
 
-def numpy_rule(op, args, params):
-    """The results of an operation on NumPy arrays, as a tuple."""
+def value_of(op, args, types, params):
+    """The results of an operation on memory, as a tuple; numbers become arrays."""
     # The last, since a condition of select comes first.
-    dtype = next((a.dtype for a in reversed(args) if isinstance(a, np.ndarray)), None)
-    args = [a if isinstance(a, np.ndarray) else np.asarray(a, dtype) for a in args]
-    out = op.numpy(*args, **params)
-    return tuple(out) if op.multiple else (out,)
+    like = next((t for t in reversed(types[:len(args)]) if t is not None), None)
+    types = [like if t is None else t for t in types]
+    args = [a if isinstance(a, np.ndarray) else number(a, like) for a in args]
+    return numpy_rule(op, args, types, params)
+
+
+def number(x, like):
+    """A Python number beside a value of type `like`, in memory."""
+    return memory_of(array_in(x, like.dtype)) if like is not None else np.asarray(x)
 
 
 # ---------------------------------------------------------------------------- the backend
@@ -55,8 +61,9 @@ class Executable:
 
     def __call__(self, values):
         n = len(self.plan.inputs)
-        arrays, constants = [np.asarray(v.np) for v in values[:n]], [v.np for v in values[n:]]
-        return [Array(x) for x in run_plan(self.plan, arrays, constants)]
+        arrays = [np.asarray(memory_of(v)) for v in values]
+        found = run_plan(self.plan, arrays[:n], arrays[n:])
+        return [array_of(x, b.type.dtype) for x, b in zip(found, self.plan.outputs)]
 
 
 class Reference(Backend):
@@ -80,13 +87,14 @@ class Reference(Backend):
 def run_plan(plan, arrays, constants=None):
     """The results of a Plan, by running its statements one element at a time.
 
-    arrays: NumPy arrays for its inputs; constants: for its constants, if not its own.
+    arrays: NumPy arrays for its inputs, words for those of bf16; constants: for its constants, if
+    not its own.
     """
     if constants is None:
-        constants = [c.np for _, c in plan.constants]
+        constants = [memory_of(c) for _, c in plan.constants]
     buffers = [*plan.inputs, *(b for b, _ in plan.constants)]
     values = zip(buffers, [*arrays, *constants])
-    memory = {b: np.array(x, b.type.dtype).reshape(-1) for b, x in values}
+    memory = {b: np.array(x, held_as(b.type.dtype)).reshape(-1) for b, x in values}
     memory.update(arena_views(plan))
     memory.update((out, memory[b]) for out, b in plan.donated.items())
     with np.errstate(all="ignore"):
@@ -104,8 +112,7 @@ def run_loop(loop, memory):
     """Runs a Loop: its inner Plans on arrays of their own, as the Plan lays them out."""
     given = [view(memory, b) for b in loop.consts]
     carry = [np.array(view(memory, b)) for b in loop.starts]
-    rows = {b: memory.setdefault(b, np.empty(b.type.size, b.type.dtype)).reshape(b.type.shape)
-            for b in loop.ys}
+    rows = {b: place(memory, b).reshape(b.type.shape) for b in loop.ys}
     if loop.kind == "cond":
         k = min(max(int(view(memory, loop.index)), 0), len(loop.plans) - 1)
         for b, x in zip(loop.ys, run_plan(loop.plans[k], given)):
@@ -121,35 +128,43 @@ def run_loop(loop, memory):
             for b, x in zip(loop.ys, out[len(carry):]):
                 rows[b][k] = x
     for b, x in zip(loop.ends, carry):
-        memory.setdefault(b, np.empty(b.type.size, b.type.dtype))[:] = x.reshape(-1)
+        place(memory, b)[:] = x.reshape(-1)
+
+
+def place(memory, b):
+    """The flat array of a buffer, made where there is none."""
+    return memory.setdefault(b, np.empty(b.type.size, held_as(b.type.dtype)))
 
 
 def arena_views(plan):
     """The temporaries of a Plan as views of one block of bytes, where the Plan places them."""
     arena = np.full(plan.arena, 0xA5, np.uint8)
-    return {b: arena[at:at + b.type.nbytes].view(b.type.dtype) for b, at in plan.offsets.items()}
+    return {b: arena[at:at + b.type.nbytes].view(held_as(b.type.dtype))
+            for b, at in plan.offsets.items()}
 
 
 def view(memory, b):
     """The array of a buffer; one without elements need not have been written."""
     if b not in memory:
         assert b.type.size == 0, f"{b.name} was never written"
-        memory[b] = np.zeros(0, b.type.dtype)
+        memory[b] = np.zeros(0, held_as(b.type.dtype))
     return memory[b].reshape(b.type.shape)
 
 
 def run_call(step, memory):
     args = [view(memory, a) if hasattr(a, "type") else a for a in step.params]
-    for b, x in zip(step.outputs, numpy_rule(step.op, args, step.op_params)):
-        found = memory.setdefault(b, np.empty(b.type.size, b.type.dtype))
-        found[:] = np.asarray(x, b.type.dtype).reshape(-1)
+    types = [getattr(a, "type", None) for a in (*step.params, *step.outputs)]
+    for b, x in zip(step.outputs, value_of(step.op, args, types, step.op_params)):
+        found = place(memory, b)
+        found[:] = np.asarray(x, found.dtype).reshape(-1)
 
 
 def run_kernel(kernel, memory):
     """Runs the statements of a kernel.  Memory of its own holds a sentinel first, to be noticed."""
     for b in (*kernel.outputs, *kernel.scratch):
         if b not in memory or b in kernel.scratch:
-            memory[b] = np.full(b.type.size, sentinel(b.type.dtype), b.type.dtype)
+            dtype = held_as(b.type.dtype)
+            memory[b] = np.full(b.type.size, sentinel(dtype), dtype)
     for b in kernel.params:
         view(memory, b)
     Run(memory).body(kernel.body, {})
@@ -198,8 +213,10 @@ class Run:
             return
         out, k = self.memory[s.buffer], self.index(s.index, at, known)
         assert 0 <= k < out.size, f"{s.buffer.name}[{k}] is outside of {s.buffer.type}"
-        value = self.value(s.expr, at, known)
-        out[k] = combined(s.how, out[k], value, out.dtype) if s.how else value
+        value, dtype = self.value(s.expr, at, known), s.buffer.type.dtype
+        if s.how:
+            value = combined(s.how, element(out[k], dtype), value, s.expr.dtype)
+        out[k] = words_of(value) if dtype is BF16 else value
 
     def contract(self, s, at):
         outer = [*s.batch, *s.rows, *s.columns]
@@ -270,7 +287,12 @@ class Run:
     def load(self, buffer, x, at, known):
         k, held = self.index(x, at, known), self.memory[buffer]
         assert 0 <= k < held.size, f"{buffer.name}[{k}] is outside of {buffer.type}"
-        return held[k]
+        return element(held[k], buffer.type.dtype)
+
+
+def element(held, dtype):
+    """One element as it is computed with: f16 and bf16 become f32."""
+    return values_of(held) if dtype is BF16 else computed(dtype).type(held)
 
 
 def cast(x, dtype):

@@ -8,6 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from .. import tree as pytree
+from ..bf16 import BF16, WORD
+from ..core import Array, WordArray
 from ..errors import ArgumentError, DataError
 from ..types import SCALARS, SHORT, default_float, default_int
 
@@ -17,7 +19,7 @@ MAX_AXES = 32              # NumPy 1 has no more
 
 
 def named_arrays(tree):
-    """The leaves as NumPy arrays, by name."""
+    """The leaves as NumPy arrays, by name; those of bf16 as Arrays of fgrad."""
     out = {}
     for path, leaf in pytree.flatten_with_path(tree)[0]:
         name = name_of(path)
@@ -45,6 +47,8 @@ def name_of(path):
 
 def as_array(leaf, path):
     """A leaf as a NumPy array of a dtype that the format has."""
+    if getattr(leaf, "dtype", None) == BF16:
+        return WordArray(leaf.words if isinstance(leaf, Array) else np.asarray(leaf).view(WORD))
     try:
         a = np.asarray(leaf, number_dtype(leaf))
     except OverflowError:
@@ -53,7 +57,7 @@ def as_array(leaf, path):
     if a.dtype.newbyteorder("=") not in NAMES:
         raise ArgumentError(f"{pytree.path_text('tree', path)} cannot be saved.",
                             given=f"a {type(leaf).__name__} of dtype {a.dtype}",
-                            expected="bool, integers, float16, float32 or float64")
+                            expected="bool, integers, float16, bfloat16, float32 or float64")
     return a
 
 
@@ -122,7 +126,7 @@ def shortened(lines, n):
 def kind_of(leaf):
     """(dtype, shape) of a leaf of `like`."""
     if hasattr(leaf, "dtype") and hasattr(leaf, "shape"):
-        dtype = np.dtype(leaf.dtype)
+        dtype = BF16 if leaf.dtype == BF16 else np.dtype(leaf.dtype)
         return NAMES.get(dtype, str(dtype)), tuple(leaf.shape)
     if type(leaf) in SCALARS:
         return NAMES[number_dtype(leaf)], ()

@@ -14,7 +14,8 @@ from math import prod
 
 import numpy as np
 
-from ..errors import DataError
+from ..bf16 import BF16
+from ..errors import ArgumentError, DataError
 from .files import open_file, write_whole
 from .leaves import MAX_AXES, NAMES, check_fits, fitted, named_arrays, nested
 
@@ -41,6 +42,11 @@ def save_npz(path, tree, *, compress=False):
     method = zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED
     with zipfile.ZipFile(packed, "w", method) as archive:
         for name, a in named_arrays(tree).items():
+            if a.dtype is BF16:
+                raise ArgumentError(f"the leaf {name!r} cannot be saved: NumPy has no bfloat16.",
+                                    given=str(a.type),
+                                    fix=["fgrad.io.save writes safetensors, which have it",
+                                         "astype(\"float32\") loses nothing"])
             with archive.open(name + ".npy", "w", force_zip64=True) as file:
                 np.lib.format.write_array(file, np.asarray(a), allow_pickle=False)
     write_whole(path, [packed.getbuffer()])

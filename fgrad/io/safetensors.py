@@ -15,7 +15,10 @@ from math import prod
 
 import numpy as np
 
+from ..bf16 import BF16
+from ..core import frozen_array
 from ..errors import DataError
+from ..types import held_as
 from .files import open_file, write_whole
 from .leaves import DTYPES, MAX_AXES, NAMES, check_fits, fitted, named_arrays, nested, text
 
@@ -38,8 +41,8 @@ class Entry:
 def save(path, tree):
     """Writes the leaves of a pytree to a safetensors file, whole, or leaves it as it was.
 
-    Leaves are arrays of bool, integers, f16, f32 or f64, or Python numbers, which become 0-d arrays
-    of the default dtypes (i32, f32).  Their names are their paths: `layers/0/w`.
+    Leaves are arrays of bool, integers, f16, bf16, f32 or f64, or Python numbers, which become 0-d
+    arrays of the default dtypes (i32, f32).  Their names are their paths: `layers/0/w`.
     Raises ArgumentError for a leaf of another kind, and for two leaves with one name;
     MissingFileError when the folder does not exist.
 
@@ -66,13 +69,14 @@ def save(path, tree):
 
 def little_endian(a):
     """The elements as bytes, row by row, little-endian; no copy where none is needed."""
+    a = a.words if a.dtype is BF16 else a
     return np.ascontiguousarray(a, a.dtype.newbyteorder("<")).reshape(-1).view(np.uint8).data
 
 
 # ---------------------------------------------------------------------------- load
 
 def load(path, like=None):
-    """The pytree in a safetensors file, with NumPy arrays for leaves.
+    """The pytree in a safetensors file, with NumPy arrays for leaves, Arrays of fgrad for bf16.
 
     Without `like` names are split at "/" into nested dicts (lists come back as dicts with the keys
     "0", "1", …; empty containers and None are gone).  With `like`, a pytree of arrays, numbers or
@@ -100,10 +104,12 @@ def read_leaf(file, path, entry):
     data = bytearray(entry.stop - entry.start)
     if file.readinto(data) != len(data):
         raise DataError(f"{path} was changed while it was read.", given=f"leaf {entry.name!r}")
-    raw = np.frombuffer(data, entry.dtype.newbyteorder("<")) if data else np.empty(0, entry.dtype)
+    dtype = held_as(entry.dtype)
+    raw = np.frombuffer(data, dtype.newbyteorder("<")) if data else np.empty(0, dtype)
     if entry.dtype == bool and raw.view(np.uint8).max(initial=0) > 1:
         raise damaged(path, f"the leaf {entry.name!r} holds bools other than 0 and 1")
-    return raw.astype(entry.dtype, copy=False).reshape(entry.shape)
+    out = raw.astype(dtype, copy=False).reshape(entry.shape)
+    return frozen_array(out, BF16) if entry.dtype is BF16 else out
 
 
 # ---------------------------------------------------------------------------- the header

@@ -18,8 +18,8 @@ from .creation import (
     array, asarray, ascontiguousarray, copy, empty, empty_like, full, full_like, ones, ones_like,
     zeros, zeros_like)
 from .dtypes import (
-    bool_, can_cast, dtype, e, euler_gamma, finfo, float16, float32, float64, iinfo, inf, int8,
-    int16, int32, int64,
+    bfloat16, bool_, can_cast, dtype, e, euler_gamma, finfo, float16, float32, float64, iinfo, inf,
+    int8, int16, int32, int64,
     isdtype, issubdtype, nan, newaxis, pi, promote_types, uint8, uint16, uint32, uint64)
 from .einsum import einsum
 from .elementwise import (

@@ -7,7 +7,7 @@ import numpy as np
 from .. import ops
 from ..core import Value, as_value
 from ..errors import ArgumentError, DtypeError
-from ..types import BOOL, I32
+from ..types import BOOL, COMPUTED, F32, I32, finfo
 from .axes import axis_of, typed
 from .creation import zeros_like
 from .elementwise import isnan, signbit, where
@@ -133,10 +133,13 @@ def frexp(x, /):
     f[*s] → f[*s], i32[*s]
     """
     x = as_float(x)
+    if x.dtype in COMPUTED:
+        m, power = frexp(cast(x, F32))
+        return cast(m, x.dtype), power
     plain = same(ops.and_, ops.is_finite(x), same(ops.ne, x, 0.0))
     size = ops.select(plain, ops.abs(x), 1.0)
     tiny = 2.0 ** 24 if x.dtype.itemsize == 4 else 2.0 ** 54
-    small = same(ops.lt, size, float(np.finfo(x.dtype).tiny))
+    small = same(ops.lt, size, float(finfo(x.dtype).tiny))
     size = ops.select(small, same(ops.mul, size, tiny), size)
     power = same(ops.add, ops.floor(same(ops.div, ops.log(size), float(np.log(2)))), 1.0)
     m = ldexp(size, cast(ops.neg(power), I32))

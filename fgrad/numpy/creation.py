@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from .. import ops
-from ..core import CONVERT, Array, Value, as_value, frozen_array
+from ..bf16 import BF16
+from ..core import CONVERT, Value, array_of, as_value, frozen_array
 from ..errors import ArgumentError
 from ..types import SCALARS, as_dtype, default_float, default_int
 from .axes import shape_of
@@ -70,8 +71,10 @@ def converted(x, dtype, copy):
         return from_list(x, dtype)
     if not isinstance(x, (np.ndarray, np.generic)):
         x = from_protocol(x)
-    x = native(x)
-    return frozen_array(np.array(x)) if copy and isinstance(x, np.ndarray) else Array(x)
+    known, x = BF16 if x.dtype == BF16 else None, native(x)
+    if copy and isinstance(x, np.ndarray):
+        return frozen_array(np.array(x), known)
+    return array_of(x, known)
 
 
 def from_protocol(x):

@@ -6,12 +6,15 @@ import numpy as np
 
 from ..core import Value
 from ..errors import DtypeError
-from ..types import SHORT, as_dtype, promote
+from .. import types
+from ..bf16 import BF16
+from ..types import SHORT, as_dtype, is_exact, promote
 
 bool_ = np.bool_
 int8, int16, int32, int64 = np.int8, np.int16, np.int32, np.int64
 uint8, uint16, uint32, uint64 = np.uint8, np.uint16, np.uint32, np.uint64
 float16, float32, float64 = np.float16, np.float32, np.float64
+bfloat16 = BF16
 dtype = np.dtype
 
 pi, e, euler_gamma, inf, nan = np.pi, np.e, np.euler_gamma, np.inf, np.nan
@@ -24,7 +27,7 @@ def finfo(dtype):
     if dtype.kind != "f":
         raise DtypeError(f"finfo is for floats, not {SHORT[dtype]}.",
                          fix="iinfo gives the limits of integers")
-    return np.finfo(dtype)
+    return types.finfo(dtype)
 
 
 def iinfo(dtype):
@@ -48,15 +51,18 @@ KINDS = {"bool": "b", "signed integer": "i", "unsigned integer": "u", "integral"
 
 def issubdtype(dtype, kind):
     """Is the dtype of that kind?  As NumPy: issubdtype(x.dtype, np.floating)."""
-    return bool(np.issubdtype(dtype, kind))
+    if dtype_is_bf16(dtype):
+        return kind == BF16 or kind in (np.floating, np.inexact, np.number, np.generic)
+    return kind != BF16 and bool(np.issubdtype(dtype, kind))
 
 
 def isdtype(dtype, kind):
     """Is the dtype the one given, or of a kind such as "integral" or "real floating"?"""
     if isinstance(kind, tuple):
         return any(isdtype(dtype, k) for k in kind)
-    dtype = np.dtype(dtype)
-    return dtype.kind in KINDS[kind] if kind in KINDS else dtype == np.dtype(kind)
+    dtype = as_dtype(dtype)
+    return dtype.kind in KINDS[kind] if isinstance(kind, str) and kind in KINDS else \
+        dtype == as_dtype(kind)
 
 
 def promote_types(type1, type2):
@@ -70,4 +76,14 @@ def promote_types(type1, type2):
 
 def can_cast(from_, to, casting="safe"):
     """Can one dtype become the other without loss?  By NumPy's rules."""
-    return np.can_cast(from_.dtype if isinstance(from_, Value) else from_, to, casting)
+    given = from_.dtype if isinstance(from_, Value) else from_
+    if not (dtype_is_bf16(given) or dtype_is_bf16(to)):
+        return np.can_cast(given, to, casting)
+    given, to = as_dtype(given), as_dtype(to)
+    loose = casting == "unsafe" or casting == "same_kind" and (given.kind != "f" or to.kind == "f")
+    return given is to or loose or casting != "no" and is_exact(given, to)
+
+
+def dtype_is_bf16(x):
+    """Is it a name of bf16?"""
+    return x is BF16 or isinstance(x, str) and x == BF16

@@ -13,7 +13,7 @@ import numpy as np
 from .. import ops
 from ..core import NOTHING, _current, as_value
 from ..errors import ArgumentError, RangeError
-from ..types import BOOL, SCALARS
+from ..types import BOOL, SCALARS, finfo
 from .promotion import (
     as_bool, as_float, as_number, beside, binary_float, cast, floating, same, same_shape, together,
     unary)
@@ -276,7 +276,7 @@ def nan_to_num(x, nan=0.0, posinf=None, neginf=None):
     x = as_value(x)
     if x.dtype.kind != "f":
         return x
-    largest = float(np.finfo(x.dtype).max)
+    largest = float(finfo(x.dtype).max)
     x = ops.select(isnan(x), float(nan), x)
     x = ops.select(same(ops.eq, x, math.inf), largest if posinf is None else float(posinf), x)
     return ops.select(same(ops.eq, x, -math.inf), -largest if neginf is None else float(neginf), x)

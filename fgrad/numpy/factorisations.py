@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import ops
 from ..errors import ArgumentError, ShapeError
-from ..types import F16, F32, I32
+from ..types import COMPUTED, I32, computed, finfo
 from . import contract, reductions
 from .axes import broadcast_shapes, typed
 from .matrices import eye, tril, triu
@@ -33,12 +33,13 @@ def matrices(a, name, square=True):
     if x.ndim < 2 or square and x.shape[-1] != x.shape[-2]:
         raise ShapeError(f"{name} needs {'square ' if square else ''}matrices in the last axes.",
                          given=typed(x))
-    return cast(x, F32) if x.dtype == F16 else x
+    return cast(x, computed(x.dtype))
 
 
 def back(x, like):
     """A result in the dtype that the user gave."""
-    return cast(x, F16) if getattr(like, "dtype", None) == F16 else x
+    dtype = getattr(like, "dtype", None)
+    return cast(x, dtype) if dtype in COMPUTED else x
 
 
 # ---------------------------------------------------------------------------- solutions
@@ -87,7 +88,7 @@ def pinv(a, rcond=None, hermitian=False, *, rtol=None):
     x = matrices(a, "pinv", square=False)
     rtol = rcond if rtol is None else rtol
     if rtol is None:
-        rtol = 10 * max(x.shape[-2:]) * float(np.finfo(x.dtype).eps)
+        rtol = 10 * max(x.shape[-2:]) * float(finfo(x.dtype).eps)
     return back(ops.pinv(x, rtol=float(rtol)), a)
 
 
@@ -106,7 +107,7 @@ def lstsq(a, b, rcond=None):
     if x.ndim != 2 or y.ndim not in (1, 2) or y.shape[0] != m:
         raise ShapeError("lstsq needs a matrix, and as many rows on the right.",
                          given=[f"a: {typed(x)}", f"b: {typed(y)}"])
-    rcond = max(m, n) * float(np.finfo(dtype).eps) if rcond is None else float(rcond)
+    rcond = max(m, n) * float(finfo(dtype).eps) if rcond is None else float(rcond)
     out = contract.matmul(ops.pinv(x, rtol=rcond), y)
     s = svdvals(x)
     apart = ops.square(same(ops.sub, contract.matmul(x, out), y))
@@ -273,7 +274,7 @@ def matrix_rank(A, tol=None, hermitian=False, *, rtol=None):
     s = svdvals(x)
     if tol is not None:
         return reductions.sum(cast(binary(ops.gt, s, tol), I32), -1)
-    return rank_of(s, max(x.shape[-2:]) * float(np.finfo(x.dtype).eps) if rtol is None else rtol)
+    return rank_of(s, max(x.shape[-2:]) * float(finfo(x.dtype).eps) if rtol is None else rtol)
 
 
 def rank_of(s, rtol):

@@ -9,9 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from .. import ops
-from ..core import Array, Value, as_value, frozen_array
+from ..bf16 import BF16, WORD
+from ..core import Value, array_in, as_value, frozen_array
 from ..errors import DtypeError, RangeError, ShapeError
-from ..types import SCALARS, SHORT, default_float
+from ..types import SCALARS, SHORT, computed, default_float
 from .axes import text_of
 from .promotion import cast, join, kind
 
@@ -21,7 +22,9 @@ def from_list(x, dtype):
     leaves, shape = set(), shape_of_list(x)
     collect(x, leaves)
     if not any(issubclass(k, Value) for k in leaves if isinstance(k, type)):
-        return frozen_array(numbers_of(x, leaves, dtype, shape))
+        words = dtype is BF16
+        found = numbers_of(x, leaves, computed(dtype) if words else dtype, shape)
+        return array_in(found, BF16) if words else frozen_array(found)
     kinds = set()
     collect_kinds(x, kinds)
     return stacked(x, dtype or join(list(kinds)), shape)
@@ -161,14 +164,16 @@ def number(x, dtype):
     dtype = dtype or join([x.__class__])
     if dtype.kind in "iu" and x.__class__ is int:
         ops.elementwise.literal(x, dtype)        # raises RangeError when it does not fit
-    return Array(np.array(x).astype(dtype))
+    return array_in(np.array(x), dtype)
 
 
 def native(x):
-    """The NumPy array in this machine's byte order.
+    """The NumPy array in this machine's byte order; another package's bfloat16 as words.
 
     Raises DtypeError for dtypes fgrad does not have.
     """
+    if x.dtype == BF16:
+        return np.asarray(x).view(WORD)
     if x.dtype in SHORT:
         return x
     if x.dtype.newbyteorder("=") in SHORT:

@@ -13,8 +13,9 @@ import sys
 import numpy as np
 
 from .. import ops, source
+from ..bf16 import BF16
 from ..core import NOTHING, Array, Value, _current
-from ..errors import MutationError, boundary, shorten
+from ..errors import DtypeError, MutationError, boundary, shorten
 from ..types import SCALARS, as_dtype
 from . import contract, elementwise, indexing, matrices, reductions, shape, sorting, ufuncs
 from .promotion import binary, binary_float, cast
@@ -260,7 +261,7 @@ def rewritten(text):
 
 def as_numpy(x, dtype=None, copy=None):
     """A read-only view of the elements; a copy when `copy`, or when the dtype differs."""
-    out = np.asarray(x.np)
+    out = np.asarray(x.value_for("NumPy"))
     if copy or dtype is not None and np.dtype(dtype) != out.dtype:
         if copy is False:
             raise ValueError(f"an array of {out.dtype} cannot become {np.dtype(dtype)} without a "
@@ -276,13 +277,18 @@ def to_dlpack(x, copy=None, **options):
 
     copy=False shares the memory: then nothing may write to it.
     """
+    if x.dtype is BF16:
+        raise DtypeError("an array of bf16 cannot be given away through DLPack.",
+                         given=f"an array {x.type}",
+                         fix=["x.astype(\"float32\") gives an array that can",
+                              "np.asarray(x) gives the numbers as float32"])
     memory = np.asarray(x.np) if copy is False else np.array(x.np)
     return memory.__dlpack__(**{k: v for k, v in options.items() if v is not None})
 
 
 def dlpack_device(x):
     """(1, 0): the memory of the CPU."""
-    return np.asarray(x.np).__dlpack_device__()
+    return np.zeros(0).__dlpack_device__()
 
 
 def repr_html(x):
@@ -290,7 +296,7 @@ def repr_html(x):
     title = f"<code>Array {x.type}</code>"
     if not 1 <= x.ndim <= 2 or not x.size:
         return f"{title}<pre>{x}</pre>"
-    rows = np.atleast_2d(x.np)
+    rows = np.atleast_2d(np.asarray(x))
     shown = ["".join(f"<td>{v:.6g}</td>" if v.dtype.kind == "f" else f"<td>{v}</td>"
                      for v in row[:20])
              + ("<td>…</td>" if rows.shape[1] > 20 else "") for row in rows[:20]]

@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from .. import ops
-from ..core import Array, Value, as_value
-from ..types import F16, F32
+from ..core import Value, array_in, as_value
+from ..types import computed
 from .axes import axes_of
 from .elementwise import isnan, where
 from .promotion import as_float, binary, broadcast_to, cast, same
@@ -118,9 +118,9 @@ def nanquantile(a, q, axis=None, keepdims=False):
     linear; NaN where there is nothing else.
     """
     x = as_float(a)
-    share = q if isinstance(q, Value) else Array(np.asarray(q, x.dtype))
-    if x.dtype == F16:
-        return cast(nanquantile(cast(x, F32), q, axis, keepdims), F16)
+    share = q if isinstance(q, Value) else array_in(q, x.dtype)
+    if computed(x.dtype) is not x.dtype:
+        return cast(nanquantile(cast(x, computed(x.dtype)), q, axis, keepdims), x.dtype)
     axes = axes_of(axis, x.ndim, "nanquantile")
     rest = tuple(n for k, n in enumerate(x.shape) if k not in axes)
     flat = moveaxis(x, axes, tuple(range(len(axes))))

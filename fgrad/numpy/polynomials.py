@@ -10,6 +10,7 @@ import numpy as np
 from .. import ops
 from ..core import Array, as_value
 from ..errors import ArgumentError, ShapeError
+from ..types import finfo
 from .axes import typed
 from .contract import matmul, numbers
 from .creation import asarray, ones_like, zeros_like
@@ -145,7 +146,7 @@ def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
         w = cast(as_float(w), x.dtype)
         left = left * w[:, None]
         right = right * (w if y.ndim == 1 else w[:, None])
-    rcond = x.size * float(np.finfo(x.dtype).eps) if rcond is None else float(rcond)
+    rcond = x.size * float(finfo(x.dtype).eps) if rcond is None else float(rcond)
     scale = ops.sqrt(sum_of(ops.square(left), 0))      # for columns of one length
     scaled = left / scale
     out = matmul(ops.pinv(scaled, rtol=rcond), right)

@@ -14,7 +14,7 @@ from math import prod as product_of
 from .. import ops
 from ..core import _current, as_value
 from ..errors import ShapeError
-from ..types import BOOL, F16, F32, as_dtype, default_int
+from ..types import BOOL, as_dtype, computed, default_int
 from .axes import axes_of, axis_of, typed
 from .elementwise import where as choose
 from .promotion import as_bool, as_float, binary, broadcast_to, cast, same
@@ -100,8 +100,8 @@ def size_of(x, axes, keepdims, where):
 
 
 def widened(x):
-    """f16 as f32, in which sums of it do not overflow."""
-    return cast(x, F32) if x.dtype == F16 else x
+    """f16 and bf16 as f32, in which sums of it do not overflow."""
+    return cast(x, computed(x.dtype))
 
 
 def average(a, axis=None, weights=None, returned=False, keepdims=False):

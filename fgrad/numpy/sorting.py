@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from .. import ops
-from ..core import Array, Value, as_value
+from ..core import Array, Value, array_in, as_value
 from ..errors import RangeError, ShapeError
 from ..types import I32
 from .axes import axes_of, axis_of, typed
@@ -90,7 +90,7 @@ def interpolated(ordered, share):
     place = share * (ordered.shape[0] - 1)
     low = np.floor(place).astype(I32)
     high = np.ceil(place).astype(I32)
-    between = as_float(Array(np.asarray(place - low, ordered.dtype)))
+    between = as_float(array_in(place - low, ordered.dtype))
     a, b = [ops.gather(ordered, Array(np.asarray(i)), axes=(0,)) for i in (low, high)]
     t = ops.broadcast(between, shape=a.shape, axes=tuple(range(share.ndim, a.ndim)))
     return binary(ops.add, a, same(ops.mul, same(ops.sub, b, a), t))

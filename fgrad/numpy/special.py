@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 from .. import ops
-from ..types import F16, F32, F64
+from ..types import COMPUTED, F32, F64
 from .promotion import as_float, cast, floating, same
 
 # Per range of w: its upper end, where its polynomial is centred, the coefficients, highest first.
@@ -64,8 +64,8 @@ def erf_inv(x, /):
     True
     """
     x = as_float(x)
-    if x.dtype == F16:
-        return cast(erf_inv(cast(x, F32)), F16)
+    if x.dtype in COMPUTED:
+        return cast(erf_inv(cast(x, F32)), x.dtype)
     w = ops.neg(ops.log1p(ops.neg(ops.square(x))))
     ranges = DOUBLE if x.dtype == F64 else SINGLE
     root = ops.sqrt(same(ops.max, w, ranges[0][0]))      # not of 0: its derivative is infinite

@@ -75,14 +75,13 @@ class DotGeneral(Primitive):
     def pull(self, a, b, /, *, lhs, rhs, to):
         summed = "".join(sorted(set(lhs + rhs) - set(to)))
         sizes = dict(zip(lhs + rhs, a.shape + b.shape))
-        wide = F32 if a.dtype == F16 else a.dtype
 
         def total(i):
             def product(r):
                 at = dict(zip(to + summed, (*i, *r)))
-                factors = a(tuple(at[c] for c in lhs)), b(tuple(at[c] for c in rhs))
-                return scalar.apply("mul", *[scalar.cast(x, wide) for x in factors])
-            return scalar.cast(scalar.reduce("sum", [sizes[c] for c in summed], product), a.dtype)
+                return scalar.apply("mul", a(tuple(at[c] for c in lhs)),
+                                    b(tuple(at[c] for c in rhs)))
+            return scalar.reduce("sum", [sizes[c] for c in summed], product)
         return total
 
 

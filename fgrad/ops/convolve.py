@@ -21,7 +21,7 @@ from numpy.lib.stride_tricks import as_strided
 from .. import index, scalar
 from ..core import Primitive
 from ..errors import DtypeError, ShapeError
-from ..types import F16, F32, NUMBERS, ArrayType
+from ..types import NUMBERS, ArrayType, computed
 from . import contract, move
 from .elementwise import quiet
 
@@ -59,7 +59,7 @@ class ConvGeneral(Primitive):
     def numpy(self, x, w, /, *, lhs, rhs, to, window, stride, dilation):
         if x.dtype != w.dtype:
             raise TypeError("operands of two dtypes")            # `type` says it better
-        wide = F32 if x.dtype == F16 else x.dtype
+        wide = computed(x.dtype)
         taps = fresh(lhs + rhs + to, len(window))
         windows = sliding(x.astype(wide), lhs, w.shape, rhs, window, stride, dilation)
         renamed = rhs.translate(str.maketrans(window, taps))
@@ -88,7 +88,6 @@ class ConvGeneral(Primitive):
     def pull(self, x, w, /, *, lhs, rhs, to, window, stride, dilation):
         sizes = {c: n for c, n in zip(rhs, w.shape) if c in window or c not in to}
         steps = {c: (s, d) for c, s, d in zip(window, stride, dilation)}
-        wide = F32 if x.dtype == F16 else x.dtype
 
         def read(c, at, r):
             if c not in steps:
@@ -99,10 +98,9 @@ class ConvGeneral(Primitive):
         def total(i):
             def product(r):
                 at, r = dict(zip(to, i)), dict(zip(sizes, r))
-                factors = (x(tuple(read(c, at, r) for c in lhs)),
-                           w(tuple(r[c] if c in r else at[c] for c in rhs)))
-                return scalar.apply("mul", *[scalar.cast(f, wide) for f in factors])
-            return scalar.cast(over("sum", [*sizes.values()], product, lean), x.dtype)
+                return scalar.apply("mul", x(tuple(read(c, at, r) for c in lhs)),
+                                    w(tuple(r[c] if c in r else at[c] for c in rhs)))
+            return over("sum", [*sizes.values()], product, lean)
         lean = not is_product(dict(zip(rhs, w.shape)), lhs, to, window)
         return total
 

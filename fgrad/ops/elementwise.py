@@ -14,9 +14,10 @@ import math
 import numpy as np
 
 from .. import scalar
+from ..bf16 import BF16
 from ..core import NOTHING, Array, Primitive, _current
 from ..errors import ArgumentError, DtypeError, RangeError, ShapeError
-from ..types import (BOOL, DTYPES, FLOATS, INTS, NUMBERS, SCALARS, SHORT, ArrayType)
+from ..types import (BOOL, DTYPES, F32, FLOATS, INTS, NUMBERS, SCALARS, SHORT, ArrayType)
 from . import move
 
 quiet = np.errstate(all="ignore")        # a decorator: NumPy is silent about inf and NaN; 0.4 µs
@@ -43,7 +44,7 @@ def literal(value, dtype):
 def number_array(value, dtype):
     """value as a 0-d array of dtype."""
     try:
-        return np.array(value, dtype)
+        return np.array(value, F32 if dtype is BF16 else dtype)
     except OverflowError:
         raise RangeError(
             f"the Python number {value} does not fit into {SHORT[dtype]}.",
@@ -169,12 +170,18 @@ class Elementwise(Primitive):
     def pull(self, *args):
         dtype = next(a.dtype for a in args if a.__class__ not in SCALARS)
         build = self.scalar if callable(self.scalar) else instruction(self.scalar)
-        return lambda i: build(*[element(a, i, dtype) for a in args])
+        read = element if self.result is None else exact_element
+        return lambda i: build(*[read(a, i, dtype) for a in args])
 
 
 def element(a, i, dtype):
     """The node of an argument at an index; a Python number is a constant."""
     return scalar.const(a, dtype) if a.__class__ in SCALARS else a(i)
+
+
+def exact_element(a, i, dtype):
+    """The same, as it is outside of its dtype: what is computed in more digits is rounded."""
+    return scalar.cast(element(a, i, dtype), dtype)
 
 
 def instruction(name):
@@ -359,7 +366,7 @@ class Convert(Primitive):
         return self(x, dtype=dtype), dims[0]
 
     def pull(self, x, /, *, dtype):
-        return lambda i: scalar.cast(x(i), dtype)
+        return lambda i: scalar.cast(exact_element(x, i, x.dtype), dtype)
 
 
 def saturated(x, dtype):

@@ -14,7 +14,7 @@ import numpy as np
 from .. import scalar
 from ..core import Primitive
 from ..errors import DtypeError, ShapeError
-from ..types import BOOL, DTYPES, F16, F32, I32, NUMBERS, SHORT
+from ..types import BOOL, DTYPES, F16, I32, NUMBERS, SHORT, computed
 from . import elementwise, move
 from .elementwise import quiet
 
@@ -44,7 +44,7 @@ class Reduce(Primitive):
             return self.ufunc.reduce(x, axes)
         if x.dtype not in self.dtypes:
             raise TypeError("not a dtype of this reduction")      # `type` says it better
-        dtype = F32 if x.dtype == F16 else x.dtype
+        dtype = computed(x.dtype)
         start = scalar.REDUCTIONS[self.how][1](x.dtype)
         return self.ufunc.reduce(x, axes, dtype, initial=start).astype(x.dtype)
 
@@ -147,7 +147,7 @@ class ArgExtreme(Primitive):
         n = x.shape[axis]
 
         def position(i):
-            at = lambda r: x(move.weave(i, r, (axis,)))
+            at = lambda r: elementwise.exact_element(x, move.weave(i, r, (axis,)), x.dtype)
             best = scalar.reduce(self.how, [n], at)
 
             def place_if_best(r):
@@ -186,7 +186,7 @@ class Running(Primitive):
     def numpy(self, x, /, *, axis, reverse):
         if reverse:
             x = np.flip(x, axis)
-        wide = F32 if x.dtype == F16 and self.how in ("sum", "prod") else x.dtype
+        wide = computed(x.dtype)
         out = self.accumulate(x, axis, wide).astype(x.dtype, copy=False)
         return np.flip(out, axis) if reverse else out
 

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from .. import scalar
-from ..types import F16, F32, FLOATS
+from ..types import FLOATS, computed
 from .elementwise import (
     Elementwise, add, div, exp, gt, lt, mul, neg, pow, quiet, select, sign, sin, square, sub)
 
@@ -153,12 +153,11 @@ def row(name, formula, partials):
     @quiet
     def numpy(x):
         x = np.asarray(x)
-        wide = x.astype(F32) if x.dtype == F16 else x
+        wide = x.astype(computed(x.dtype), copy=False)
         return np.asarray(formula(OF_ARRAYS, wide)).astype(x.dtype)
 
     def scalar_of(x):
-        wide = scalar.cast(x, F32) if x.dtype == F16 else x
-        return scalar.cast(formula(OF_TERMS, Term(wide)).node, x.dtype)
+        return formula(OF_TERMS, Term(x)).node
     return Elementwise(name, FLOATS, numpy=numpy, scalar=scalar_of, partials=partials)
 
 

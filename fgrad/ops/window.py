@@ -20,10 +20,10 @@ from numpy.lib.stride_tricks import as_strided
 from .. import index, scalar
 from ..core import Primitive
 from ..errors import DtypeError, ShapeError
-from ..types import DTYPES, F16, F32, I32, NUMBERS, SHORT
+from ..types import DTYPES, I32, NUMBERS, SHORT, computed
 from . import move
 from .convolve import extent, over, places
-from .elementwise import quiet
+from .elementwise import exact_element, quiet
 
 
 class Windowed(Primitive):
@@ -104,18 +104,15 @@ class ReduceWindow(Windowed):
     def numpy(self, x, /, *, window, stride, dilation):
         if x.dtype not in self.dtypes:
             raise TypeError("not a dtype of this reduction")      # `type` says it better
-        wide = F32 if x.dtype == F16 else x.dtype
+        wide = computed(x.dtype)
         found = flat_windows(x.astype(wide), window, stride, dilation)
         return self.ufunc.reduce(found, -1, wide).astype(x.dtype)
 
     def pull(self, x, /, *, window, stride, dilation):
         extents, whole = dense(window)
-        wide = F32 if x.dtype == F16 else x.dtype
 
         def reduced(i):
-            def body(r):
-                return scalar.cast(x(inside(i, whole(r), stride, dilation)), wide)
-            return scalar.cast(over(self.how, extents, body), x.dtype)
+            return over(self.how, extents, lambda r: x(inside(i, whole(r), stride, dilation)))
         return reduced
 
 
@@ -164,7 +161,7 @@ class WindowPosition(Windowed):
         count = prod(window)
 
         def first(i):
-            at = lambda r: x(inside(i, whole(r), stride, dilation))
+            at = lambda r: exact_element(x, inside(i, whole(r), stride, dilation), x.dtype)
             best = over(self.how, extents, at)
 
             def place_if_best(r):
@@ -236,7 +233,7 @@ class WindowPut(Primitive):
 
     @quiet
     def numpy(self, x, place, /, *, shape, window, stride, dilation):
-        out = np.zeros(shape, F32 if x.dtype == F16 else x.dtype)
+        out = np.zeros(shape, computed(x.dtype))
         taps = np.unravel_index(place, window)
         at = tuple(i * s + r * d for i, r, s, d in zip(np.indices(x.shape), taps, stride, dilation))
         np.add.at(out, at, x)
@@ -268,8 +265,7 @@ class WindowSpread(Primitive):
 
     @quiet
     def numpy(self, x, /, *, shape, window, stride, dilation):
-        wide = F32 if x.dtype == F16 else x.dtype
-        out = np.zeros(shape, wide)
+        out = np.zeros(shape, computed(x.dtype))
         for r in np.ndindex(*window):
             where = tuple(slice(k * d, k * d + extent(n, s), s)
                           for k, n, s, d in zip(r, x.shape, stride, dilation))
@@ -304,7 +300,6 @@ def from_windows(x, element, window, stride, dilation):
     """
     counts = [-(-k // s) if d == 1 else k for k, s, d in zip(window, stride, dilation)]
     extents, whole = dense(counts)
-    wide = F32 if x.dtype == F16 else x.dtype
 
     def place(u, t, n, k, s, d):
         if d == 1:
@@ -319,8 +314,8 @@ def from_windows(x, element, window, stride, dilation):
             found = [place(*row) for row in zip(i, whole(t), x.shape, window, stride, dilation)]
             value = element(tuple(at for at, _, _ in found), tuple(a for _, a, _ in found))
             ranges = [r for _, _, ranges in found for r in ranges]
-            return scalar.guard(ranges, scalar.cast(value, wide), scalar.const(0, wide))
-        return scalar.cast(over("sum", extents, body), x.dtype)
+            return scalar.guard(ranges, value, scalar.const(0, x.dtype))
+        return over("sum", extents, body)
     return total
 
 

@@ -184,7 +184,7 @@ class Levels:
             at = index.flat(r.index, r.value.shape)
             buffer = self.graph.buffer(r.value)
             if r.how is None:
-                expr = scalar.cast(expr, r.value.dtype)
+                expr = scalar.held(expr, r.value.dtype)
             path[-1].stores.append(Store(buffer, at, expr, r.how, (), self.graph.source(r.value)))
         self.keep_rows()
         return self.written(0, self.path[0])

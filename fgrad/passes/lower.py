@@ -11,7 +11,6 @@ from .. import index, scalar
 from ..ir import Var
 from ..loop import Accumulate, Call, Contract, For, Kernel, Let, Loop, Start, Store
 from ..text import identifier
-from ..types import F16, F32
 from .collapse import collapse, indices, merged
 from .fuse import PRODUCT, Nest, counters
 from .levels import Levels, guards_inward, inner_nodes
@@ -161,7 +160,7 @@ def lower_product(nest, name, fused, names):
     body = []
     for r in nest.roots:
         at = index.flat(r.index, r.value.shape)
-        expr = scalar.cast(guards_inward(r.expr), r.value.dtype)
+        expr = scalar.held(guards_inward(r.expr), r.value.dtype)
         body.append(Store(graph.buffer(r.value), at, expr, None, (), graph.source(r.value)))
     contract = Contract(p.batch, p.rows, p.columns, p.k, p.a, p.b, PRODUCT, p.dtype, body,
                         graph.source(nest.first))
@@ -184,13 +183,12 @@ def lower_scan(eqn, name, fused, names, target):
             k = index.combine([(k, -1)], x.shape[axis] - 1)
         at = tuple(k if a == axis else index.of(v) for a, v in enumerate(loops))
         expr = Puller(graph, fused.stored)(x, at)
-        wide = F32 if x.dtype == F16 and how in ("sum", "prod") else x.dtype
         mask = sum(v.bit for v in loops if v.extent != 1)
-        total = scalar.cast(scalar.name("acc", wide, mask), out.dtype)
+        total = scalar.name("acc", expr.dtype, mask)
         source = graph.source(out)
-        inside = [Accumulate("acc", how, scalar.cast(expr, wide), source),
+        inside = [Accumulate("acc", how, expr, source),
                   Store(graph.buffer(out), index.flat(at, out.shape), total, None, (), source)]
-        body = [Start("acc", how, wide), For(loops[axis], inside, "serial")]
+        body = [Start("acc", how, expr.dtype), For(loops[axis], inside, "serial")]
         others = [v for a, v in enumerate(loops) if a != axis and v.extent != 1]
         return [outer_loops(name, body, others, Maker(fused, names, space), target)]
 
@@ -228,7 +226,7 @@ def lower_push(eqn, name, fused, names, target):
         offset = index.flat(at, out.shape)
         when = tuple((x, lo, hi) for x, lo, hi in when if x.lo < lo or x.hi >= hi)
         how = None if eqn.op.how == "set" else eqn.op.how
-        value = scalar.cast(value, out.dtype)
+        value = scalar.held(value, out.dtype)
         store = Store(graph.buffer(out), offset, value, how, when, graph.source(out))
         loops = [v for v in loops if v.extent != 1]
         own = private(loops, offset, at) if target.kind == "gpu" else []
@@ -273,7 +271,7 @@ def push_copy(x, out, name, fused, names, target):
     with space:
         loops = [space.variable(n) for n in out.shape]
         at = tuple(index.of(v) for v in loops)
-        expr = Puller(fused.graph, fused.stored)(x, at)
+        expr = scalar.held(Puller(fused.graph, fused.stored)(x, at), out.dtype)
         offset = index.flat(at, out.shape)
         store = Store(fused.graph.buffer(out), offset, expr, None, (), fused.graph.source(out))
         kept, to = merged([v for v in loops if v.extent != 1],

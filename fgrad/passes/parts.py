@@ -220,7 +220,7 @@ def added(sums, partial, nest, make):
         buffer, size = partial[r.value], max(1, prod(r.value.shape))
         e = nest.space.variable(size)
         total, before = total_of(buffer, size, e, r, nest, f"acc{k + 1 if k else ''}")
-        total = scalar.cast(total, r.value.dtype)
+        total = scalar.held(total, r.value.dtype)
         store = Store(make.buffer(r.value), index.of(e), total, None, (), make.source(r.value))
         out += [For(e, [*before, store], "serial")] if size != 1 else [*before, store]
     return out

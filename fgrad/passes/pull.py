@@ -17,6 +17,7 @@ from .. import index, scalar
 from ..ir import Var
 from ..ir_text import stored, variable_names
 from ..loop import Buffer
+from ..types import computed
 from .names import Words
 
 
@@ -126,7 +127,7 @@ class ProbeArgument:
         free = 0
         for x in at:
             free |= x.free
-        return scalar.node("element", (), (self, at), self.dtype, free)
+        return scalar.node("element", (), (self, at), computed(self.dtype), free)
 
 
 def probe(eqn, k):
@@ -152,7 +153,7 @@ def slides(a, v):
 
 
 def uncast(n):
-    """n without the cast around it: the sum in f32 that an f16 sum is made from."""
+    """n without the cast around it: the sum in f32 that is kept as another dtype."""
     return n.args[0] if n.op == "cast" else n
 
 
@@ -217,7 +218,7 @@ class Puller:
         free = 0
         for x in at:
             free |= x.free
-        out = scalar.node("element", (), (v, at), v.dtype, free)
+        out = scalar.node("element", (), (v, at), computed(v.dtype), free)
         self.pending[out] = None
         return out
 

@@ -15,10 +15,10 @@ import math
 
 import numpy as np
 
-from ..core import PRIMITIVES
+from ..core import PRIMITIVES, array_in, array_of, memory_of, numpy_rule
 from ..ir import Equation, Program, Var
 from ..ops.elementwise import Elementwise
-from ..types import SCALARS
+from ..types import SCALARS, ArrayType, finfo, held_as, is_exact
 from .prune import without_dead
 
 AGAIN = 8                  # times that one equation is rewritten
@@ -85,9 +85,11 @@ class Walk:
         if None in numbers or len(dtypes) != 1:
             return None
         (dtype,), (out,) = dtypes, eqn.outs
+        args = [memory_of(array_in(x, dtype)) for x in numbers]
+        types = [ArrayType(d, ()) for d in (*[dtype] * len(args), out.dtype)]
         with np.errstate(all="ignore"):
-            value = eqn.op.numpy(*[np.asarray(x, dtype) for x in numbers], **eqn.params)
-        return full_like(eqn, np.asarray(value, out.dtype)[()].item())
+            (value,) = numpy_rule(eqn.op, args, types, eqn.params)
+        return full_like(eqn, array_of(np.asarray(value, held_as(out.dtype)), out.dtype).item())
 
 
 def with_args(eqn, args):
@@ -166,7 +168,7 @@ def simple_div(walk, eqn):
 
 def exact_inverse(n, dtype):
     """Is n a power of two, with an inverse that is a normal number too?"""
-    info = np.finfo(dtype)
+    info = finfo(dtype)
     if not math.isfinite(n) or n == 0 or abs(math.frexp(n)[0]) != 0.5:
         return False
     return float(info.tiny) <= abs(1 / n) <= float(info.max) and float(info.tiny) <= abs(n)
@@ -192,7 +194,7 @@ def simple_convert(walk, eqn):
     if x.type is eqn.outs[0].type:
         return x
     inner = walk.maker(x, "convert")
-    if inner is not None and np.can_cast(inner.args[0].dtype, x.dtype, "safe"):
+    if inner is not None and is_exact(inner.args[0].dtype, x.dtype):
         return instead(eqn, "convert", inner.args[0], **eqn.params)
     return None
 

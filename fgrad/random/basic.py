@@ -28,9 +28,8 @@ from ..numpy.axes import axis_of, broadcast_shapes, shape_of, text_of
 from ..numpy.promotion import as_float, broadcast_to, cast, same
 from ..numpy.special import erf, erf_inv
 from ..numpy.protocols import bound
-from ..types import SHORT, U16, U32, U64, as_dtype, default_float, default_int
+from ..types import SHORT, U16, U32, U64, as_dtype, default_float, default_int, finfo
 
-MANTISSA = {16: 10, 32: 23, 64: 52}
 UNSIGNED = {8: np.dtype("uint8"), 16: U16, 32: U32, 64: U64}
 
 
@@ -197,10 +196,11 @@ def float_dtype(dtype, name):
 
 def unit(words, shape, dtype):
     """Multiples of 2⁻²³ (f32; 2⁻⁵² in f64) in [0, 1): the mantissa is random."""
-    size = 8 * dtype.itemsize
+    places = finfo(dtype).nmant
+    size = 8 * dtype.itemsize if places > 8 else 8       # bf16 needs 7 bits, and draws a byte
     drawn = ops.random_bits(words, shape=shape, dtype=UNSIGNED[size])
-    mantissa = same(ops.shr, drawn, size - MANTISSA[size])
-    return same(ops.mul, ops.convert(mantissa, dtype=dtype), 2.0 ** -MANTISSA[size])
+    mantissa = same(ops.shr, drawn, size - places)
+    return same(ops.mul, ops.convert(mantissa, dtype=dtype), 2.0 ** -places)
 
 
 def between(words, shape, dtype, low, high):
@@ -272,7 +272,7 @@ def low_and_span(minval, maxval, shape, dtype, unsigned):
 
 def standard_normal(words, shape, dtype):
     """√2 erf⁻¹(u) of uniform u in (-1, 1)."""
-    low = np.nextafter(dtype.type(-1), dtype.type(0))
+    low = dtype.type(finfo(dtype).epsneg - 1)              # the first number above -1
     u = between(words, shape, dtype, low, dtype.type(1))
     return same(ops.mul, erf_inv(u), math.sqrt(2))
 
@@ -323,7 +323,7 @@ def exponential(key, shape=(), dtype=None):
 def gumbel(key, shape=(), dtype=None):
     """Numbers of the Gumbel distribution: -log(-log(u)).   → f[*shape]"""
     dtype = float_dtype(dtype, "gumbel")
-    u = between(consumed(key, "gumbel"), shape_of(shape, "gumbel"), dtype, np.finfo(dtype).tiny,
+    u = between(consumed(key, "gumbel"), shape_of(shape, "gumbel"), dtype, finfo(dtype).tiny,
                 dtype.type(1))
     return ops.neg(ops.log(ops.neg(ops.log(u))))
 
@@ -331,7 +331,7 @@ def gumbel(key, shape=(), dtype=None):
 def laplace(key, shape=(), dtype=None):
     """Numbers of the Laplace distribution with scale 1.   → f[*shape]"""
     dtype = float_dtype(dtype, "laplace")
-    low = dtype.type(np.finfo(dtype).epsneg - 1)
+    low = dtype.type(finfo(dtype).epsneg - 1)
     u = between(consumed(key, "laplace"), shape_of(shape, "laplace"), dtype, low, dtype.type(1))
     return same(ops.mul, ops.sign(u), ops.log1p(ops.neg(ops.abs(u))))
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from .. import numpy as fnp
 from .. import ops
 from ..core import as_value
@@ -17,7 +15,7 @@ from ..errors import ArgumentError, ShapeError
 from ..numpy import linalg
 from ..numpy.axes import broadcast_shapes, shape_of, text_of
 from ..numpy.promotion import as_float, broadcast_to, cast, join, same
-from ..types import as_dtype, default_int
+from ..types import as_dtype, default_int, finfo
 from .basic import (
     between, consumed, exponential, float_dtype, normal, rademacher, revived, uniform)
 
@@ -42,7 +40,7 @@ def pair(key, name):
 def cauchy(key, shape=(), dtype=None):
     """Numbers of the Cauchy distribution: tan π(u - 1/2).   → f[*shape]"""
     dtype = float_dtype(dtype, "cauchy")
-    u = between(consumed(key, "cauchy"), shape_of(shape, "cauchy"), dtype, np.finfo(dtype).eps,
+    u = between(consumed(key, "cauchy"), shape_of(shape, "cauchy"), dtype, finfo(dtype).eps,
                 dtype.type(1))
     return ops.tan(same(ops.mul, same(ops.sub, u, 0.5), math.pi))
 
@@ -51,7 +49,7 @@ def logistic(key, shape=(), dtype=None):
     """Numbers of the logistic distribution: log(u / (1 - u)).   → f[*shape]"""
     dtype = float_dtype(dtype, "logistic")
     u = between(consumed(key, "logistic"), shape_of(shape, "logistic"), dtype,
-                np.finfo(dtype).tiny, dtype.type(1))
+                finfo(dtype).tiny, dtype.type(1))
     return same(ops.sub, ops.log(u), ops.log1p(ops.neg(u)))
 
 

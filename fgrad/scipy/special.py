@@ -16,7 +16,7 @@ from ..numpy.promotion import as_float, cast, same, together
 from ..numpy.special import erf
 from ..numpy.special import erf_inv as erfinv
 from ..numpy.ufuncs import floats
-from ..types import F16, F32
+from ..types import COMPUTED, F32
 
 
 def floating_together(*xs):
@@ -108,8 +108,8 @@ def zeta(x, q=1.0):
     f[*a] f[*b] → f[*broadcast]; inf at x = 1, NaN for x < 1 and for q <= 0.
     """
     x, q = floating_together(x, q)
-    if x.dtype == F16:
-        return cast(zeta(cast(x, F32), cast(q, F32)), F16)
+    if x.dtype in COMPUTED:
+        return cast(zeta(cast(x, F32), cast(q, F32)), x.dtype)
     above = same(ops.gt, x, 1.0)
     out = ops.zeta(ops.select(above, x, 2.0), q)
     return ops.select(above, out, ops.select(same(ops.eq, x, 1.0), math.inf,

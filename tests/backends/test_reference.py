@@ -5,11 +5,11 @@ import pytest
 
 from fgrad import passes
 from fgrad.backends import base, reference
-from fgrad.core import Array
+from fgrad.core import Array, array_in, memory_of
 from fgrad.index import of, plus
 from fgrad.loop import Store
 from fgrad import scalar
-from fgrad.types import BOOL, DTYPES, F32
+from fgrad.types import BOOL, DTYPES, F32, computed, held_as
 from tests.passes import programs
 from tests.passes.programs import Build, arrays_for
 
@@ -37,10 +37,11 @@ def test_conversions_are_numpys(dtype, to):
     p = Build("f")
     x = p.input("x", 6, dtype=dtype)
     program = p.done(p.convert(x, dtype=to))
-    values = np.array([0, 1, 2, 1, 0, 3]).astype(dtype)
-    (got,) = reference.run_plan(passes.plan(program), [values])
-    (want,) = reference.run_program(program, [values])
-    assert got.dtype == want.dtype == to
+    values = np.array([0, 1, 2, 1, 0, 3]).astype(computed(dtype))
+    memory = memory_of(array_in(values, dtype))
+    (got,) = reference.run_plan(passes.plan(program), [memory])
+    (want,) = reference.run_program(program, [memory])
+    assert got.dtype == want.dtype == held_as(to)
     np.testing.assert_array_equal(got, want)
     if to == BOOL:
         np.testing.assert_array_equal(got, values != 0)

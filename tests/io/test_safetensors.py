@@ -271,7 +271,7 @@ def test_a_row_that_lacks_a_part_is_refused(path, entry):
     assert "the row of 'a' lacks a part" in failure(write(path, {"a": entry}, bytes(8)))
 
 
-@pytest.mark.parametrize("dtype", ["BF16", "F8_E4M3", "f32", "", 4, None, ["F32"]])
+@pytest.mark.parametrize("dtype", ["BF8", "F8_E4M3", "f32", "", 4, None, ["F32"]])
 def test_an_unknown_dtype_lists_the_known_ones(path, dtype):
     message = failure(write(path, {"a": row(dtype)}, bytes(8)))
     assert f"a: {dtype!r}" in message and "BOOL" in message and "F64" in message

@@ -8,6 +8,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from fgrad.bf16 import BF16
+from fgrad.core import array_in
+from fgrad.types import as_dtype
+
+
+def numbers(x, dtype):
+    """A NumPy array in a dtype; of bf16, an Array."""
+    return array_in(x, dtype) if dtype is BF16 else x.astype(dtype)
+
 
 @dataclass(frozen=True)
 class X:
@@ -18,11 +27,11 @@ class X:
     dtype: str = None                # instead of the dtype under test
 
     def draw(self, dtype, rng):
-        dtype = np.dtype(self.dtype or dtype)
+        dtype = as_dtype(self.dtype or dtype)
         if dtype.kind == "b":
             return rng.random(self.shape) < 0.5
         if dtype.kind == "f":
-            return rng.uniform(self.low, self.high, self.shape).astype(dtype)
+            return numbers(rng.uniform(self.low, self.high, self.shape), dtype)
         low = max(self.low, 0) if dtype.kind == "u" else self.low
         return rng.integers(int(np.ceil(low)), int(self.high) + 1, self.shape).astype(dtype)
 
@@ -33,7 +42,7 @@ class Number:
     value: float
 
     def draw(self, dtype, rng):
-        kind = np.dtype(dtype).kind
+        kind = as_dtype(dtype).kind
         return bool(self.value) if kind == "b" else self.value if kind == "f" else int(self.value)
 
 
@@ -44,7 +53,7 @@ class Values:
     dtype: str = None
 
     def draw(self, dtype, rng):
-        return np.array(self.values, self.dtype or dtype)
+        return numbers(np.array(self.values), as_dtype(self.dtype or dtype))
 
 
 @dataclass(frozen=True)
@@ -56,7 +65,7 @@ class Matrices:
     def draw(self, dtype, rng):
         x = rng.uniform(-1, 1, self.shape)
         x = x @ np.swapaxes(x, -1, -2) if self.positive else x
-        return (x + 2 * np.eye(self.shape[-1])).astype(dtype)
+        return numbers(x + 2 * np.eye(self.shape[-1]), dtype)
 
 
 def B(*shape):

@@ -6,17 +6,18 @@ import numpy as np
 
 from fgrad import index, scalar
 from fgrad.loop import Buffer
-from fgrad.types import ArrayType
+from fgrad.types import ArrayType, computed
 
 
 class Pulled:
-    """An argument of a pull rule that is read from memory."""
+    """An argument of a pull rule that is read from memory; of bf16 the value is f32."""
 
-    def __init__(self, name, value):
+    def __init__(self, name, value, dtype=None):
         value = np.asarray(value)
-        self.value = value
-        self.type = ArrayType(value.dtype, value.shape)
-        self.shape, self.dtype = value.shape, value.dtype
+        self.dtype = dtype or value.dtype
+        self.value = value.astype(computed(self.dtype))
+        self.type = ArrayType(self.dtype, value.shape)
+        self.shape = value.shape
         self.buffer = Buffer(name, self.type, "input")
 
     def __call__(self, i):
@@ -25,9 +26,9 @@ class Pulled:
 
 
 def pulled_args(args):
-    """(arguments for a pull rule, Buffer → flat values)."""
-    pulled = [a if isinstance(a, (bool, int, float)) else Pulled(f"x{k}", a)
-              for k, a in enumerate(args)]
+    """(arguments for a pull rule, Buffer → flat values); Arrays may be among the arguments."""
+    pulled = [a if isinstance(a, (bool, int, float)) else
+              Pulled(f"x{k}", np.asarray(a), a.dtype) for k, a in enumerate(args)]
     return pulled, {p.buffer: p.value.ravel() for p in pulled if isinstance(p, Pulled)}
 
 
@@ -110,7 +111,7 @@ def push(op, args, params):
     """The result of an operation by its push rule, update after update."""
     with index.Space(), np.errstate(all="ignore"):
         pulled, memory = pulled_args(args)
-        out, updates = np.array(args[0]), np.asarray(args[-1])
+        out, updates = wide(args[0]), np.asarray(args[-1])
         variables = [index.space().variable(n) for n in updates.shape]
         if updates.size == 0:
             return out
@@ -128,13 +129,18 @@ def push(op, args, params):
 def scan(op, x, params):
     """The result of a running reduction by the loop that its scan rule describes."""
     how, axis, reverse = op.scan(**params)
-    out = np.array(x)
+    out = wide(x)
     rows = np.moveaxis(out, axis, 0)
     order = range(len(rows))[::-1] if reverse else range(len(rows))
     with np.errstate(all="ignore"):
         for before, k in zip(order, order[1:]):
             rows[k] = step(how, rows[before], rows[k])
     return out
+
+
+def wide(x):
+    """A copy of an array, in the dtype in which it is computed."""
+    return np.array(x).astype(computed(x.dtype))
 
 
 def step(how, x, y):

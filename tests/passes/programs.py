@@ -5,7 +5,7 @@ import random
 import numpy as np
 
 from fgrad import ir, ops  # noqa: F401  (ops registers the operations)
-from fgrad.core import PRIMITIVES
+from fgrad.core import PRIMITIVES, array_in, memory_of
 from fgrad.types import F32, FLOATS, I32, ArrayType
 
 
@@ -145,7 +145,7 @@ def arrays_for(program, seed=0):
 
 def some(rng, v):
     if v.dtype.kind == "f":
-        return rng.standard_normal(v.shape).astype(v.dtype)
+        return np.asarray(memory_of(array_in(rng.standard_normal(v.shape), v.dtype)))
     if v.dtype.kind == "b":
         return rng.random(v.shape) < 0.5
     return rng.integers(0 if v.dtype.kind == "u" else -5, 6, v.shape).astype(v.dtype)

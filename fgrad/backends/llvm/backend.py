@@ -16,9 +16,11 @@ from math import prod
 import numpy as np
 
 from ... import tree
-from ...core import Array
+from ...bf16 import BF16
+from ...core import Array, array_of, memory_of
 from ...loop import Call, Contract, For, Kernel, Loop
 from ...passes.target import Target
+from ...types import held_as
 from ..base import Backend
 from . import emit, host_call, native_call, product, runner, steps, target, threads, vmath
 from .steps import WORKSPACE, taken
@@ -191,10 +193,10 @@ class Executable:
         return self.calls[step].address
 
     def __call__(self, values):
-        arrays = [contiguous(v.np) for v in values]
+        arrays = [contiguous(memory_of(v)) for v in values]
         for k in self.donated:
             arrays[k] = given_away(values[k], arrays[k])
-        made = [np.empty(b.type.shape, b.type.dtype) for b in self.made]
+        made = [np.empty(b.type.shape, held_as(b.type.dtype)) for b in self.made]
         n = len(self.plan.inputs)
         data = [*arrays[:n], *made, self.table.words, *arrays[n:]]
         pointers = (ctypes.c_void_p * len(data))(*[a.__array_interface__["data"][0] for a in data])
@@ -214,27 +216,28 @@ class Executable:
         for buffer in self.plan.outputs:
             if buffer in known:
                 known[buffer].flags.writeable = False
-                out.append(Array(known[buffer]))
+                out.append(array_of(known[buffer], buffer.type.dtype))
             else:
-                out.append(Array(given[buffer].np))
+                out.append(array_of(memory_of(given[buffer]), buffer.type.dtype))
         return out
 
     def native(self, types, forms, constants, structure, fallback, name):
         """A builtin that runs this executable for these forms, or None where none can."""
         simple = [b for b in self.plan.outputs] == self.made and not self.calls
-        if not simple or not native_call.probe():
+        words = any(t.dtype is BF16 for t in [*types, *[b.type for b in self.made]])
+        if not simple or words or not native_call.probe():
             return None
         assemble = assembler(structure)
-        held = [contiguous(c.np) for c in constants]
+        fixed = [contiguous(memory_of(c)) for c in constants]
         return native_call.entry(
             run_address(), types, [b.type for b in self.made], fallback, Array, name, forms=forms,
-            assemble=assemble, constants=[self.table.words, *held], release_gil=self.release_gil,
+            assemble=assemble, constants=[self.table.words, *fixed], release_gil=self.release_gil,
             keep=self)
 
 
 def given_away(value, array):
     """The memory of a donated argument: its own where nobody else can see it, else a copy."""
-    own = array is value.np and sys.getrefcount(array) <= unseen()
+    own = array is memory_of(value) and sys.getrefcount(array) <= unseen()
     return array if own else np.array(array, order="C")
 
 
@@ -242,7 +245,7 @@ def given_away(value, array):
 def unseen():
     """The reference count, in `given_away`, of memory that only its Array and the call hold."""
     def count(value, array):
-        return array is value.np and sys.getrefcount(array)
+        return array is memory_of(value) and sys.getrefcount(array)
     values = [Array(np.zeros(1))]
     arrays = [v.np for v in values]
     return count(values[0], arrays[0])

@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from ... import index
 from ...loop import Accumulate, For, Let, Start, Store
 from ...scalar import REDUCTIONS
-from ...types import BOOL
+from ...bf16 import BF16
+from ...types import BOOL, computed
 from .addresses import Scope
 from .instructions import number, stored, type_text
 from .text import Function, constant, mangled, vector
@@ -73,7 +74,8 @@ class Emitter(Values):
         Of a narrowed integer vector, a masked store of one lane stores the wide integer on x86
         (seen in LLVM 22); a guard's mask may turn out to have one lane.
         """
-        return dtype.kind in "iu" and (self.count == 1 < self.lanes or bool(self.mask))
+        whole = dtype.kind in "iu" or dtype is BF16
+        return whole and (self.count == 1 < self.lanes or bool(self.mask))
 
     def store_one(self, s, value, pointer, mask):
         """One element; where `mask` is off nothing is touched."""
@@ -85,11 +87,13 @@ class Emitter(Values):
         t, align = stored(dtype), dtype.itemsize
         if s.how:
             old = self.loaded(self.op(f"load {t}, ptr {pointer}, align {align}"), dtype, 1)
-            value = self.instructions.apply(REDUCTIONS[s.how][0], [old, value], dtype, 1)
+            value = self.instructions.apply(REDUCTIONS[s.how][0], [old, value], s.expr.dtype, 1)
         self.fn.do(f"store {t} {self.kept(value, dtype, 1)}, ptr {pointer}, align {align}")
 
     def kept(self, value, dtype, lanes):
-        """A value as memory holds it: a bool is a byte."""
+        """A value as memory holds it: a bool is a byte, f16 and bf16 are rounded."""
+        if computed(dtype) is not dtype:
+            return self.instructions.narrowed(value, dtype, lanes)
         if dtype != BOOL:
             return value
         byte = vector("i8", lanes) if lanes > 1 else "i8"
@@ -100,7 +104,7 @@ class Emitter(Values):
         dtype, w = s.buffer.type.dtype, self.lanes
         if s.how:
             old = self.loaded(self.vector_load(s.buffer, s.index), dtype, w)
-            value = self.instructions.apply(REDUCTIONS[s.how][0], [old, value], dtype, w)
+            value = self.instructions.apply(REDUCTIONS[s.how][0], [old, value], s.expr.dtype, w)
         t, p, mask = vector(stored(dtype), w), self.address(s.buffer, s.index), self.lane_mask()
         value = self.kept(value, dtype, w)
         if not mask:

@@ -12,6 +12,9 @@ import threading
 
 import numpy as np
 
+from ...core import numpy_rule
+from ...types import held_as
+
 CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
 RAISED = threading.local()           # `error`: what a step of the run on this thread has raised
 
@@ -32,9 +35,9 @@ class HostCall:
         pointers = (ctypes.c_void_p * len(types)).from_address(buffers)
         arrays = [view(p, t) for p, t in zip(pointers, types)]
         try:
-            out = self.step.op.numpy(*arrays[:len(self.inputs)], **self.step.op_params)
-            for place, value in zip(arrays[len(self.inputs):],
-                                    out if self.step.op.multiple else (out,)):
+            n = len(self.inputs)
+            out = numpy_rule(self.step.op, arrays[:n], types, self.step.op_params)
+            for place, value in zip(arrays[n:], out):
                 place[...] = value
         except BaseException as error:           # a callback cannot raise through native code
             RAISED.error = error
@@ -51,6 +54,6 @@ def check():
 def view(pointer, type):
     """The ndarray over memory; nothing is read for a size of 0."""
     if type.nbytes == 0:
-        return np.empty(type.shape, type.dtype)
+        return np.empty(type.shape, held_as(type.dtype))
     memory = (ctypes.c_char * type.nbytes).from_address(pointer)
-    return np.frombuffer(memory, type.dtype).reshape(type.shape)
+    return np.frombuffer(memory, held_as(type.dtype)).reshape(type.shape)

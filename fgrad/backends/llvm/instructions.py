@@ -1,9 +1,9 @@
 """Scalar instructions as LLVM text: for every instruction and dtype, scalar or vector.
 
 `Instructions.apply` writes what computes an instruction of its arguments and gives the result's
-name; `lanes` is 1 for a scalar.  Values of bool are i1, and i8 in memory; f16 is computed as NumPy
-does, each operation in f32 rounded back.  Relies on `vmath` for the elementary functions; the
-emitter relies on it.
+name; `lanes` is 1 for a scalar.  Values of bool are i1, and i8 in memory; f16 and bf16 are dtypes
+of memory only, f32 when loaded (`widened`) and rounded when stored (`narrowed`).  Relies on `vmath`
+for the elementary functions; the emitter relies on it.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ import struct
 
 import numpy as np
 
-from ...types import BOOL, F16, F32, SHORT
+from ...bf16 import BF16
+from ...types import BOOL, F16, F32, I32, SHORT
 from . import vmath
 from .text import mangled, vector
 
 ELEMENT = {"bool": "i1", "i8": "i8", "u8": "i8", "i16": "i16", "u16": "i16",
            "i32": "i32", "u32": "i32", "i64": "i64", "u64": "i64",
-           "f16": "half", "f32": "float", "f64": "double"}
+           "f16": "half", "bf16": "i16", "f32": "float", "f64": "double"}
 
 
 def element(dtype):
@@ -36,6 +37,11 @@ def type_text(dtype, lanes):
     return element(dtype) if lanes == 1 else vector(element(dtype), lanes)
 
 
+def vector_or_one(t, lanes):
+    """The LLVM type of `lanes` elements of type t."""
+    return t if lanes == 1 else vector(t, lanes)
+
+
 def literal(value, dtype):
     """A number as LLVM spells it; floats by their bits, exactly."""
     if dtype == BOOL:
@@ -43,8 +49,6 @@ def literal(value, dtype):
     if dtype.kind != "f":
         return str(int(np.array(value).astype(dtype))) if dtype.kind == "u" else str(int(value))
     exact = dtype.type(value)
-    if dtype == F16:
-        return "0xH%04X" % exact.view(np.uint16)
     return "0x%016X" % struct.unpack("<Q", struct.pack("<d", float(exact)))[0]
 
 
@@ -78,10 +82,7 @@ class Instructions:
         return self.op(f"{opcode} {type_text(dtype, lanes)} {', '.join(args)}")
 
     def elementary(self, name, args, dtype, lanes):
-        """A call of vector math; f16 goes through f32."""
-        if dtype == F16:
-            wide = [self.cast(a, F16, F32, lanes) for a in args]
-            return self.cast(self.elementary(name, wide, F32, lanes), F32, F16, lanes)
+        """A call of vector math."""
         self.used.add((name, SHORT[dtype], lanes))
         t = type_text(dtype, lanes)
         symbol, given = vmath.symbol(name, SHORT[dtype], lanes), ", ".join(f"{t} {a}" for a in args)
@@ -260,6 +261,39 @@ class Instructions:
             how = "zext" if old.kind in "ub" else "sext"
         return self.op(f"{how} {a} {x} to {b}")
 
+    # -- f16 and bf16 ---------------------------------------------------------------------------
+
+    def widened(self, x, dtype, lanes):
+        """f16 or bf16, as memory holds it, as f32: exact."""
+        if dtype == F16:
+            return self.op(f"fpext {vector_or_one('half', lanes)} {x} to {type_text(F32, lanes)}")
+        t = type_text(I32, lanes)
+        bits = self.op(f"zext {vector_or_one('i16', lanes)} {x} to {t}")
+        high = self.op(f"shl {t} {bits}, {number(16, I32, lanes)}")
+        return self.op(f"bitcast {t} {high} to {type_text(F32, lanes)}")
+
+    def narrowed(self, x, dtype, lanes):
+        """An f32 as memory holds it as f16 or bf16: the nearest, ties to even; NaN stays NaN."""
+        f, t = type_text(F32, lanes), type_text(I32, lanes)
+        if dtype == F16:
+            return self.op(f"fptrunc {f} {x} to {vector_or_one('half', lanes)}")
+        bits = self.op(f"bitcast {f} {x} to {t}")
+        high = self.op(f"lshr {t} {bits}, {number(16, I32, lanes)}")
+        odd = self.op(f"and {t} {high}, {number(1, I32, lanes)}")
+        more = self.op(f"add {t} {odd}, {number(0x7FFF, I32, lanes)}")
+        near = self.op(f"add {t} {bits}, {more}")
+        near = self.op(f"lshr {t} {near}, {number(16, I32, lanes)}")
+        quiet = self.op(f"or {t} {high}, {number(0x40, I32, lanes)}")
+        nan = self.op(f"fcmp uno {f} {x}, {x}")
+        out = self.select(nan, quiet, near, I32, lanes)
+        return self.op(f"trunc {t} {out} to {vector_or_one('i16', lanes)}")
+
+    def nearest_f16(self, args, dtype, lanes):
+        return self.widened(self.narrowed(args[0], F16, lanes), F16, lanes)
+
+    def nearest_bf16(self, args, dtype, lanes):
+        return self.widened(self.narrowed(args[0], BF16, lanes), BF16, lanes)
+
     def to_integer(self, x, old, new, lanes):
         a, b = type_text(old, lanes), type_text(new, lanes)
         vec = None if lanes == 1 else lanes
@@ -282,6 +316,8 @@ STRUCTURED = {
     "sqrt": Instructions.root,
     "rsqrt": Instructions.inverse_root,
     "is_finite": Instructions.is_finite,
+    "round_f16": Instructions.nearest_f16,
+    "round_bf16": Instructions.nearest_bf16,
     "not": Instructions.inverted,
     "div": Instructions.quotient,
     "rem": Instructions.remainder,

@@ -60,7 +60,7 @@ class LoopProduct(FlatProduct, contract.Product):
 
     def form(self, n, first, first_name, second, second_name):
         """Strided where the operand is a plain load of a unit stride, else Pulled along that."""
-        if n.op == "load" and n.dtype == self.statement.dtype:
+        if n.op == "load" and n.data[0].type.dtype == self.statement.dtype:
             strides = self.strides(n.data[1], first, second)
             if strides is not None:
                 return contract.Strided(*strides)
@@ -95,7 +95,7 @@ class LoopProduct(FlatProduct, contract.Product):
             return None
         (s,) = self.statement.body
         plain = (s.expr.op == "name" and s.expr.dtype == self.statement.dtype
-                 and not s.how and not s.when)
+                 and s.buffer.type.dtype == s.expr.dtype and not s.how and not s.when)
         x = index.substitute(s.index, self.to, None) if self.to else s.index
         if not plain or not all(isinstance(a, index.Var) for a, _ in x.terms):
             return None

@@ -8,7 +8,7 @@ lanes behind the end and reads under a guard are masked.  Relies on `addresses` 
 from __future__ import annotations
 
 from ... import index
-from ...types import BOOL, I64
+from ...types import BOOL, I64, computed
 from .addresses import Addresses
 from .instructions import element, number, stored, type_text
 from .text import constant, mangled, vector
@@ -120,10 +120,12 @@ class Values(Addresses):
             return self.loaded(self.op(f"load {t}, ptr {p}, align {align}"), dtype, 1), False
         if index.is_affine(x, self.vec[0]) and index.stride(x, self.vec[0]) == 1:
             return self.loaded(self.vector_load(buffer, x), dtype, self.lanes), True
-        return self.by_lane(lambda k: self.lane_load(buffer, x, k), dtype), True
+        return self.by_lane(lambda k: self.lane_load(buffer, x, k), computed(dtype)), True
 
     def loaded(self, name, dtype, lanes):
-        """What memory holds as a value: bools are i1."""
+        """What memory holds as a value: bools are i1, f16 and bf16 become f32."""
+        if computed(dtype) is not dtype:
+            return self.instructions.widened(name, dtype, lanes)
         if dtype != BOOL:
             return name
         byte = vector("i8", lanes) if lanes > 1 else "i8"

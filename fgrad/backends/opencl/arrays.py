@@ -6,7 +6,8 @@ Relies on `device.py` for buffers; the OpenCL executables make them and take the
 
 from __future__ import annotations
 
-from ...core import Array
+from ...bf16 import BF16, WORD
+from ...core import Array, Words
 
 
 class DeviceArray(Array):
@@ -23,10 +24,14 @@ class DeviceArray(Array):
     def np(self):
         """The elements as a read-only ndarray; the first time it waits and reads them."""
         if self.read is None:
-            found = self.buffer.device.read(self.buffer, self.shape, self.dtype)
-            found.flags.writeable = False
-            self.read = found
+            self.read = self.fetched(self.dtype)
         return self.read
+
+    def fetched(self, dtype):
+        """What the buffer holds, as a read-only ndarray."""
+        found = self.buffer.device.read(self.buffer, self.shape, dtype)
+        found.flags.writeable = False
+        return found
 
     @property
     def device(self):
@@ -37,3 +42,25 @@ class DeviceArray(Array):
         """The array itself, once the device has computed it."""
         self.buffer.device.sync()
         return self
+
+
+class DeviceWords(Words, DeviceArray):
+    """An Array of bf16 whose words lie in a Buffer of an OpenCL device."""
+    __slots__ = ()
+
+    @property
+    def np(self):
+        """There is none: see core.Words."""
+        raise AttributeError("np")
+
+    @property
+    def words(self):
+        """The words as a read-only ndarray; the first time it waits and reads them."""
+        if self.read is None:
+            self.read = self.fetched(WORD)
+        return self.read
+
+
+def array_on_device(buffer, type):
+    """The Array of a type whose elements a Buffer holds."""
+    return (DeviceWords if type.dtype is BF16 else DeviceArray)(buffer, type)

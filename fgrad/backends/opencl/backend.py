@@ -12,14 +12,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from ... import loop_key
+from ...core import memory_of, numpy_rule
 from ...errors import DeviceError
 from ...loop import Call, Contract, For, Loop
 from ...passes.target import Target
 from ...text import Names, identifier
-from ...types import F64
+from ...types import F64, held_as
 from ..base import Backend
 from . import device, emit, loops, product
-from .arrays import DeviceArray
+from .arrays import DeviceArray, array_on_device
 from .contract import PREAMBLE
 
 GROUP = 128                # work-items of a group on a GPU
@@ -189,7 +190,7 @@ class Executable:
         kept = self.constants.get(k)
         if kept is not None and kept[0] is value:
             return kept[1]
-        made = self.device.write(settled(value.np))
+        made = self.device.write(settled(memory_of(value)))
         if k >= len(self.plan.inputs):
             self.constants[k] = value, made
         return made
@@ -208,15 +209,16 @@ class Executable:
             return known
         if b not in held:                        # without elements, so that no step made it
             held[b] = self.device.allocate(b.type.nbytes)
-        return DeviceArray(held[b], b.type)
+        return array_on_device(held[b], b.type)
 
     def call(self, step, held):
         """Runs the NumPy rule of a step on the host."""
-        args = [self.device.read(held[a], a.type.shape, a.type.dtype) if is_buffer(a) else a
-                for a in step.params]
-        out = step.op.numpy(*args, **step.op_params)
-        for b, x in zip(step.outputs, out if step.op.multiple else (out,)):
-            held[b] = self.device.write(np.array(x, b.type.dtype))
+        args = [self.device.read(held[a], a.type.shape, held_as(a.type.dtype)) if is_buffer(a)
+                else a for a in step.params]
+        types = [b.type if is_buffer(b) else None for b in (*step.params, *step.outputs)]
+        out = numpy_rule(step.op, args, types, step.op_params)
+        for b, x in zip(step.outputs, out):
+            held[b] = self.device.write(np.array(x, held_as(b.type.dtype)))
 
     def native(self, types, constants, structure, fallback, name):
         """No native entry: a launch is Python's."""

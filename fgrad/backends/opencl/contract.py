@@ -29,7 +29,7 @@ from math import prod
 
 import numpy as np
 
-C_TYPES = {"float32": "float", "float64": "double", "float16": "half", "int8": "char",
+C_TYPES = {"float32": "float", "float64": "double", "int8": "char",
            "int16": "short", "int32": "int", "int64": "long", "uint8": "uchar",
            "uint16": "ushort", "uint32": "uint", "uint64": "ulong"}
 

@@ -18,6 +18,7 @@ from ...index import Dynamic, Var
 from ...loop import Accumulate, For, Let, Start, Store
 from ...loop_text import note_text
 from ...scalar import REDUCTIONS
+from ...bf16 import BF16
 from ...types import BOOL, F16, I32, I64
 from .instructions import Instructions, number, stored, type_text
 from .names import Names
@@ -33,9 +34,9 @@ class Emitter:
     name of the lane inside of a loop over lanes.
     """
 
-    def __init__(self, pointers, names, instructions, *, env=None, wide_index=False, private=()):
+    def __init__(self, pointers, names, instructions, *, env=None, wide_index=False):
         self.pointers, self.cnames, self.instructions = pointers, names, instructions
-        self.env, self.private = dict(env or {}), set(private)
+        self.env = dict(env or {})
         self.int = "long" if wide_index else "int"
         self.values, self.started, self.slots, self.words = {}, {}, {}, {}
         self.out, self.memo, self.shared, self.temporaries = [], [{}], set(), 0
@@ -200,16 +201,22 @@ class Emitter:
         """The element of a buffer at x, or the vector of them."""
         buffer, x = n.data
         pointer, dtype = self.pointers[buffer], buffer.type.dtype
-        half = dtype == F16 and buffer not in self.private
         if not self.varies(x) and not self.ranges:
-            at = self.index(x)
-            return f"vload_half({at}, {pointer})" if half else f"{pointer}[{at}]", False
-        if self.ranges or half or self.count < self.lanes or not self.unit(x):
+            return self.element(buffer, self.index(x)), False
+        if self.ranges or dtype == F16 or self.count < self.lanes or not self.unit(x):
             return self.by_lane(n)
         text = f"vload{self.lanes}(0, {pointer} + {self.index(x)})"
         if dtype == BOOL:
             text = f"({text} != (uchar{self.lanes})(0))"
-        return text, True
+        return self.instructions.widened(text, self.lanes) if dtype is BF16 else text, True
+
+    def element(self, buffer, at):
+        """The value of one element; f16 and bf16 become float."""
+        pointer, dtype = self.pointers[buffer], buffer.type.dtype
+        if dtype == F16:
+            return f"vload_half({at}, {pointer})"
+        return self.instructions.widened(f"{pointer}[{at}]", 1) if dtype is BF16 else \
+            f"{pointer}[{at}]"
 
     def by_lane(self, n):
         """A vector made in a loop over its lanes; where a range fails, and at idle lanes, 0."""
@@ -355,7 +362,7 @@ class Emitter:
         if not self.vec or not self.varies(s.index) and not s.when:
             self.store_one(s, value[0])
             return
-        half = s.buffer.type.dtype == F16 and s.buffer not in self.private
+        half = s.buffer.type.dtype == F16
         if self.unit(s.index) and not s.when and not half and self.count == self.lanes:
             self.store_vector(s, self.splat(value, s.expr.dtype))
             return
@@ -376,13 +383,13 @@ class Emitter:
 
     def store_element(self, s, value):
         pointer, at, dtype = self.pointers[s.buffer], self.index(s.index), s.buffer.type.dtype
-        half = dtype == F16 and s.buffer not in self.private
         if s.how:
-            old = f"vload_half({at}, {pointer})" if half else f"{pointer}[{at}]"
-            value = self.instructions.apply(REDUCTIONS[s.how][0], [old, value], dtype, 1)
-        if half:
+            old = self.element(s.buffer, at)
+            value = self.instructions.apply(REDUCTIONS[s.how][0], [old, value], s.expr.dtype, 1)
+        if dtype == F16:
             self.line(f"vstore_half({value}, {at}, {pointer});", s.source)
         else:
+            value = self.instructions.narrowed(value, 1) if dtype is BF16 else value
             tail = " != 0" if dtype == BOOL and self.lane else ""
             self.line(f"{pointer}[{at}] = {value}{tail};", s.source)
 
@@ -392,7 +399,9 @@ class Emitter:
         if s.how:
             old = f"vload{w}(0, {at})"
             old = f"({old} != (uchar{w})(0))" if dtype == BOOL else old
-            value = self.instructions.apply(REDUCTIONS[s.how][0], [old, value], dtype, w)
+            old = self.instructions.widened(old, w) if dtype is BF16 else old
+            value = self.instructions.apply(REDUCTIONS[s.how][0], [old, value], s.expr.dtype, w)
+        value = self.instructions.narrowed(value, w) if dtype is BF16 else value
         value = f"as_uchar{w}(-{value})" if dtype == BOOL else value
         self.line(f"vstore{w}({value}, 0, {at});", s.source)
 
@@ -581,8 +590,7 @@ def written(name, kernel, parts=1, group=0):
     names, instructions = Names(("part", "item")), Instructions()
     pointers, params = arguments(kernel, names)
     pointers.update((b, names(b.name)) for b in kernel.scratch)
-    emitter = Emitter(pointers, names, instructions, wide_index=needs_long(kernel),
-                      private=kernel.scratch)
+    emitter = Emitter(pointers, names, instructions, wide_index=needs_long(kernel))
     emitter.parts, emitter.items = parts, group or None
     for b in kernel.scratch:
         emitter.line(f"{type_text(b.type.dtype) if b.type.dtype != BOOL else 'uchar'} "

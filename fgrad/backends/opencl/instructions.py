@@ -3,9 +3,9 @@
 `Instructions.apply(op, args, dtype, lanes)` gives the text of a value.  What does not fit in an
 expression becomes a small function, named for what it does and kept in `used`: `max_f32x16(a, b)`.
 A bool is a `bool`, and in a vector a `char` that is 0 or -1, as comparisons of vectors give it; in
-memory it is a byte, 0 or 1.  f16 is computed in float, each result rounded to f16, so that no
-device needs half arithmetic.  Elementary functions are OpenCL's own: its standard bounds their
-errors, and on PoCL all of them were measured within 3 ulp.
+memory it is a byte, 0 or 1.  f16 and bf16 are dtypes of memory only, halves and ushorts there and
+floats when loaded, so that no device needs to compute with them.  Elementary functions are OpenCL's
+own: its standard bounds their errors, and on PoCL all of them were measured within 3 ulp.
 """
 
 from __future__ import annotations
@@ -16,10 +16,9 @@ from ...types import BOOL, F16, F32, I64, SHORT, U32, U64
 
 MEMORY = {"bool": "uchar", "i8": "char", "u8": "uchar", "i16": "short", "u16": "ushort",
           "i32": "int", "u32": "uint", "i64": "long", "u64": "ulong",
-          "f16": "half", "f32": "float", "f64": "double"}
-VALUE = MEMORY | {"f16": "float"}
+          "f16": "half", "bf16": "ushort", "f32": "float", "f64": "double"}
 MASK = {1: "char", 2: "short", 4: "int", 8: "long"}        # bytes → what comparing vectors gives
-SUFFIX = {F32: "f", F16: "f", U32: "u", I64: "L", U64: "UL"}
+SUFFIX = {F32: "f", U32: "u", I64: "L", U64: "UL"}
 
 
 def stored(dtype):
@@ -31,12 +30,12 @@ def type_text(dtype, lanes=1):
     """The C type of a value of `lanes` elements."""
     if dtype == BOOL:
         return "bool" if lanes == 1 else f"char{lanes}"
-    return VALUE[SHORT[dtype]] + (str(lanes) if lanes > 1 else "")
+    return MEMORY[SHORT[dtype]] + (str(lanes) if lanes > 1 else "")
 
 
-def computed(dtype):
-    """The dtype that values of a dtype are computed in."""
-    return F32 if dtype == F16 else dtype
+def vector_suffix(lanes):
+    """What follows the name of a type or function for `lanes` elements."""
+    return str(lanes) if lanes > 1 else ""
 
 
 def literal(value, dtype):
@@ -83,7 +82,6 @@ BUILTIN = {name: name for name in "exp expm1 log log1p tanh sin cos tan asin aco
            "cosh erf pow sqrt floor ceil".split()} | {"rem": "fmod", "round": "rint", "abs": "fabs"}
 LANE_BY_LANE = frozenset(("pow", "rem"))
 REDUCED = frozenset(("sin", "cos", "tan"))
-EXACT = frozenset("abs neg max min floor ceil round sign select rem".split())   # f16 stays f16
 
 
 class Instructions:
@@ -94,12 +92,6 @@ class Instructions:
 
     def apply(self, name, args, dtype, lanes):
         """The instruction on operands of `dtype` (select: the dtype of the two values)."""
-        text = self.unrounded(name, args, computed(dtype), lanes)
-        if dtype == F16 and name not in EXACT and name not in COMPARISONS and name != "is_finite":
-            return self.rounded(text, lanes)
-        return text
-
-    def unrounded(self, name, args, dtype, lanes):
         if name in COMPARISONS:
             return self.compare(name, args, dtype, lanes)
         structured = STRUCTURED.get(name)
@@ -164,7 +156,7 @@ class Instructions:
     def select(self, condition, x, y, dtype, lanes):
         if lanes == 1:
             return self.narrow(f"({condition} ? {x} : {y})", dtype, lanes)
-        size = computed(dtype).itemsize
+        size = dtype.itemsize
         mask = condition if size == 1 else f"convert_{MASK[size]}{lanes}({condition})"
         return f"select({y}, {x}, {mask})"
 
@@ -289,33 +281,48 @@ class Instructions:
                     f"return ({outside}) ? {{zero}} : m;")
         return self.call(name, args, dtype, lanes, body)
 
-    # -- casts ----------------------------------------------------------------------------------
+    # -- f16 and bf16 ---------------------------------------------------------------------------
 
-    def rounded(self, x, lanes):
+    def nearest_f16(self, args, dtype, lanes):
         """A float rounded to f16."""
-        t = f"float{lanes if lanes > 1 else ''}"
-        vector = str(lanes) if lanes > 1 else ""
-        full = f"round_f16{'x' if vector else ''}{vector}"
-        self.used.setdefault(full, f"{t} {full}(const {t} x) {{ ushort{vector} h; "
-                                   f"vstore_half{vector}(x, 0, (half *)&h); "
-                                   f"return vload_half{vector}(0, (half *)&h); }}")
-        return f"{full}({x})"
+        v = vector_suffix(lanes)
+        return self.call("round_f16", args, dtype, lanes,
+                         f"ushort{v} h; vstore_half{v}(x, 0, (half *)&h); "
+                         f"return vload_half{v}(0, (half *)&h);")
+
+    def nearest_bf16(self, args, dtype, lanes):
+        """A float rounded to bf16."""
+        return self.widened(self.narrowed(args[0], lanes), lanes)
+
+    def widened(self, x, lanes):
+        """bf16, as memory holds it, as a float."""
+        v = vector_suffix(lanes)
+        return f"as_float{v}(convert_uint{v}({x}) << 16)"
+
+    def narrowed(self, x, lanes):
+        """A float as memory holds it as bf16: the nearest, ties to even; NaN stays NaN."""
+        v = vector_suffix(lanes)
+        choose = "select(n, h | 64, x != x)" if v else "x != x ? h | 64 : n"
+        return self.call("to_bf16", (x,), F32, lanes,
+                         f"const uint{v} b = as_uint{v}(x), h = b >> 16; "
+                         f"const uint{v} n = (b + (h & 1) + 32767) >> 16; "
+                         f"return convert_ushort{v}({choose});", f"ushort{v}")
+
+    # -- casts ----------------------------------------------------------------------------------
 
     def cast(self, x, old, new, lanes):
         """x of dtype `old` as `new`; floats to integers round towards zero and saturate."""
-        if old == new or old == F16 and new == F32:
+        if old == new:
             return x
         if new == BOOL:
-            return self.compare("ne", (x, number(0, computed(old), lanes)), computed(old), lanes)
+            return self.compare("ne", (x, number(0, old, lanes)), old, lanes)
         t = type_text(new, lanes)
         if old == BOOL:
-            text = f"convert_{t}(-{x})" if lanes > 1 else f"({t}){x}"
-        elif old.kind == "f" and new.kind != "f":
+            return f"convert_{t}(-{x})" if lanes > 1 else f"({t}){x}"
+        if old.kind == "f" and new.kind != "f":
             body = f"convert_{t}_sat((x == x) ? x : {{zero}})"           # PoCL does not make NaN 0
-            text = self.call(f"to_{SHORT[new]}", (x,), computed(old), lanes, body, t)
-        else:
-            text = f"convert_{t}({x})"
-        return self.rounded(text, lanes) if new == F16 and old != BOOL else text
+            return self.call(f"to_{SHORT[new]}", (x,), old, lanes, body, t)
+        return f"convert_{t}({x})"
 
     def fold(self, name, x, dtype, lanes):
         """The lanes of a vector combined, half onto half."""
@@ -346,6 +353,8 @@ STRUCTURED = {
     "abs": Instructions.absolute,
     "sign": Instructions.sign,
     "rsqrt": Instructions.inverse_root,
+    "round_f16": Instructions.nearest_f16,
+    "round_bf16": Instructions.nearest_bf16,
     "logistic": Instructions.logistic,
     "div": Instructions.quotient,
     "rem": Instructions.remainder,

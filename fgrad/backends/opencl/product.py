@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from ... import scalar
 from ...scalar import EXPENSIVE
-from ...types import F16
 from .. import flat_product
 from . import contract
 from .emit import Emitter, Written, arguments, indented, needs_long
@@ -59,7 +58,7 @@ class Product:
     def operand(self, side, n, letters):
         """The expression of an operand's element: a plain load, or a call of a function."""
         emitter = self.emitter(letters)
-        if n.op == "load" and n.data[0].type.dtype != F16:
+        if n.op == "load" and n.data[0].type.dtype == n.dtype:
             text, _ = emitter.value(n)
             if not emitter.out:
                 return text

@@ -1,0 +1,83 @@
+"""bfloat16: the upper half of an f32, which NumPy does not have.
+
+`BF16` stands beside NumPy's dtypes in `types.py` and answers what they answer (`kind`, `itemsize`,
+`name`, `type`).  An array of it is 16-bit words in memory, here `words_of` and `values_of` go there
+and back; nothing computes in it.  Relies on NumPy only.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+
+WORD = np.dtype("uint16")
+
+
+class BFloat16:
+    """The dtype: 1 bit of sign, 8 of exponent, 7 of fraction.  There is one, BF16.
+
+    It equals its names, and the dtype that other packages call bfloat16.
+    """
+    kind, itemsize, name, char, byteorder = "f", 2, "bfloat16", "E", "="
+
+    def __eq__(self, other):
+        if isinstance(other, np.dtype):          # its `name` takes 2 µs
+            return other.itemsize == 2 and other.kind == "V" and other.name == "bfloat16"
+        return other is self or isinstance(other, str) and other in ("bfloat16", "bf16")
+
+    def __hash__(self):
+        return hash("bfloat16")
+
+    def __repr__(self):
+        return "dtype(bfloat16)"
+
+    def __str__(self):
+        return "bfloat16"
+
+    def __reduce__(self):
+        return "BF16"
+
+    def type(self, x=0.0):
+        """The number rounded, as the f32 that it equals."""
+        return np.float32(rounded(np.float32(x)))
+
+    def newbyteorder(self, order="="):
+        """The dtype itself: words are always native."""
+        return self
+
+
+BF16 = BFloat16()
+
+# As np.finfo has it; its numbers are those of f32 with 7 bits of fraction.
+LIMITS = SimpleNamespace(
+    dtype=BF16, bits=16, nexp=8, nmant=7, precision=2, iexp=8, machep=-7, negep=-8,
+    eps=np.float32(2.0 ** -7), epsneg=np.float32(2.0 ** -8),
+    max=np.float32((2 - 2.0 ** -7) * 2.0 ** 127), min=np.float32(-(2 - 2.0 ** -7) * 2.0 ** 127),
+    tiny=np.float32(2.0 ** -126), smallest_normal=np.float32(2.0 ** -126),
+    smallest_subnormal=np.float32(2.0 ** -133), resolution=np.float32(0.01),
+    minexp=-126, maxexp=128)
+
+
+def words_of(x):
+    """The words nearest to numbers, ties to even; NaN stays NaN.   n[*s] → u16[*s]
+
+    >>> words_of([1.0, 1.00390625, 1.01171875]).tolist()
+    [16256, 16256, 16258]
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        bits = np.atleast_1d(np.asarray(x).astype(np.float32)).view(np.uint32)
+        high = bits >> 16
+        near = (bits + (0x7FFF + (high & 1))) >> 16
+        nan = (bits & 0x7FFFFFFF) > 0x7F800000
+        return np.where(nan, high | 0x40, near).astype(WORD).reshape(np.shape(x))
+
+
+def values_of(words):
+    """The numbers that words stand for, exactly.   u16[*s] → f32[*s]"""
+    return (np.atleast_1d(words).astype(np.uint32) << 16).view(np.float32).reshape(np.shape(words))
+
+
+def rounded(x):
+    """Numbers of f32 rounded to bf16.   f32[*s] → f32[*s]"""
+    return values_of(words_of(x))
