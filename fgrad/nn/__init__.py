@@ -1,22 +1,28 @@
 """Layers, activations, losses and initialisers: pure functions over pytrees of parameters."""
 
 from . import init
-from .activations import (elu, gelu, leaky_relu, log_softmax, logsumexp, one_hot, relu, sigmoid,
-                          silu, softmax, softplus, swish, tanh)
+from .activations import (
+    celu, elu, gelu, glu, hard_sigmoid, hard_silu, hard_swish, hard_tanh, identity, leaky_relu,
+    log_sigmoid, log_softmax, logmeanexp, logsumexp, mish, one_hot, relu, relu6, selu, sigmoid,
+    silu, soft_shrink, soft_sign, softmax, softplus, sparse_plus, sparse_sigmoid, squareplus,
+    standardize, swish, tanh, tanh_shrink)
+from .attention import (
+    Embedding, MultiHeadAttention, Positions, TransformerBlock, causal, dot_product_attention,
+    rotary, sinusoidal_positions)
+from .combine import ChannelsFirst, Lambda, Parallel, Residual
 from .conv import Conv, Conv1d, Conv2d, Conv3d, ConvTranspose, DepthwiseSeparable
 from .layers import Activation, Dense, Dropout, Flatten, Layer, Linear, Sequential
-from .losses import (accuracy, mean_squared_error, sigmoid_binary_cross_entropy,
-                     softmax_cross_entropy, softmax_cross_entropy_with_integer_labels,
-                     squared_error)
-from .norm import BatchNorm, GroupNorm, LayerNorm, RMSNorm
-from .pool import AdaptiveAvgPool, AvgPool, GlobalAvgPool, MaxPool
+from .losses import (
+    absolute_error, accuracy, cosine_distance, cosine_similarity, ctc, hinge, huber, kl_divergence,
+    log_cosh, mean_absolute_error, mean_squared_error, nll, poisson_nll,
+    sigmoid_binary_cross_entropy, sigmoid_focal, smoothed, softmax_cross_entropy,
+    softmax_cross_entropy_with_integer_labels, squared_error, triplet)
+from .norm import BatchNorm, GroupNorm, InstanceNorm, LayerNorm, RMSNorm
+from .overview import count_params, summary
+from .parameters import filter, mask, merge, paths, split
+from .pool import AdaptiveAvgPool, AvgPool, GlobalAvgPool, GlobalMaxPool, MaxPool
+from .recurrent import GRU, LSTM, RNN, Bidirectional
 
-__all__ = [
-    "Activation", "AdaptiveAvgPool", "AvgPool", "BatchNorm", "Conv", "Conv1d", "Conv2d", "Conv3d",
-    "ConvTranspose", "Dense", "DepthwiseSeparable", "Dropout", "Flatten", "GlobalAvgPool",
-    "GroupNorm", "Layer", "LayerNorm", "Linear", "MaxPool", "RMSNorm", "Sequential", "accuracy",
-    "elu", "gelu", "init", "leaky_relu", "log_softmax", "logsumexp", "mean_squared_error",
-    "one_hot", "relu", "sigmoid", "sigmoid_binary_cross_entropy", "silu", "softmax",
-    "softmax_cross_entropy", "softmax_cross_entropy_with_integer_labels", "softplus",
-    "squared_error", "swish", "tanh",
-]
+__all__ = [name for name in dir() if not name.startswith("_") and name not in (
+    "activations", "attention", "combine", "conv", "layers", "losses", "norm", "overview",
+    "parameters", "pool", "recurrent")]

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Callable
 
@@ -20,6 +21,9 @@ from .. import random
 from ..errors import ArgumentError, ShapeError
 from ..transforms import eval_shape
 from .init import glorot_uniform, zeros
+
+
+WATCHER = ContextVar("watcher", default=None)    # is told of every layer that runs, by `run`
 
 
 class Layer:
@@ -123,9 +127,11 @@ class Flatten(Layer):
 class Dropout(Layer):
     """In training, each element is 0 with probability `rate`, the others are x / (1 - rate).
 
+    spatial: whole channels go at once, of f[n,*s,c] (Tompson et al. 2015).
     Source: Srivastava et al. 2014.  Raises ArgumentError when it trains without a key.
     """
     rate: float = 0.5
+    spatial: bool = False
 
     def __post_init__(self):
         if not 0 <= self.rate < 1:
@@ -137,8 +143,25 @@ class Dropout(Layer):
         if key is None:
             raise ArgumentError("Dropout needs a random key in training.",
                                 fix="pass key=fgrad.random.key(…) to apply, a new one each step")
-        keep = random.bernoulli(key, 1 - self.rate, x.shape)
+        shape = x.shape
+        if self.spatial:
+            shape = (x.shape[0], *[1] * (x.ndim - 2), x.shape[-1])
+        keep = random.bernoulli(key, 1 - self.rate, shape)
         return fnp.where(keep, x / (1 - self.rate), 0.0), state
+
+
+def as_layer(x):
+    """A layer; a function stands for Activation(function)."""
+    return x if isinstance(x, Layer) else Activation(x)
+
+
+def numbered(layers):
+    """A name for each layer: its word, and which of that word it is."""
+    counts, names = Counter(), []
+    for layer in layers:
+        counts[layer.name] += 1
+        names.append(f"{layer.name}{counts[layer.name]}")
+    return tuple(names)
 
 
 class Sequential(Layer):
@@ -157,18 +180,14 @@ class Sequential(Layer):
     """
 
     def __init__(self, *layers):
-        self.layers = tuple(x if isinstance(x, Layer) else Activation(x) for x in layers)
-        counts, names = Counter(), []
-        for layer in self.layers:
-            counts[layer.name] += 1
-            names.append(f"{layer.name}{counts[layer.name]}")
-        self.names = tuple(names)
+        self.layers = tuple(map(as_layer, layers))
+        self.names = numbered(self.layers)
 
     def __repr__(self):
-        return f"Sequential({', '.join(map(repr, self.layers))})"
+        return f"{type(self).__name__}({', '.join(map(repr, self.layers))})"
 
     def __eq__(self, other):
-        return isinstance(other, Sequential) and self.layers == other.layers
+        return type(other) is type(self) and self.layers == other.layers
 
     def __hash__(self):
         return hash(self.layers)
@@ -177,21 +196,47 @@ class Sequential(Layer):
         params, states = {}, {}
         keys = random.split(key, max(1, len(self.layers)))
         for layer, name, layer_key in zip(self.layers, self.names, keys):
-            params[name], states[name] = layer.init(layer_key, x)
-            x = named(name, eval_shape, lambda p, s, v, run=layer: run.apply(p, s, v)[0],
-                      params[name], states[name], x)
-        return {k: v for k, v in params.items() if v}, {k: v for k, v in states.items() if v}
+            params[name], states[name] = started(name, layer, layer_key, x)
+            x = output_type(name, layer, params[name], states[name], x)
+        return filled(params), filled(states)
 
     def apply(self, params, state, x, *, train=False, key=None):
         count = len(self.layers)
         keys = [None] * count if key is None else random.split(key, max(1, count))
         after = {}
         for layer, name, layer_key in zip(self.layers, self.names, keys):
-            x, new = named(name, layer.apply, params.get(name, {}), state.get(name, {}), x,
-                           train=train, key=layer_key)
-            if new:
-                after[name] = new
-        return x, after
+            x, after[name] = run(name, layer, params, state, x, train, layer_key)
+        return x, filled(after)
+
+
+def filled(parts):
+    """The entries that are not empty: layers without parameters, or without state, have none."""
+    return {name: part for name, part in parts.items() if part}
+
+
+def started(name, layer, key, x):
+    """(params, state) of a layer within another."""
+    return named(name, layer.init, key, x)
+
+
+def output_type(name, layer, params, state, x):
+    """The type of what a layer within another gives."""
+    return named(name, eval_shape, lambda p, s, v: layer.apply(p, s, v)[0], params, state, x)
+
+
+def run(name, layer, params, state, x, train, key):
+    """(y, new state) of the layer called `name` within another, from the other's params and state.
+
+    A shape error names the layer; whoever watches is told.
+    """
+    own, mine = params.get(name, {}), state.get(name, {})
+    watcher = WATCHER.get()
+    if watcher is None:
+        return named(name, layer.apply, own, mine, x, train=train, key=key)
+    with watcher.inside(name, layer, own, mine, x) as done:
+        found = named(name, layer.apply, own, mine, x, train=train, key=key)
+        done(found[0])
+    return found
 
 
 def named(name, function, *args, **rest):

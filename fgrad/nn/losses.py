@@ -1,10 +1,13 @@
-"""Losses, one number per example; take their mean.  Stable for logits of any size."""
+"""Losses, one number per example or element; take their mean.  Stable for logits of any size."""
 
 from __future__ import annotations
 
+import math
+
 from .. import numpy as fnp
+from ..control import scan
 from ..errors import ShapeError
-from .activations import log_softmax, logsumexp, one_hot
+from .activations import log_sigmoid, log_softmax, logsumexp, one_hot, sigmoid
 
 
 def softmax_cross_entropy(logits, probabilities):
@@ -23,10 +26,12 @@ def softmax_cross_entropy(logits, probabilities):
     return -fnp.sum(probabilities * log_softmax(logits), axis=-1)
 
 
-def softmax_cross_entropy_with_integer_labels(logits, labels):
+def softmax_cross_entropy_with_integer_labels(logits, labels, smoothing=0.0, ignore=None):
     """-log softmax(logits)[label] over the last axis.
 
-    logits: f[*s,classes], labels: i[*s]  →  f[*s].  Raises ShapeError when they do not fit.
+    logits: f[*s,classes], labels: i[*s]  →  f[*s].  smoothing: the share of the probability that is
+    spread over all classes (Szegedy et al. 2016).  Rows whose label is `ignore` give 0.
+    Raises ShapeError when they do not fit.
 
     >>> softmax_cross_entropy_with_integer_labels(fnp.array([[0.0, 0.0]]), fnp.array([1]))
     Array([0.6931472], f32[1])
@@ -37,7 +42,26 @@ def softmax_cross_entropy_with_integer_labels(logits, labels):
                                 f"labels of shape {fnp.shape(labels)}"],
                          expected=f"labels of shape {fnp.shape(logits)[:-1]}")
     hit = one_hot(labels, fnp.shape(logits)[-1], logits.dtype)
-    return logsumexp(logits, axis=-1) - fnp.sum(hit * logits, axis=-1)
+    expected = fnp.sum(hit * logits, axis=-1)
+    if smoothing:
+        expected = (1 - smoothing) * expected + smoothing * fnp.mean(logits, axis=-1)
+    loss = logsumexp(logits, axis=-1) - expected
+    return loss if ignore is None else fnp.where(labels == ignore, 0.0, loss)
+
+
+def smoothed(labels, classes, smoothing, dtype="float32"):
+    """Probabilities of integer labels: 1 - smoothing at the label, the rest over all classes.
+
+    >>> smoothed(fnp.array([0]), 4, 0.2).round(2)
+    Array([[0.85, 0.05, 0.05, 0.05]], f32[1,4])
+    """
+    return one_hot(labels, classes, dtype) * (1 - smoothing) + smoothing / classes
+
+
+def nll(log_probabilities, labels):
+    """-log p[label]: f[*s,classes] of log-probabilities, i[*s] → f[*s]."""
+    hit = one_hot(labels, fnp.shape(log_probabilities)[-1], log_probabilities.dtype)
+    return -fnp.sum(fnp.where(hit > 0, log_probabilities, 0.0), axis=-1)
 
 
 def sigmoid_binary_cross_entropy(logits, labels):
@@ -62,3 +86,135 @@ def mean_squared_error(predictions, targets):
 def accuracy(logits, labels):
     """The share of rows whose largest logit is at the label: f[*s,classes], i[*s] → f32[]."""
     return fnp.mean((fnp.argmax(logits, axis=-1) == labels).astype("float32"))
+
+
+def absolute_error(predictions, targets):
+    """|predictions - targets|, element by element; its mean is the MAE."""
+    return fnp.abs(predictions - targets)
+
+
+def mean_absolute_error(predictions, targets):
+    """The mean of the absolute errors over all elements."""
+    return fnp.mean(absolute_error(predictions, targets))
+
+
+def huber(predictions, targets, delta=1.0):
+    """Half the squared error up to `delta`, and a straight line beyond (Huber 1964).
+
+    >>> huber(fnp.array([0.5, 3.0]), fnp.zeros(2))
+    Array([0.125, 2.5  ], f32[2])
+    """
+    size = fnp.abs(predictions - targets)
+    near = fnp.minimum(size, delta)
+    return 0.5 * near * near + delta * (size - near)
+
+
+def log_cosh(predictions, targets):
+    """log(cosh(predictions - targets)), element by element, without overflow."""
+    size = fnp.abs(predictions - targets)
+    return size + fnp.log1p(fnp.exp(-2.0 * size)) - math.log(2.0)
+
+
+def hinge(scores, labels):
+    """max(0, 1 - score · label), element by element, for labels -1 and 1."""
+    return fnp.maximum(1.0 - scores * labels, 0.0)
+
+
+def kl_divergence(log_probabilities, targets):
+    """Σ t · (log t - log p) over the last axis: f[*s,classes] twice → f[*s]; 0 · log 0 is 0.
+
+    >>> kl_divergence(fnp.log(fnp.array([0.5, 0.5])), fnp.array([0.5, 0.5]))
+    Array(0., f32[])
+    """
+    positive = targets > 0
+    logs = fnp.log(fnp.where(positive, targets, 1.0))
+    return fnp.sum(fnp.where(positive, targets * (logs - log_probabilities), 0.0), axis=-1)
+
+
+def sigmoid_focal(logits, labels, gamma=2.0, alpha=None):
+    """Binary cross-entropy times (1 - p of the right answer)^gamma (Lin et al. 2017).
+
+    Element by element, for labels between 0 and 1; alpha: the weight of label 1, 1 - alpha that of
+    label 0.
+    """
+    p = sigmoid(logits)
+    wrong = p * (1 - labels) + (1 - p) * labels
+    loss = sigmoid_binary_cross_entropy(logits, labels) * wrong**gamma
+    return loss if alpha is None else loss * (alpha * labels + (1 - alpha) * (1 - labels))
+
+
+def cosine_similarity(a, b, epsilon=1e-8):
+    """a · b over the product of their lengths, along the last axis; lengths below epsilon are it.
+
+    >>> cosine_similarity(fnp.array([1.0, 0.0]), fnp.array([2.0, 0.0]))
+    Array(1., f32[])
+    """
+    return fnp.sum(a * b, axis=-1) / (length(a, epsilon) * length(b, epsilon))
+
+
+def length(x, epsilon=0.0):
+    """The Euclidean length along the last axis, at least epsilon; its gradient at 0 is 0."""
+    squares = fnp.sum(x * x, axis=-1)
+    inside = squares > epsilon * epsilon
+    return fnp.where(inside, fnp.sqrt(fnp.where(inside, squares, 1.0)), epsilon)
+
+
+def cosine_distance(a, b, epsilon=1e-8):
+    """1 - cosine_similarity(a, b)."""
+    return 1.0 - cosine_similarity(a, b, epsilon)
+
+
+def triplet(anchor, positive, negative, margin=1.0):
+    """max(0, |anchor - positive| - |anchor - negative| + margin): f[*s,n] thrice → f[*s].
+
+    Source: Schroff et al. 2015.
+
+    >>> triplet(fnp.zeros(2), fnp.array([3.0, 4.0]), fnp.array([0.0, 2.0]))
+    Array(4., f32[])
+    """
+    return fnp.maximum(length(anchor - positive) - length(anchor - negative) + margin, 0.0)
+
+
+def poisson_nll(log_rates, counts):
+    """exp(log rate) - count · log rate, element by element: Poisson's, without its constant."""
+    return fnp.exp(log_rates) - counts * log_rates
+
+
+def ctc(logits, labels, logit_lengths, label_lengths, blank=0):
+    """-log p(labels | logits) over all alignments (Graves et al. 2006).
+
+    logits: f[batch,time,classes], labels: i[batch,n], lengths: i[batch] → f[batch].  A label may
+    stand for several steps, and any number of blanks between labels; equal neighbours need one.
+    +inf, as far as the dtype goes, where the time is too short.
+
+    >>> uniform = fnp.zeros((1, 2, 2))
+    >>> ctc(uniform, fnp.array([[1]]), fnp.array([2]), fnp.array([1])).round(4)
+    Array([0.2877], f32[1])
+    """
+    batch, time, _ = fnp.shape(logits)
+    n = fnp.shape(labels)[1]
+    if not len(labels) == len(logit_lengths) == len(label_lengths) == batch:
+        raise ShapeError("ctc needs labels and lengths for each of the batch.",
+                         given=[f"logits of shape {fnp.shape(logits)}",
+                                f"labels of shape {fnp.shape(labels)}"])
+    states = 2 * n + 1                           # blank, label, blank, label, …, blank
+    ids = fnp.full((batch, states), blank, labels.dtype).at[:, 1::2].set(labels)
+    least = -1e30 if logits.dtype != "float16" else -6e4
+    scores = fnp.take_along_axis(log_softmax(logits), ids[:, None, :], axis=2)
+    skips = fnp.zeros((batch, states), bool).at[:, 2:].set(
+        (ids[:, 2:] != blank) & (ids[:, 2:] != ids[:, :-2]))
+    start = fnp.where(fnp.arange(states) < 2, scores[:, 0], least)
+
+    def step(alpha, xs):
+        score, live = xs
+        one = fnp.pad(alpha[:, :-1], ((0, 0), (1, 0)), constant_values=least)
+        two = fnp.pad(alpha[:, :-2], ((0, 0), (2, 0)), constant_values=least)
+        paths = fnp.stack([alpha, one, fnp.where(skips, two, least)])
+        new = fnp.maximum(logsumexp(paths, axis=0) + score, least)
+        return fnp.where(live[:, None], new, alpha), None
+    live = fnp.arange(1, time)[:, None] < fnp.asarray(logit_lengths)[None, :]
+    alpha, _ = scan(step, start, (fnp.moveaxis(scores, 1, 0)[1:], live))
+    last = 2 * fnp.asarray(label_lengths)[:, None]
+    ends = fnp.take_along_axis(alpha, fnp.concatenate([last, fnp.maximum(last - 1, 0)], axis=1), 1)
+    both = fnp.where(last > 0, fnp.array([True, True]), fnp.array([True, False]))
+    return -logsumexp(ends, axis=-1, where=both)

@@ -124,6 +124,23 @@ class GroupNorm(Norm):
 
 
 @dataclass(frozen=True)
+class InstanceNorm(Norm):
+    """Normalises each channel of each example over the axes between: f[n,*s,c] → f[n,*s,c].
+
+    Source: Ulyanov et al. 2016.
+
+    >>> layer, x = InstanceNorm(), fnp.arange(4.0).reshape(1, 2, 2)
+    >>> params, _ = layer.init(None, x)
+    >>> layer.apply(params, {}, x)[0].round(2).tolist()
+    [[[-1.0, -1.0], [1.0, 1.0]]]
+    """
+
+    def apply(self, params, state, x, *, train=False, key=None):
+        axes = tuple(range(1, x.ndim - 1))
+        return self.scaled(params, normalised(x, axes, self.epsilon)[0]), state
+
+
+@dataclass(frozen=True)
 class RMSNorm(Norm):
     """x over the root of the mean of its squares, over the last axis, times `params["scale"]`.
 

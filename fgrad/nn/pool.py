@@ -84,6 +84,17 @@ class GlobalAvgPool(Layer):
         return fnp.mean(x, axis=tuple(range(1, x.ndim - 1))), state
 
 
+class GlobalMaxPool(Layer):
+    """The largest element over all axes between batch and channels: f[n,*s,c] → f[n,c].
+
+    >>> GlobalMaxPool().apply({}, {}, fnp.ones((2, 3, 3, 5)))[0].shape
+    (2, 5)
+    """
+
+    def apply(self, params, state, x, *, train=False, key=None):
+        return fnp.max(x, axis=tuple(range(1, x.ndim - 1))), state
+
+
 @dataclass(frozen=True)
 class AdaptiveAvgPool(Layer):
     """The mean of as many equal windows as `sizes` says: f[n,*s,c] → f[n,*sizes,c].
