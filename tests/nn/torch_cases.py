@@ -28,7 +28,8 @@ class Case:
     def arrays(self):
         """name → array, the same in every run."""
         rng = np.random.default_rng(len(self.name))
-        found = {k: rng.standard_normal(shape).astype("float32") for k, shape in self.shapes.items()}
+        found = {k: rng.standard_normal(shape).astype("float32")
+                 for k, shape in self.shapes.items()}
         return found | {k: rng.integers(0, high, shape)
                         for k, (high, *shape) in (self.integers or {}).items()}
 
@@ -171,7 +172,8 @@ CASES = [
     Case("embedding", {"table": (5, 3)}, lambda table, labels: applied(
         nn.Embedding(5, 3), {"table": table}, labels), lambda torch, table, labels:
         torch.nn.functional.embedding(labels, table), {"labels": (5, 2, 4)}),
-    recurrent("RNN", nn.RNN(4), 1), recurrent("GRU", nn.GRU(4), 3), recurrent("LSTM", nn.LSTM(4), 4),
+    recurrent("RNN", nn.RNN(4), 1), recurrent("GRU", nn.GRU(4), 3),
+    recurrent("LSTM", nn.LSTM(4), 4),
     Case("attention", {"x": (2, 4, 6), **{f"w{k}": (6, 6) for k in "qkvo"}}, own_attention,
          attention),
     Case("cross_entropy", {"x": (3, 5)},
