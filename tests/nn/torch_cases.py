@@ -18,7 +18,10 @@ from fgrad import nn
 
 @dataclass(frozen=True)
 class Case:
-    """shapes: name → shape, or → (high, *shape) in `integers`; own(*arrays), torch(torch, *tensors)."""
+    """shapes: name → shape; integers: name → (high, *shape).
+
+    own(*arrays) and torch(torch, *tensors) give what is compared.
+    """
     name: str
     shapes: dict
     own: Callable
