@@ -35,7 +35,7 @@ from .transforms import (
     make_jaxpr, value_and_grad, vjp, vmap)
 from .tree import pytree, static
 from .types import BF16 as bfloat16
-from .types import ArrayType, default_dtype
+from .types import ArrayType, default_dtype, strict_promotion
 
 __version__ = "0.1.0"
 

@@ -23,6 +23,11 @@ def nans():
     return os.environ.get("FGRAD_NANS", "") == "1"
 
 
+def strict_promotion():
+    """Is an array never converted to the dtype of another without being asked?  FGRAD_STRICT=1."""
+    return os.environ.get("FGRAD_STRICT", "") == "1"
+
+
 def native_call():
     """Are jitted functions called through a native entry?  FGRAD_NATIVE_CALL=0 switches it off."""
     return os.environ.get("FGRAD_NATIVE_CALL", "1") != "0"

@@ -393,6 +393,7 @@ class Interpreter:
     below = None
     title = "a transformation"       # the user's word for it
     notes = False                    # does it note the user's lines?
+    derives = False                  # are its tracers values that have a derivative?
 
     def process(self, op, args, params):
         """The result of the operation, as this interpreter sees it."""

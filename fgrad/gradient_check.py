@@ -9,7 +9,6 @@ import numpy as np
 
 from . import arguments, tree
 from .arguments import is_float
-from .core import Array
 from .errors import GradientError
 from .transforms import jvp, vjp
 from .types import F64, default_dtype

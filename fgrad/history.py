@@ -24,7 +24,7 @@ class Record(NamedTuple):
     """One trace: its signature, and whether it closed over values of a transformation."""
     structure: object
     keys: tuple
-    context: object            # the default float dtype
+    context: object            # types.rules()
     paths: list
     captured: bool
 
@@ -96,9 +96,8 @@ class History:
             return "it is the first trace" if first else "the traces before it are not kept"
         old = min(reversed(before), key=record.distance)
         if old.distance(record):
-            contexts = [SHORT[r.context] for r in (old, record)]
             return (difference(old[:2], record[:2], old.paths, record.paths, self.leaf_name)
-                    or "the default dtype changed {} -> {}".format(*contexts))
+                    or change_of_rules(old.context, record.context))
         if old.captured:
             return "it closes over a value of a transformation around it"
         return "the trace of this signature had been dropped"
@@ -107,6 +106,14 @@ class History:
         """One line of text per record."""
         first = self.count - len(self.records) + 1
         return [f"  {first + k}. {self.why(k)}" for k in range(len(self.records))]
+
+
+def change_of_rules(old, new):
+    """In words, how the rules of two traces differ."""
+    before, after = [c[0] if isinstance(c, tuple) else c for c in (old, new)]
+    if before == after:
+        return "strict_promotion was switched"
+    return f"the default dtype changed {SHORT[before]} -> {SHORT[after]}"
 
 
 def advice(record):

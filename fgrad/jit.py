@@ -28,6 +28,7 @@ from .interpreters.watch import entry
 from .lowered import Lowered, summary
 from .native_entry import Chain
 from .text import counted
+from .types import rules
 
 CacheInfo = namedtuple("CacheInfo", "hits misses size")
 TRACES = 64                # kept per function
@@ -121,7 +122,7 @@ class Jitted:
 
     def lookup(self, apart):
         """The Trace of a signature, made when there is none; None when a number becomes static."""
-        key = apart.structure, apart.keys, signature.context()
+        key = apart.structure, apart.keys, rules()
         with self.lock:
             trace = self.traces.get(key)
             if trace is not None:

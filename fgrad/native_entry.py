@@ -33,7 +33,7 @@ class Chain:
         """Puts an entry for calls of this very signature in front, where there can be one."""
         if trace in self.traces or trace.donate or trace.key[-1] != STANDARD:
             return
-        if len(self.entries) == CHAIN or types.default_dtype_in_use():
+        if len(self.entries) == CHAIN or types.other_rules_in_use():
             return
         self.traces.add(trace)
         forms = forms_of(apart, args)

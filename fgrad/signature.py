@@ -20,7 +20,7 @@ from . import tree
 from .bf16 import BF16
 from .core import Array, Primitive, Tracer, Value, as_value
 from .errors import ArgumentError
-from .types import F32, SCALARS, SHORT, ArrayType, default_float
+from .types import F32, SCALARS, SHORT, ArrayType
 
 
 class Static:
@@ -272,12 +272,7 @@ def key_type(key):
     return key.type if isinstance(key, Number) else ArrayType(np.dtype(NUMBER_DTYPE[key]), ())
 
 
-def context():
-    """What else a trace depends on: the default dtypes."""
-    return default_float()
-
-
-STANDARD = F32             # the context without default_dtype
+STANDARD = F32             # types.rules() outside of every block
 
 
 def difference(old, new, old_paths, new_paths, name):

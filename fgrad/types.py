@@ -15,6 +15,7 @@ from math import prod
 
 import numpy as np
 
+from . import config
 from .bf16 import BF16, LIMITS, WORD
 from .errors import DtypeError
 
@@ -98,8 +99,9 @@ def without(shape, axes):
 # ---------------------------------------------------------------------------- defaults
 
 _wide = ContextVar("fgrad_default_is_64_bit", default=False)
-CHANGED = []               # functions called when 64-bit defaults come into use; jit adds one
-_blocks = []               # one item per open default_dtype("float64"), in any thread
+_strict = ContextVar("fgrad_strict_promotion", default=None)    # None: as FGRAD_STRICT says
+CHANGED = []               # functions called when rules other than the usual begin; jit adds one
+_blocks = []               # one item per open block with other rules, in any thread
 
 
 def default_float():
@@ -125,27 +127,56 @@ def default_dtype(dtype):
     dtype = as_dtype(dtype)
     if dtype not in (F32, F64):
         raise DtypeError(f"the default dtype can be float32 or float64, not {dtype}.")
-    token = _wide.set(dtype == F64)
-    if dtype == F64:
-        _blocks.append(dtype)
-        announce()
+    with other_rules(_wide, dtype == F64, dtype == F64):
+        yield
+
+
+@contextmanager
+def strict_promotion(on=True):
+    """Within the block arrays of two dtypes do not mix: a DtypeError names both, and the line.
+
+    Python numbers take the dtype of the array beside them as ever.  `strict_promotion(False)` is
+    for a block that may mix where FGRAD_STRICT=1 says that nothing else does.
+
+    >>> with strict_promotion():
+    ...     is_strict()
+    True
+    """
+    with other_rules(_strict, bool(on), True):
+        yield
+
+
+def is_strict():
+    """Do arrays of two dtypes not mix here?"""
+    chosen = _strict.get()
+    return config.strict_promotion() if chosen is None else chosen
+
+
+@contextmanager
+def other_rules(variable, value, unusual):
+    """A block in which a variable has this value; whoever compiled for the usual ones is told."""
+    token = variable.set(value)
+    if unusual:
+        _blocks.append(variable)
+        for changed in CHANGED:
+            changed()
     try:
         yield
     finally:
-        if dtype == F64:
+        if unusual:
             _blocks.pop()
-        _wide.reset(token)
+        variable.reset(token)
 
 
-def default_dtype_in_use():
-    """Has any thread 64-bit defaults at the moment?"""
+def other_rules_in_use():
+    """Has any thread 64-bit defaults, or a strictness of its own, at the moment?"""
     return bool(_blocks)
 
 
-def announce():
-    """Tells whoever depends on the default dtypes that they have changed."""
-    for changed in CHANGED:
-        changed()
+def rules():
+    """What a trace depends on besides its arguments: the default float, and a strictness chosen."""
+    chosen = _strict.get()
+    return default_float() if chosen is None else (default_float(), chosen)
 
 
 def default_for(dtype):
@@ -167,13 +198,14 @@ def _dtype(x):
 
 
 def as_dtype(x):
-    """x as one of fgrad's dtypes; "f32", "float32", np.float32 and float are all understood.
+    """x as one of fgrad's dtypes; "f32", "float32", np.float32 and float are all understood;
+    None is the default float, as in NumPy.
 
     Raises DtypeError for a dtype fgrad does not have.
     """
     if x is int:
         return default_int()
-    if x is float:
+    if x is float or x is None:
         return default_float()
     try:
         dtype = _dtype(x)

@@ -48,6 +48,7 @@ item = object()            # the operation of a row that is one result of a row 
 class Linearize(Interpreter):
     """Runs on real values, and records."""
     title = "grad"
+    derives = True
 
     def __init__(self, below):
         self.below = below

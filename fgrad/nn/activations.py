@@ -234,7 +234,7 @@ def standardize(x, axis=-1, mean=None, variance=None, epsilon=1e-5, where=None):
     return (x - mean) / fnp.sqrt(variance + epsilon)
 
 
-def one_hot(labels, classes, dtype="float32", axis=-1):
+def one_hot(labels, classes, dtype=None, axis=-1):
     """A 1 at the label: i[*s] → f[*s,classes]; a label out of range gives zeros.
 
     axis: where the axis of the classes goes.

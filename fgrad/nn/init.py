@@ -22,12 +22,12 @@ def fans(shape):
     return window * shape[-2], window * shape[-1]
 
 
-def zeros(key, shape, dtype="float32"):
+def zeros(key, shape, dtype=None):
     """All zeros; the key is not used."""
     return fnp.zeros(shape, dtype)
 
 
-def ones(key, shape, dtype="float32"):
+def ones(key, shape, dtype=None):
     """All ones; the key is not used."""
     return fnp.ones(shape, dtype)
 
@@ -38,7 +38,7 @@ def constant(value):
     >>> constant(2.0)(None, (2,)).tolist()
     [2.0, 2.0]
     """
-    def initialise(key, shape, dtype="float32"):
+    def initialise(key, shape, dtype=None):
         return fnp.broadcast_to(fnp.asarray(value, dtype), shape)
     return initialise
 
@@ -50,21 +50,21 @@ def normal(deviation=0.01):
     >>> normal(0.02)(random.key(0), (2, 3)).shape
     (2, 3)
     """
-    def initialise(key, shape, dtype="float32"):
+    def initialise(key, shape, dtype=None):
         return random.normal(key, shape, dtype) * deviation
     return initialise
 
 
 def uniform(scale=0.01):
     """Uniform numbers in [0, scale), as JAX's initialiser of that name."""
-    def initialise(key, shape, dtype="float32"):
+    def initialise(key, shape, dtype=None):
         return random.uniform(key, shape, dtype) * scale
     return initialise
 
 
 def truncated_normal(deviation=0.01, lower=-2.0, upper=2.0):
     """Normal numbers between `lower` and `upper` deviations; `deviation` is that before the cut."""
-    def initialise(key, shape, dtype="float32"):
+    def initialise(key, shape, dtype=None):
         return random.truncated_normal(key, lower, upper, shape, dtype) * deviation
     return initialise
 
@@ -80,7 +80,7 @@ def variance(scale, fan, distribution):
                             given=f"fan={fan!r}, distribution={distribution!r}",
                             expected=f"one of {', '.join(FANS)}; one of {', '.join(DISTRIBUTIONS)}")
 
-    def initialise(key, shape, dtype="float32"):
+    def initialise(key, shape, dtype=None):
         deviation = math.sqrt(scale / max(1, FANS[fan](*fans(shape))))
         return DISTRIBUTIONS[distribution](key, shape, dtype, deviation)
     return initialise
@@ -161,7 +161,7 @@ def orthogonal(scale=1.0):
     >>> bool(fnp.allclose(w.T @ w, fnp.eye(2), atol=1e-5))
     True
     """
-    def initialise(key, shape, dtype="float32"):
+    def initialise(key, shape, dtype=None):
         rows, columns = math.prod(shape[:-1]), shape[-1]
         fans(shape)
         q, r = fnp.linalg.qr(random.normal(key, (max(rows, columns), min(rows, columns))))
@@ -175,7 +175,7 @@ def delta_orthogonal(scale=1.0):
 
     Source: Xiao et al. 2018.  Raises ArgumentError where there are more inputs than outputs.
     """
-    def initialise(key, shape, dtype="float32"):
+    def initialise(key, shape, dtype=None):
         inputs, outputs = shape[-2:]
         if inputs > outputs:
             raise ArgumentError(f"delta_orthogonal needs as many outputs as the {inputs} inputs, "
@@ -188,7 +188,7 @@ def delta_orthogonal(scale=1.0):
 
 def identity(scale=1.0):
     """`scale` where input and output have one number, else 0; of a window only the middle."""
-    def initialise(key, shape, dtype="float32"):
+    def initialise(key, shape, dtype=None):
         middle = tuple((n - 1) // 2 for n in shape[:-2])
         return fnp.zeros(shape, dtype).at[middle].set(scale * fnp.eye(*shape[-2:], dtype=dtype))
     return initialise

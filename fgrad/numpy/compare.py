@@ -9,7 +9,7 @@ from ..types import BOOL, I32
 from .axes import typed
 from .contract import numbers
 from .elementwise import isnan, where
-from .promotion import as_float, binary, same, together
+from .promotion import as_float, binary, floating_together, same, together
 from .reductions import all as all_of
 
 
@@ -18,7 +18,7 @@ def isclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
 
     n[*a] n[*b] → bool[*broadcast]
     """
-    x, y = together(as_float(a), as_float(b))
+    x, y = floating_together(a, b)
     apart = ops.abs(same(ops.sub, x, y))
     near = same(ops.le, apart, same(ops.add, same(ops.mul, ops.abs(y), float(rtol)), float(atol)))
     near = same(ops.and_, near, ops.is_finite(y))

@@ -12,7 +12,8 @@ from .. import ops
 from ..core import Value, _current, as_value
 from ..errors import ShapeError
 from .axes import axes_in_order, axis_of, broadcast_shapes, typed
-from .promotion import as_number, binary, broadcast_to, cast, join, kind, same
+from .promotion import (
+    as_number, beside_others, binary, broadcast_to, join, kind, same)
 
 LETTERS = "ijklmnopqrstuvwxyzabcdefghABCDEFGHIJKLMNOPQRSTUVWXYZ"
 MATMUL = {(2, 2): dict(lhs="ij", rhs="jk", to="ik"), (1, 2): dict(lhs="j", rhs="jk", to="k"),
@@ -44,7 +45,7 @@ def numbers(*xs):
     """Values of one dtype of numbers."""
     values = [as_number(x) for x in xs]
     dtype = join(list(map(kind, values)))
-    return [cast(x, dtype) for x in values]
+    return [beside_others(x, dtype) for x in values]
 
 
 def inner_mismatch(x, y):

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from .. import ops
 from ..core import NOTHING, _current, as_value
 from ..errors import ArgumentError, RangeError
 from ..types import BOOL, SCALARS, finfo
 from .promotion import (
-    as_bool, as_float, as_number, beside, binary_float, cast, floating, same, same_shape, together,
-    unary)
+    as_bool, as_float, as_number, beside, binary_float, cast, floating, floating_together, same,
+    same_shape, together, unary)
 
 INTEGER_POWERS = 64        # of known exponents up to here, by multiplication
 
@@ -150,7 +148,7 @@ def cbrt(x, /):
 
 def hypot(x1, x2, /):
     """√(x1² + x2²) without overflow.   f[*a] f[*b] → f[*broadcast]"""
-    x, y = map(absolute, together(as_float(x1), as_float(x2)))
+    x, y = map(absolute, floating_together(x1, x2))
     high, low = same(ops.max, x, y), same(ops.min, x, y)
     infinite = same(ops.or_, same(ops.eq, x, math.inf), same(ops.eq, y, math.inf))
     plain = same(ops.or_, same(ops.eq, high, 0.0), infinite)
@@ -266,7 +264,7 @@ def signbit(x, /):
 
 def copysign(x1, x2, /):
     """|x1| with the sign of x2.   f[*a] f[*b] → f[*broadcast]"""
-    x, y = together(as_float(x1), as_float(x2))
+    x, y = floating_together(x1, x2)
     size = ops.abs(x)
     return ops.select(signbit(y), ops.neg(size), size)
 
@@ -296,7 +294,7 @@ def fmin(x1, x2, /):
 
 def heaviside(x1, x2, /):
     """0 where x1 < 0, x2 where it is 0, 1 above.   f[*a] f[*b] → f[*broadcast]"""
-    x, y = together(as_float(x1), as_float(x2))
+    x, y = floating_together(x1, x2)
     step = cast(same(ops.gt, x, 0.0), x.dtype)
     return ops.select(isnan(x), x, ops.select(same(ops.eq, x, 0.0), y, step))
 

@@ -10,7 +10,7 @@ import math
 
 from .. import ops
 from ..types import COMPUTED
-from .promotion import as_float, floating, same, together
+from .promotion import as_float, floating, floating_together, same
 
 
 def exp2(x, /):
@@ -33,12 +33,12 @@ def logaddexp(x1, x2, /):
 
     Derivatives of every order exist, where x1 and x2 are equal too.
     """
-    return same(ops.logaddexp, *together(as_float(x1), as_float(x2)))
+    return same(ops.logaddexp, *floating_together(x1, x2))
 
 
 def logaddexp2(x1, x2, /):
     """log₂(2^x1 + 2^x2) without overflow.   f[*a] f[*b] → f[*broadcast]"""
-    x, y = [same(ops.mul, as_float(x), math.log(2)) for x in together(as_float(x1), as_float(x2))]
+    x, y = [same(ops.mul, as_float(x), math.log(2)) for x in floating_together(x1, x2)]
     return same(ops.div, logaddexp(x, y), math.log(2))
 
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 import math
 from collections import namedtuple
 
-import numpy as np
-
 from .. import ops
 from ..errors import ArgumentError, ShapeError
 from ..types import COMPUTED, I32, computed, finfo

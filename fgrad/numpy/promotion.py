@@ -11,11 +11,11 @@ import functools
 import math
 
 from .. import ops
-from ..core import NOTHING, Value, _current, as_value
-from ..errors import RangeError, ShapeError
+from ..core import NOTHING, Tracer, Value, _current, as_value
+from ..errors import DtypeError, RangeError, ShapeError, notice
 from ..types import (
-    BOOL, SCALARS, SHORT, as_dtype, default_float, default_int, dtype_of_scalar, promote,
-    promote_number)
+    BOOL, F32, F64, SCALARS, SHORT, as_dtype, default_float, default_int, dtype_of_scalar,
+    is_strict, promote, promote_number)
 from .axes import broadcast_shapes, text_of
 
 KIND_OF_NUMBER = {"b": bool, "i": int, "f": float}
@@ -31,7 +31,29 @@ def kind(x):
 
 
 def join(kinds):
-    """The dtype that arrays of these dtypes, and Python numbers of these classes, make together."""
+    """The dtype that arrays of these dtypes, and Python numbers of these classes, make together.
+
+    Raises DtypeError where promotion is strict and two dtypes differ.
+    """
+    arrays = dict.fromkeys(k for k in kinds if k not in SCALARS)
+    if len(arrays) > 1 and is_strict():
+        raise too_strict(*list(arrays)[:2], joined(kinds))
+    return joined(kinds)
+
+
+def too_strict(first, second, both):
+    """The error for arrays of two dtypes where promotion is strict."""
+    a, b, both = SHORT[first], SHORT[second], SHORT[both]
+    wanted = f"{a} becomes {b}" if both == b else f"{b} becomes {a}" if both == a else \
+        f"both become {both}"
+    return DtypeError(f"an array of {a} meets one of {b}, and promotion is strict.",
+                      expected="arrays of one dtype; Python numbers fit beside any",
+                      fix=[f"x.astype(\"{both}\"), so that {wanted}",
+                           "with fgrad.strict_promotion(False): …, where they may mix"])
+
+
+def joined(kinds):
+    """What `join` gives, where promotion is not strict."""
     dtypes = [k for k in kinds if k not in SCALARS]
     numbers = [k for k in kinds if k in SCALARS]
     if not dtypes:
@@ -48,9 +70,9 @@ def result_type(*args):
     >>> result_type("int32", "float16"), result_type("float16", 2.0)
     (dtype('float16'), dtype('float16'))
     """
-    return join([kind(a) if a.__class__ in SCALARS or isinstance(a, Value)
-                 else a.dtype if hasattr(a, "dtype") and not isinstance(a, type) else as_dtype(a)
-                 for a in args])
+    return joined([kind(a) if a.__class__ in SCALARS or isinstance(a, Value)
+                   else a.dtype if hasattr(a, "dtype") and not isinstance(a, type) else as_dtype(a)
+                   for a in args])
 
 
 def cast(x, dtype):
@@ -58,6 +80,18 @@ def cast(x, dtype):
     if x.dtype == dtype and not x.is_number:
         return x
     return _current.get().process(ops.convert, (x,), {"dtype": dtype})
+
+
+def beside_others(x, dtype):
+    """The value in the dtype that it takes because of the arrays beside it.
+
+    One notice is given where parameters of f32 are drawn into the f64 of data.
+    """
+    if dtype == F64 and x.dtype == F32 and isinstance(x, Tracer) and x.owner.derives:
+        notice("f32 meets f64",
+               "f32 values that are differentiated meet an array of f64: from here on all is "
+               "computed in f64, which is slower; x.astype(\"float32\") of the data keeps f32")
+    return cast(x, dtype)
 
 
 def as_float(x):
@@ -115,10 +149,18 @@ def together(*xs, dtype=None):
     numbers = [x.__class__ in SCALARS for x in xs]
     values = [x if number else as_value(x) for x, number in zip(xs, numbers)]
     dtype = dtype or join(list(map(kind, values)))
-    values = [full_scalar(x, dtype) if number else cast(x, dtype) for x,
-              number in zip(values, numbers)]
+    values = [full_scalar(x, dtype) if number else beside_others(x, dtype)
+              for x, number in zip(values, numbers)]
     shape = broadcast_shapes(*[x.shape for x in values])
     return [broadcast_to(x, shape) for x in values]
+
+
+def floating_together(*xs):
+    """Values of one shape and one dtype of floats; integers alone make the default float.
+
+    Raises DtypeError where promotion is strict and two dtypes differ.
+    """
+    return [as_float(x) for x in together(*xs)]
 
 
 def full_scalar(x, dtype):
@@ -162,7 +204,7 @@ def binary(op, x, y):
             return _current.get().process(op, (x, y), NOTHING)
         if x.dtype is not y.dtype or x.is_number != y.is_number:
             dtype = join([kind(x), kind(y)])
-            x, y = cast(x, dtype), cast(y, dtype)
+            x, y = beside_others(x, dtype), beside_others(y, dtype)
         if x.shape != y.shape:
             shape = broadcast_shapes(x.shape, y.shape)
             x, y = broadcast_to(x, shape), broadcast_to(y, shape)
@@ -191,6 +233,7 @@ def binary_float(op, x, y):
     y = float(y) if y.__class__ in SCALARS else as_value_or_number(y)
     kinds = ["f" if v.__class__ is float else v.dtype.kind for v in (x, y)]
     if "f" not in kinds:
+        join([kind(x), kind(y)])                 # refuses where promotion is strict
         x, y = as_float(x), as_float(y)
     return binary(op, x, y)
 

@@ -14,7 +14,7 @@ from ..core import Tracer, Value, as_value, frozen_array
 from ..errors import ArgumentError, RangeError
 from ..types import BOOL, SCALARS, as_dtype, default_int
 from .axes import axis_of, shape_of
-from .promotion import as_float, binary, cast, in_kind, join, kind, same, together
+from .promotion import as_float, binary, cast, in_kind, join, floating_together, kind, same
 
 
 def arange(start, stop=None, step=None, dtype=None):
@@ -68,7 +68,7 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis
     if num < 0:
         raise RangeError(f"linspace needs a number of samples that is not negative, not {num}.")
     parts = num - 1 if endpoint else num
-    x, y = together(as_float(start), as_float(stop))
+    x, y = floating_together(start, stop)
     width = same(ops.sub, y, x)
     shape, rest = (num, *x.shape), tuple(range(1, x.ndim + 1))
     share = same(ops.div, ops.iota(shape=shape, axis=0, dtype=x.dtype), float(max(parts, 1)))

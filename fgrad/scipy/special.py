@@ -12,17 +12,11 @@ from .. import numpy as fnp
 from .. import ops
 from ..custom import stop_gradient
 from ..errors import ArgumentError
-from ..numpy.promotion import as_float, cast, same, together
+from ..numpy.promotion import as_float, cast, floating_together, same
 from ..numpy.special import erf
 from ..numpy.special import erf_inv as erfinv
 from ..numpy.ufuncs import floats
 from ..types import COMPUTED, F32
-
-
-def floating_together(*xs):
-    """The arguments as values of one dtype of floats and of one shape."""
-    values = together(*xs)
-    return values if values[0].dtype.kind == "f" else [as_float(x) for x in values]
 
 
 # ---------------------------------------------------------------------------- gamma and its kin

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...types import BOOL, F16, F32, I64, SHORT, U32, U64
+from ...types import BOOL, F32, I64, SHORT, U32, U64
 
 MEMORY = {"bool": "uchar", "i8": "char", "u8": "uchar", "i16": "short", "u16": "ushort",
           "i32": "int", "u32": "uint", "i64": "long", "u64": "ulong",
