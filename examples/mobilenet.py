@@ -96,7 +96,7 @@ def main(argv=None):
     parser.add_argument("--short", action="store_true", help="a small data set and one epoch")
     args = parser.parse_args(argv)
     split = data.cifar.load(args.data) if args.data else data.digits.in_colour(
-        data.digits.drawn(*(320, 100) if args.short else (6000, 1000)))
+        data.digits.drawn(*(192, 100) if args.short else (6000, 1000)))
     print(split)
     results = []
     for block in (separable, ordinary):
