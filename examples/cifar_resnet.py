@@ -4,16 +4,15 @@
     python examples/cifar_resnet.py --data DIR        CIFAR-10's binary files in DIR, gz or plain
     python examples/cifar_resnet.py --picture seen.png    what the network is shown
 
-What you learn: a layer of your own is a frozen dataclass with `init` and `apply`; batches are
-cropped and flipped by a background thread while the last step runs; weight decay that spares norms
-and biases; the one-cycle schedule; and a shortcut makes depth trainable.
+What you learn: layers are put together by plain functions; batches are cropped and flipped by a
+background thread while the last step runs; weight decay that spares norms and biases; the one-cycle
+schedule; and a shortcut makes depth trainable.
 Answers: d2l 8.6 (ResNet) and 14.13 (CIFAR-10), CS231n assignment 2 (PyTorch on CIFAR-10).
 """
 
 import argparse
 import functools
 import time
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -27,40 +26,22 @@ def conv(features, size=3, stride=1):
                    kernel_init=nn.init.he_normal())
 
 
-@dataclass(frozen=True)
-class Residual(nn.Layer):
-    """relu(body(x) + shortcut(x)): the body learns what is to be changed (He et al. 2015)."""
-    features: int
-    stride: int = 1
+def block(features, stride=1):
+    """[relu(body(x) + shortcut(x))]: the body learns what is to be changed (He et al. 2015).
 
-    @property
-    def body(self):
-        return nn.Sequential(conv(self.features, stride=self.stride), nn.BatchNorm(), nn.relu,
-                             conv(self.features), nn.BatchNorm())
-
-    @property
-    def shortcut(self):
-        """x itself, or a convolution of size 1 where the body changes its shape."""
-        if self.stride == 1:
-            return nn.Sequential()
-        return nn.Sequential(conv(self.features, 1, self.stride), nn.BatchNorm())
-
-    def init(self, key, x):
-        first, second = random.split(key)
-        pairs = {"body": self.body.init(first, x), "shortcut": self.shortcut.init(second, x)}
-        return {k: p for k, (p, _) in pairs.items()}, {k: s for k, (_, s) in pairs.items()}
-
-    def apply(self, params, state, x, *, train=False, key=None):
-        y, body = self.body.apply(params["body"], state["body"], x, train=train)
-        z, shortcut = self.shortcut.apply(params["shortcut"], state["shortcut"], x, train=train)
-        return nn.relu(y + z), {"body": body, "shortcut": shortcut}
+    The shortcut is x itself, or a convolution of size 1 where the body changes the shape.
+    """
+    body = nn.Sequential(conv(features, stride=stride), nn.BatchNorm(), nn.relu,
+                         conv(features), nn.BatchNorm())
+    shortcut = nn.Sequential(conv(features, 1, stride), nn.BatchNorm()) if stride > 1 else None
+    return [nn.Residual(body, shortcut), nn.relu]
 
 
 def resnet(blocks, width=16):
     """The paper's network for CIFAR-10: three stages; 6 · blocks + 2 layers deep."""
-    stages = [Residual(width * 2 ** s, stride=2 if s and not b else 1)
-              for s in range(3) for b in range(blocks)]
-    return nn.Sequential(conv(width), nn.BatchNorm(), nn.relu, *stages, nn.GlobalAvgPool(),
+    layers = [layer for s in range(3) for b in range(blocks)
+              for layer in block(width * 2 ** s, stride=2 if s and not b else 1)]
+    return nn.Sequential(conv(width), nn.BatchNorm(), nn.relu, *layers, nn.GlobalAvgPool(),
                          nn.Dense(10))
 
 
@@ -95,7 +76,7 @@ def train(args, split):
     params, state = model.init(random.key(args.seed), fnp.zeros((1, 32, 32, 3)))
     optimizer = one_cycle(args, args.epochs * (len(split.train_images) // args.batch))
     memory = optimizer.init(params)
-    print(f"{split}; {sum(p.size for p in tree.leaves(params)):,} parameters")
+    print(f"{split}; {nn.count_params(params):,} parameters")
 
     @fgrad.jit
     def train_step(params, state, memory, images, labels):

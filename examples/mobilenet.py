@@ -16,7 +16,7 @@ import numpy as np
 
 import fgrad
 import fgrad.numpy as fnp
-from fgrad import data, nn, optim, random, tree
+from fgrad import data, nn, optim, random
 
 
 def ordinary(inputs, features, stride):
@@ -38,19 +38,6 @@ def network(block, widths=(32, 64, 128)):
         layers += block(inputs, width, 2) + block(width, width, 1)
         inputs = width
     return nn.Sequential(*layers, nn.GlobalAvgPool(), nn.Dense(10))
-
-
-def products(model, x):
-    """How many multiplications one image takes in convolutions and dense layers."""
-    params, state = fgrad.eval_shape(model.init, random.key(0), x)
-    total = 0
-    for layer, name in zip(model.layers, model.names):
-        x = fgrad.eval_shape(lambda p, s, v, run=layer: run.apply(p, s, v)[0],
-                             params.get(name, {}), state.get(name, {}), x)
-        if "w" in params.get(name, {}):
-            weight = params[name]["w"]
-            total += np.prod(x.shape[1:-1], dtype=int) * weight.size     # once for each place
-    return int(total)
 
 
 def loss_and_rest(model, params, state, images, labels, train):
@@ -85,7 +72,7 @@ def train(model, split, epochs, batch=64, seed=0):
     evaluate = fgrad.jit(lambda x, y: loss_and_rest(model, params, state, x, y, False)[1][1])
     right = [float(evaluate(x, y)) for x, y in data.batches(
         split.test_images, split.test_labels, size=100, shuffle=False)]
-    return np.mean(right), sum(p.size for p in tree.leaves(params)), 1e3 * np.median(times)
+    return np.mean(right), nn.count_params(params), 1e3 * np.median(times)
 
 
 def main(argv=None):
@@ -101,11 +88,10 @@ def main(argv=None):
     results = []
     for block in (separable, ordinary):
         model = network(block)
-        print(f"{block.__name__}:")
+        table = nn.summary(model, fnp.zeros((1, 32, 32, 3))).splitlines()
+        print(f"{block.__name__}:", table[0], table[-1], sep="\n")    # of one image
         tested, count, ms = train(model, split, 1 if args.short else args.epochs)
-        millions = products(model, fnp.zeros((1, 32, 32, 3))) / 1e6
-        print(f"  {count:,} parameters, {millions:.1f} million products an image, "
-              f"{ms:.1f} ms a step of 64")
+        print(f"  {ms:.1f} ms a step of 64")
         results.append(f"{tested:.4f} with {count:,} parameters ({block.__name__})")
     print("test accuracy:", ", ".join(results))
 
