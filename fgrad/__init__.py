@@ -8,6 +8,7 @@
     fgrad.jit(f)         the function compiled                   custom_jvp custom_vjp stop_gradient
     fgrad.show(f, x)     the program, at every stage             make_ir eval_shape check_grads
     fgrad.debug          print, nans, checks while it runs       pure_callback io_callback
+    fgrad.device         where jitted functions run              devices device_put
     fgrad.lax            scan cond switch while_loop fori_loop   checkpoint hvp linear_transpose
 
 Arrays: `fgrad.numpy`, `fgrad.random`.  Models: `fgrad.nn`, `fgrad.optim`,
@@ -22,6 +23,7 @@ from .compile import clear_caches, devices
 from .control import checkpoint, checkpoint_name, checkpoint_policies
 from .core import Array
 from .custom import custom_jvp, custom_vjp, stop_gradient
+from .device import device, device_put
 from .errors import (
     ArgumentError, AxisError, CheckError, ConcretizationError, DataError, DeviceError,
     DonationError, DownloadError, DtypeError, FgradError, FgradWarning, GradientError,

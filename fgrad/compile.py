@@ -91,6 +91,20 @@ def device_of(values, wanted=None):
     return config.device()
 
 
+def device_name(device):
+    """The name of a device, given by name or as one of `devices()`.
+
+    Raises DeviceError when there is none of this name, ArgumentError for anything else.
+    """
+    name = device.name if isinstance(device, Device) else device
+    if not isinstance(name, str):
+        raise ArgumentError(f"a device is named by a string, not by a {type(device).__name__}.",
+                            given=f"{device!r:.60}", expected='"cpu", "opencl", "opencl:0", …',
+                            fix="fgrad.devices() lists the devices of this machine")
+    base.find(name).target(name)
+    return name
+
+
 def text(program, stage, device):
     """The text of a Program at a stage of its compilation for a device.
 

@@ -6,11 +6,15 @@ Each switch is a function, so that tests can change the environment and nothing 
 from __future__ import annotations
 
 import os
+from contextvars import ContextVar
+
+
+CHOSEN_DEVICE = ContextVar("fgrad_device", default=None)      # set by fgrad.device
 
 
 def device():
-    """The default device's name: FGRAD_DEVICE, or "cpu"."""
-    return os.environ.get("FGRAD_DEVICE", "").strip() or "cpu"
+    """The default device's name: that of the block, or FGRAD_DEVICE, or "cpu"."""
+    return CHOSEN_DEVICE.get() or os.environ.get("FGRAD_DEVICE", "").strip() or "cpu"
 
 
 def full_traceback():

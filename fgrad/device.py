@@ -1,0 +1,77 @@
+"""Where things run: the device of a block, and arrays that are moved to a device.
+
+A jitted function runs where `jit(device=…)` says, else where its arguments are, else on the device
+of the block around the call, else on that of FGRAD_DEVICE.  Operations outside of jit are NumPy's,
+on the CPU.  Relies on `compile` and `jit`; `Value.to_device` is
+attached here.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+
+from . import config, tree
+from .arguments import is_array
+from .compile import device_name
+from .core import Value
+from .errors import ArgumentError, boundary
+from .jit import jit
+from .types import other_rules
+
+
+@contextmanager
+def device(name):
+    """Within the block jitted functions run on this device, unless told or given otherwise.
+
+    name: "cpu", "opencl", "opencl:0", …, or one of `fgrad.devices()`.  What `jit(device=…)` says and
+    arguments that lie on a device come before it.  Other threads are not concerned.
+    Raises DeviceError when there is no such device.
+
+    >>> import fgrad
+    >>> with device("cpu"):
+    ...     fgrad.jit(lambda x: x + 1)(2.0).device
+    'cpu'
+    """
+    with other_rules(config.CHOSEN_DEVICE, device_name(name), True):
+        yield
+
+
+MOVES = {}                 # device → the jitted function that moves its arguments there
+
+
+@boundary
+def device_put(x, device=None):
+    """The pytree with its arrays on a device: functions that are given them run there.
+
+    device: as for `fgrad.device`; None is the device where jitted functions run by default.
+    Numbers and NumPy arrays become arrays.  Under a transformation it moves what is computed.
+    Raises DeviceError when there is no such device, ArgumentError for a leaf that is no array.
+
+    >>> import numpy as np
+    >>> device_put({"w": np.ones(2, "f4")}, "cpu")
+    {'w': Array([1., 1.], f32[2])}
+    """
+    name = config.device() if device is None else device_name(device)
+    pairs, structure = tree.flatten_with_path(x)
+    for path, leaf in pairs:
+        if not is_array(leaf):
+            raise ArgumentError(f"{tree.path_text('x', path)} is a {type(leaf).__name__}, and only "
+                                "arrays are moved.", given=f"{leaf!r:.60}")
+    move = MOVES.get(name)
+    if move is None:
+        move = MOVES[name] = jit(lambda *leaves: leaves, device=name)
+    return tree.unflatten(structure, list(move(*[leaf for _, leaf in pairs])) if pairs else [])
+
+
+def to_device(x, device, /, *, stream=None):
+    """The array on a device, as `fgrad.device_put`.   n[*s] → n[*s]
+
+    Raises ArgumentError for a stream: each device has one queue.
+    """
+    if stream is not None:
+        raise ArgumentError("to_device takes no stream: each device has one queue.",
+                            given=f"stream={stream!r:.60}")
+    return device_put(x, device)
+
+
+Value.to_device = to_device
