@@ -15,6 +15,7 @@ from . import text, tree
 from .bf16 import BF16
 from .core import Array, Value, as_value
 from .errors import ArgumentError, AxisError, DtypeError, GradientError, ShapeError
+from .text import noun_of
 from .types import BOOL, F64, I64, SCALARS, SHORT, ArrayType, dtype_of_scalar, is_known
 
 WIDE = {bool: BOOL, int: I64, float: F64}
@@ -112,7 +113,7 @@ def named(function, name):
 def check_function(f, what):
     """Raises ArgumentError unless f can be called."""
     if not callable(f):
-        raise ArgumentError(f"{what} takes a function, not a {type(f).__name__}.",
+        raise ArgumentError(f"{what} takes a function, not {noun_of(f)}.",
                             given=f"{what}({text_of(f)})",
                             fix=f"{what}(f)(x), with the arguments behind")
 
@@ -280,7 +281,7 @@ def check_same_shape(what, name, x, wanted, of):
     to.
     """
     if not is_array(x):
-        raise ArgumentError(f"{what}: `{name}` is a {type(x).__name__}, not an array.",
+        raise ArgumentError(f"{what}: `{name}` is {noun_of(x)}, not an array.",
                             given=f"{name}: {x!r:.60}",
                             expected=f"{wanted}, the type of {of}")
     if type_of(x).shape != wanted.shape:

@@ -19,6 +19,7 @@ from .core import Array
 from .errors import ArgumentError, DeviceError
 from .interpreters import call as calls
 from .ir_text import all_programs, canonical
+from .text import noun_of
 
 EXECUTABLES = OrderedDict()          # (canonical text, device, donated inputs) → executable
 LIMIT = 1024                         # executables kept; the least used goes first
@@ -98,7 +99,7 @@ def device_name(device):
     """
     name = device.name if isinstance(device, Device) else device
     if not isinstance(name, str):
-        raise ArgumentError(f"a device is named by a string, not by a {type(device).__name__}.",
+        raise ArgumentError(f"a device is named by a string, not by {noun_of(device)}.",
                             given=f"{device!r:.60}", expected='"cpu", "opencl", "opencl:0", …',
                             fix="fgrad.devices() lists the devices of this machine")
     base.find(name).target(name)

@@ -27,6 +27,7 @@ from .errors import (
     ArgumentError, ConcretizationError, DonationError, FgradError, LeakError, NumpyError, notice)
 from .bf16 import BF16, values_of, words_of
 from .ir_text import OPERATIONS as PRIMITIVES
+from .text import noun_of
 from .types import DTYPES, F32, SCALARS, SHORT, ArrayType, default_for, dtype_of_scalar
 
 NOTHING = {}               # the parameters of an operation that has none; never written to
@@ -39,6 +40,10 @@ FUNCTIONS = {}             # NumPy function → function of values; filled by fg
 class Value:
     """What operations take: an Array, or a tracer.  Has `shape` and `dtype`."""
     __slots__ = ()
+
+    def __init_subclass__(cls):
+        cls.__name__ = "Array"                   # Python's own messages name the class
+
     __hash__ = object.__hash__
     is_number = False          # does it stand for a Python number that jit traces?
 
@@ -497,7 +502,7 @@ def as_value(x):
         return Array(x)
     convert = CONVERT.get("array")
     if convert is None:
-        raise ArgumentError(f"a {type(x).__name__} is not an array.")
+        raise ArgumentError(f"{noun_of(x)} is not an array.")
     return convert(x)
 
 

@@ -26,6 +26,7 @@ from .errors import ArgumentError, PositionError, boundary, notice
 from .interpreters.call import inline
 from .interpreters.watch import Watch, plain, table
 from .ir import Equation, Program
+from .text import noun_of
 
 __all__ = [
     "breakpoint", "callback", "checks", "nans", "print", "safe_div", "safe_norm", "safe_sqrt"]
@@ -81,7 +82,7 @@ def print(text, *args, ordered=True, **kwargs):
     x = 0.50, 3
     """
     if not isinstance(text, str):
-        raise ArgumentError(f"debug.print takes a text first, not a {type(text).__name__}.",
+        raise ArgumentError(f"debug.print takes a text first, not {noun_of(text)}.",
                             fix='debug.print("{}", x)')
     check_form(text, args, kwargs)
     callbacks.effect_callback(functools.partial(printed, text), *args, **kwargs)

@@ -2,8 +2,7 @@
 
 A jitted function runs where `jit(device=…)` says, else where its arguments are, else on the device
 of the block around the call, else on that of FGRAD_DEVICE.  Operations outside of jit are NumPy's,
-on the CPU.  Relies on `compile` and `jit`; `Value.to_device` is
-attached here.
+on the CPU.  Relies on `compile` and `jit`; `Value.to_device` is attached here.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from .compile import device_name
 from .core import Value
 from .errors import ArgumentError, boundary
 from .jit import jit
+from .text import noun_of
 from .types import other_rules
 
 
@@ -23,8 +23,8 @@ from .types import other_rules
 def device(name):
     """Within the block jitted functions run on this device, unless told or given otherwise.
 
-    name: "cpu", "opencl", "opencl:0", …, or one of `fgrad.devices()`.  What `jit(device=…)` says and
-    arguments that lie on a device come before it.  Other threads are not concerned.
+    name: "cpu", "opencl", "opencl:0", …, or one of `fgrad.devices()`.  What `jit(device=…)` says
+    and where arguments lie comes before it.  Other threads are not concerned.
     Raises DeviceError when there is no such device.
 
     >>> import fgrad
@@ -55,7 +55,7 @@ def device_put(x, device=None):
     pairs, structure = tree.flatten_with_path(x)
     for path, leaf in pairs:
         if not is_array(leaf):
-            raise ArgumentError(f"{tree.path_text('x', path)} is a {type(leaf).__name__}, and only "
+            raise ArgumentError(f"{tree.path_text('x', path)} is {noun_of(leaf)}, and only "
                                 "arrays are moved.", given=f"{leaf!r:.60}")
     move = MOVES.get(name)
     if move is None:

@@ -244,8 +244,8 @@ def jit(function=None, *, static_argnums=None, static_argnames=None, donate_argn
     static by themselves: each value is compiled for.  `static_argnums`/`static_argnames` make other
     arguments static, `donate_argnums`/`donate_argnames` let results take over the memory of
     arguments, which must not be used again.  `device` is "cpu", "opencl", "opencl:0", …; the
-    default is where the arguments are, or that of the block (`fgrad.device`), or FGRAD_DEVICE.  `max_traces` makes a retrace beyond that
-    number an error.
+    default is where the arguments are, or that of the block (`fgrad.device`), or FGRAD_DEVICE.
+    `max_traces` makes a retrace beyond that number an error.
 
     Raises ArgumentError for parameters that do not exist or static values that cannot be hashed,
     and ConcretizationError where the function needs the value of a traced array.

@@ -20,6 +20,7 @@ from . import tree
 from .bf16 import BF16
 from .core import Array, Primitive, Tracer, Value, as_value
 from .errors import ArgumentError
+from .text import noun_of
 from .types import F32, SCALARS, SHORT, ArrayType
 
 
@@ -236,7 +237,7 @@ def native_order(x, name):
 def refuse(x, name):
     """The error for a leaf that is neither traced nor static."""
     return ArgumentError(
-        f"{name} is a {type(x).__name__}, which is neither an array nor a fixed value.",
+        f"{name} is {noun_of(x)}, which is neither an array nor a fixed value.",
         given=f"{name}: {x!r:.60}",
         fix=["decorate the class with @fgrad.pytree, if it holds arrays",
              "make it a frozen dataclass, or define __eq__ and __hash__, if it is configuration",

@@ -167,6 +167,46 @@ def words_of(span):
     return span[:30]
 
 
+BRIEF = 20                 # characters of an operand that a message repeats
+
+
+def operands(where, operator, functions):
+    """The texts of the two operands at a Place: of an operator (an ast class), or of a call of one
+    of `functions`.  None where the line does not show them, or not briefly, or has several.
+    """
+    found = place(where)
+    if found is None:
+        return None
+    text = found.text
+    if found.width:                              # without it, before Python 3.11: the whole line
+        start = len(text[:found.column])
+        text = text[start:start + found.width]
+    try:
+        nodes = list(ast.walk(ast.parse(text.strip())))
+    except SyntaxError:
+        return None
+    pairs = [pair for pair in (pair_of(n, operator, functions) for n in nodes) if pair]
+    if not pairs or len(pairs) > 1 and not found.width:
+        return None
+    closed = ast.Name, ast.Attribute, ast.Subscript, ast.Call
+    texts = [ast.unparse(x) if isinstance(x, closed) else f"({ast.unparse(x)})" for x in pairs[0]]
+    return texts if max(map(len, texts)) <= BRIEF else None
+
+
+def pair_of(node, operator, functions):
+    """The operands of an operator, or the two that a function or method is given; None for others.
+    """
+    if isinstance(node, ast.BinOp) and isinstance(node.op, operator):
+        return [node.left, node.right]
+    if not isinstance(node, ast.Call) or node.keywords:
+        return None
+    if ast.unparse(node.func).rpartition(".")[2] not in functions:
+        return None
+    method = isinstance(node.func, ast.Attribute) and len(node.args) == 1
+    pair = [node.func.value, *node.args] if method else node.args
+    return pair if len(pair) == 2 else None
+
+
 @cached_by_identity
 def stores(code):
     """Per instruction: the name of the variable stored next, or None."""

@@ -47,6 +47,18 @@ def counted(n, word):
     return f"{n} {word}" if n == 1 else f"{n} {word}s"
 
 
+def noun_of(x):
+    """What an object is, with its article.
+
+    >>> noun_of(1), noun_of("a"), noun_of(None)
+    ('an int', 'a str', 'None')
+    """
+    word = type(x).__name__
+    if x is None:
+        return "None"
+    return f"an {word}" if word[0].lower() in "aeiou" else f"a {word}"
+
+
 def identifier(name):
     """The name with everything that no identifier may hold made `_`.
 

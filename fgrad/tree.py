@@ -19,6 +19,7 @@ import dataclasses
 from collections import OrderedDict, defaultdict
 
 from .errors import ArgumentError, TreeError, boundary
+from .text import noun_of
 
 
 class Kind:
@@ -296,7 +297,7 @@ def _up_to(shape, x, path, out):
     kind = kind_of(x)
     if kind is not shape.kind:
         raise differ(path, f"a {shape.kind.cls.__name__} in the first, "
-                           f"a {type(x).__name__} in the second")
+                           f"{noun_of(x)} in the second")
     children, meta = kind.parts(x)
     children = list(children)
     if meta != shape.meta or len(children) != len(shape.children):

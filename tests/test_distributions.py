@@ -7,6 +7,7 @@ import fgrad
 import fgrad.numpy as fnp
 from fgrad import random
 from fgrad.errors import GradientError, ShapeError
+from tests.messages import message
 
 # (name, arguments behind the key, what jax 0.10 draws with key(1))
 DRAWS = [
@@ -120,9 +121,27 @@ def test_batches_of_keys_draw_what_each_key_draws():
         np.testing.assert_allclose(fgrad.vmap(draw)(keys), np.stack(each), rtol=1e-5)
 
 
-def test_a_derivative_through_rejection_is_refused():
-    with pytest.raises(GradientError):
-        fgrad.grad(lambda a: random.gamma(random.key(0), a))(2.0)
+@pytest.mark.parametrize("name, draw", [
+    ("gamma", random.gamma), ("gamma", lambda k, a: random.beta(k, a, 2.0)),
+    ("gamma", random.t), ("binomial", lambda k, p: random.binomial(k, 5.0, p / 4))])
+@pytest.mark.parametrize("wrap", [lambda f: f, fgrad.jit])
+def test_a_derivative_through_rejection_is_refused(name, draw, wrap):
+    f = wrap(fgrad.grad(lambda a: draw(random.key(0), a)))
+    assert message(GradientError, f, 2.0) == f"""\
+random.{name} draws by rejection: there is no derivative by its parameters.
+
+    messages.py:N    function(*args, **kwargs)
+
+  fix        fgrad.stop_gradient(a) holds a parameter constant
+             the derivative of a mean E[f(x)] is that of mean(stop_gradient(f(x)) · logpdf(x, a)), \
+with x held constant"""
+
+
+def test_numbers_drawn_by_rejection_are_constants_where_no_derivative_is_wanted():
+    draw = lambda a: random.gamma(random.key(0), fgrad.stop_gradient(a)) * a
+    assert fgrad.grad(draw)(2.0) == random.gamma(random.key(0), 2.0)
+    assert fgrad.grad(lambda a: a * a + 0 * random.poisson(random.key(0), a))(2.0) == 4.0
+    assert fgrad.grad(lambda a: a if random.gamma(random.key(0), a) > 0 else 0 * a)(2.0) == 1.0
     assert np.isfinite(fgrad.grad(lambda s: random.rayleigh(random.key(0), s))(2.0))
 
 

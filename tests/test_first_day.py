@@ -428,9 +428,9 @@ inner sizes differ: (2,[3]) @ ([2],3).
     test_first_day.py:N    return x @ fnp.ones((2, 3))
 
   given      x: f32[2,3]
-             y: f32[2,3]
+             fnp.ones((2, 3)): f32[2,3]
   expected   equal sizes in brackets
-  fix        did you mean x @ y.T or x.T @ y?"""
+  fix        did you mean x @ fnp.ones((2, 3)).T or x.T @ fnp.ones((2, 3))?"""
 
 
 def test_an_axis_that_is_not_there():

@@ -24,6 +24,7 @@ from ..interpreters.forward import filled
 from ..interpreters.stage import evaluate, stage
 from ..ir import Equation, Program, Var
 from ..ops import broadcast, transpose, zeros_like
+from ..text import noun_of
 from ..types import default_float
 
 # function → {(cells, structure, types, how, default): (cells, Body)}
@@ -68,7 +69,7 @@ def leaves_of(x):
     for path, leaf in pairs:
         if not is_array(leaf):
             raise ArgumentError(
-                f"`{tree.path_text('$', path)}` is a {type(leaf).__name__}, which no loop or "
+                f"`{tree.path_text('$', path)}` is {noun_of(leaf)}, which no loop or "
                 "branch can carry.", given=f"{tree.path_text('$', path)}: {leaf!r:.60}",
                 expected="arrays and numbers", fix="let the function close over it")
     values = [lifted(leaf).settled() for _, leaf in pairs]

@@ -16,6 +16,7 @@ from ..core import Array, Interpreter, Tracer, Value, as_value, current
 from ..errors import ArgumentError, ConcretizationError, notice
 from ..ir import Equation, Program, Var
 from ..ops import convert
+from ..text import noun_of
 from ..types import F64, I64, SCALARS, ArrayType, default_for, dtype_of_scalar
 
 UNROLLED = 2000            # equations of one line, from which the user is told of its loop
@@ -343,7 +344,7 @@ def result(owner, path, x):
         x = as_value(x)
     except ArgumentError:
         raise ArgumentError(
-            f"`{owner.name}` returned a {type(x).__name__}, which is no array.",
+            f"`{owner.name}` returned {noun_of(x)}, which is no array.",
             given=f"{tree.path_text('result', path)}: {x!r:.60}",
             expected="arrays and numbers, in dicts, lists, tuples or registered classes",
             where=None) from None

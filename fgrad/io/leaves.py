@@ -11,6 +11,7 @@ from .. import tree as pytree
 from ..bf16 import BF16, WORD
 from ..core import Array, WordArray
 from ..errors import ArgumentError, DataError
+from ..text import noun_of
 from ..types import SCALARS, SHORT, default_float, default_int
 
 NAMES = {dtype: short.upper() for dtype, short in SHORT.items()}       # F32, I64, BOOL, …
@@ -56,7 +57,7 @@ def as_array(leaf, path):
                             given=str(leaf), fix="np.int64(…) around it") from None
     if a.dtype.newbyteorder("=") not in NAMES:
         raise ArgumentError(f"{pytree.path_text('tree', path)} cannot be saved.",
-                            given=f"a {type(leaf).__name__} of dtype {a.dtype}",
+                            given=f"{noun_of(leaf)} of dtype {a.dtype}",
                             expected="bool, integers, float16, bfloat16, float32 or float64")
     return a
 

@@ -17,7 +17,7 @@ from .layers import Layer, Sequential
 
 @dataclass(frozen=True)
 class Conv(Layer):
-    """A convolution over as many axes as `kernel` has, channels last, plus a bias.
+    """A convolution over as many axes as `kernel` has, channels last, plus a bias; an int k is (k, k).
 
     stride, dilation: an int, or one per axis.  padding: "SAME", "VALID", an int, or an int or pair
     (before, after) per axis.  groups: features in group g see the channels of group g only; as many
@@ -40,9 +40,12 @@ class Conv(Layer):
     bias_init: Callable = field(default=zeros, repr=False)
 
     def __post_init__(self):
+        if type(self.kernel) is int:             # of an image, as most kernels are
+            object.__setattr__(self, "kernel", (self.kernel, self.kernel))
         if not convolution.is_window(self.kernel):
             raise ArgumentError(f"{type(self).__name__}: the kernel is a tuple of sizes.",
-                                given=f"kernel={self.kernel!r}", expected="as (3, 3)")
+                                given=f"kernel={self.kernel!r}",
+                                expected="(3,), (3, 3) or (3, 3, 3), by axis; 3 is (3, 3)")
 
     def check(self, x):
         """Raises ShapeError unless x is a batch with channels, whose groups come out even."""

@@ -6,9 +6,10 @@ copied to fit.  Relies on `promotion`.
 
 from __future__ import annotations
 
+import ast
 import functools
 
-from .. import ops
+from .. import ops, source
 from ..core import Value, _current, as_value
 from ..errors import ShapeError
 from .axes import axes_in_order, axis_of, broadcast_shapes, typed
@@ -54,15 +55,24 @@ def inner_mismatch(x, y):
     left = "(" + ",".join([*map(str, a[:-1]), f"[{a[-1]}]"]) + ")"
     inner = max(len(b) - 2, 0)
     right = "(" + ",".join(f"[{n}]" if k == inner else str(n) for k, n in enumerate(b)) + ")"
-    fixes = []
-    if len(b) >= 2 and b[-1] == a[-1]:
-        fixes.append("x @ y.T" if len(b) == 2 else "x @ y.mT")
-    if len(a) >= 2 and a[-2] == b[inner]:
-        fixes.append("x.T @ y" if len(a) == 2 else "x.mT @ y")
-    return ShapeError(f"inner sizes differ: {left} @ {right}.",
-                      given=[f"x: {typed(x)}", f"y: {typed(y)}"],
+    where = source.here()
+    names = source.operands(where, ast.MatMult, ("matmul",))
+    fixes = transposing(a, b, inner, names)
+    return ShapeError(f"inner sizes differ: {left} @ {right}.", where=where,
+                      given=[f"{n}: {typed(v)}" for n, v in
+                             zip(names or ("argument 1", "argument 2"), (x, y))],
                       expected="equal sizes in brackets",
                       fix=f"did you mean {' or '.join(fixes)}?" if fixes else None)
+
+
+def transposing(a, b, inner, names):
+    """Products of these shapes with one transposed that would fit, in the user's names."""
+    right, left = len(b) >= 2 and b[-1] == a[-1], len(a) >= 2 and a[-2] == b[inner]
+    if not names:
+        return right * ["to transpose argument 2"] + left * ["to transpose argument 1"]
+    x, y = names
+    return (right * [f"{x} @ {y}.{'T' if len(b) == 2 else 'mT'}"]
+            + left * [f"{x}.{'T' if len(a) == 2 else 'mT'} @ {y}"])
 
 
 def stacked_matmul(x, y):

@@ -13,6 +13,7 @@ from .. import ops
 from ..bf16 import BF16
 from ..core import CONVERT, Value, array_of, as_value, frozen_array
 from ..errors import ArgumentError
+from ..text import noun_of
 from ..types import SCALARS, as_dtype, default_float, default_int
 from .axes import shape_of
 from .lists import from_list, native, number, shortened
@@ -85,7 +86,7 @@ def from_protocol(x):
         return np.from_dlpack(x)
     if isinstance(x, (range, memoryview, bytearray)):
         return np.asarray(x, dtype=default_int()) if isinstance(x, range) else np.asarray(x)
-    raise ArgumentError(f"a {type(x).__name__} is not an array.", given=shortened(x),
+    raise ArgumentError(f"{noun_of(x)} is not an array.", given=shortened(x),
                         expected="a number, a list of numbers, or an array",
                         fix="list(x) makes a list of an iterator" if hasattr(x, "__next__")
                         else None)

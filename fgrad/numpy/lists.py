@@ -12,6 +12,7 @@ from .. import ops
 from ..bf16 import BF16, WORD
 from ..core import Value, array_in, as_value, frozen_array
 from ..errors import DtypeError, RangeError, ShapeError
+from ..text import noun_of
 from ..types import SCALARS, SHORT, computed, default_float
 from .axes import text_of
 from .promotion import cast, join, kind
@@ -120,7 +121,7 @@ def not_rectangular(x, shape, error):
                           f"{shortened(part)}.",
                           given=shortened(x),
                           expected=f"a list of shape {text_of(shape[len(path):])} there")
-    return DtypeError(f"element {where} of the list is no number but a {type(part).__name__}: "
+    return DtypeError(f"element {where} of the list is no number but {noun_of(part)}: "
                       f"{shortened(part)}.",
                       expected="numbers")
 

@@ -163,6 +163,8 @@ def notice_reuse(key):
 def split(key, num=2):
     """An array of independent keys made of one.   num: an int, or a shape
 
+    With num = 0 there are none, as in JAX; ShapeError for a negative one.
+
     >>> k1, k2 = split(key(0))
     """
     return Key(ops.random_split(consumed(key, "split"), shape=shape_of(num, "split")))

@@ -14,9 +14,11 @@ from .. import numpy as fnp
 from .. import ops
 from ..control import while_loop
 from ..core import Primitive, as_value
+from ..custom import stop_gradient
 from ..errors import GradientError
 from ..numpy.axes import shape_of
 from ..numpy.promotion import as_float, broadcast_to, cast, same
+from ..ops import size_of, to_front
 from ..transforms import vmap
 from ..types import F32, as_dtype, default_int
 from .basic import (
@@ -24,27 +26,35 @@ from .basic import (
 from .distributions import pair, parameters
 
 
-class WithoutDerivative(Primitive):
-    """x, which raises GradientError when it is differentiated.   f[*s] → f[*s]"""
+class Drawn(Primitive):
+    """x, numbers that were drawn with the parameters behind it; GradientError when a derivative by
+    those is asked for.   f[*s] f[*s]… → f[*s]
+    """
 
-    def type(self, x, /):
+    def type(self, x, /, *parameters, name):
         return x
 
-    def numpy(self, x, /):
+    def numpy(self, x, /, *parameters, name):
         return x
 
-    def jvp(self, out, args, tangents, /):
-        raise GradientError("numbers drawn by rejection have no derivative by their parameters.",
-                            fix="fgrad.stop_gradient(x) holds them constant")
+    def jvp(self, out, args, tangents, /, *, name):
+        if all(t is None for t in tangents[1:]):
+            return tangents[0]
+        raise GradientError(
+            f"random.{name} draws by rejection: there is no derivative by its parameters.",
+            fix=["fgrad.stop_gradient(a) holds a parameter constant",
+                 "the derivative of a mean E[f(x)] is that of mean(stop_gradient(f(x)) · logpdf(x, "
+                 "a)), with x held constant"])
 
-    def batch(self, dims, x, /):
-        return self(x), dims[0]
+    def batch(self, dims, *args, name):
+        n = size_of(args, dims)
+        return self(*[to_front(a, d, n) for a, d in zip(args, dims)], name=name), 0
 
-    def pull(self, x, /):
+    def pull(self, x, /, *parameters, name):
         return x
 
 
-without_derivative = WithoutDerivative("without_derivative")
+drawn = Drawn("drawn")
 
 
 def unit_number(words, shape, dtype):
@@ -101,9 +111,9 @@ def proposed(state, c):
 
 def log_gamma_numbers(words, a):
     """log of gamma numbers, each with a key of its own.   u32[2] f[*s] → f[*s]"""
-    a, keys = without_derivative(a), ops.random_split(words, shape=(a.size,))
-    out = vmap(log_gamma_number)(keys, ops.reshape(a, shape=(a.size,))) if a.size else a
-    return ops.reshape(out, shape=a.shape)
+    keys, known = ops.random_split(words, shape=(a.size,)), stop_gradient(a)
+    out = vmap(log_gamma_number)(keys, ops.reshape(known, shape=(a.size,))) if a.size else known
+    return drawn(ops.reshape(out, shape=a.shape), a, name="gamma")
 
 
 def loggamma(key, a, shape=None, dtype=None):
@@ -199,7 +209,7 @@ def poisson(key, lam, shape=None, dtype=None):
 
 def poisson_numbers(words, lam):
     """Poisson numbers as floats.   u32[2] f32[*s] → f32[*s]"""
-    lam = without_derivative(lam)
+    lam = stop_gradient(lam)                     # the numbers are integers
     few = ops.not_(same(ops.ge, lam, 10.0))
     small = by_products(words, ops.select(few, lam, 0.0))
     large = by_rejection(words, ops.select(few, 1e5, lam))
@@ -255,7 +265,7 @@ def binomial(key, n, p, shape=None, dtype=None):
 
 def binomial_numbers(words, n, p):
     """Binomial numbers.   u32[2] f[*s] f[*s] → f[*s]"""
-    n, p = without_derivative(n), without_derivative(p)
+    given, n, p = (n, p), stop_gradient(n), stop_gradient(p)
     bad = ops.not_((n >= 0) & (p >= 0) & (p <= 1) & ops.is_finite(n))
     n, p = ops.select(bad, 0.0, ops.floor(n)), ops.select(bad, 0.0, p)
     few = p < 0.5
@@ -270,7 +280,8 @@ def binomial_numbers(words, n, p):
         return ops.select(tries <= n, count + 1, count), tries, words
     start = ops.zeros_like(n), ops.select(q == 0, n + 1, 0.0), words
     count = while_loop(lambda s: fnp.any(s[1] <= n), step, start)[0]
-    return ops.select(bad, math.nan, ops.select(few, count, n - count))
+    out = ops.select(bad, math.nan, ops.select(few, count, n - count))
+    return drawn(out, *given, name="binomial")
 
 
 def multinomial(key, n, p, *, shape=None, dtype=None):

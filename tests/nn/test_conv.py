@@ -97,7 +97,8 @@ def test_wrong_inputs_name_the_layer():
     with pytest.raises(ShapeError, match="Conv: 2 groups do not divide 3 channels"):
         nn.Conv(4, (3, 3), groups=2).init(key(), draw(1, 8, 8, 3))
     with pytest.raises(ArgumentError, match="Conv: the kernel is a tuple"):
-        nn.Conv(4, 3)
+        nn.Conv(4, 3.0)
+    assert nn.Conv(4, 3) == nn.Conv(4, (3, 3)) and nn.ConvTranspose(4, 2).kernel == (2, 2)
     params, _ = nn.Conv(4, (3, 3)).init(key(), draw(1, 8, 8, 3))
     with pytest.raises(ShapeError, match="Conv: the input has 2 channels, the weight expects 3"):
         nn.Conv(4, (3, 3)).apply(params, {}, draw(1, 8, 8, 2))

@@ -36,10 +36,63 @@ inner sizes differ: (2,[3]) @ ([2],3).
 
     user.py:1    fnp.ones((2, 3)) @ fnp.ones((2, 3))
 
-  given      x: f32[2,3]
-             y: f32[2,3]
+  given      fnp.ones((2, 3)): f32[2,3]
+             fnp.ones((2, 3)): f32[2,3]
   expected   equal sizes in brackets
-  fix        did you mean x @ y.T or x.T @ y?
+  fix        did you mean fnp.ones((2, 3)) @ fnp.ones((2, 3)).T or fnp.ones((2, 3)).T @ \
+fnp.ones((2, 3))?
+""")
+
+
+@pytest.mark.parametrize("product", [
+    "p['w'] @ h", "fnp.matmul(p['w'], h)", "np.matmul(p['w'], h)", "(p['w'] @ h).T"])
+def test_products_are_told_in_the_users_names(product):
+    check(f"p, h = {{'w': fnp.ones((2, 3))}}, fnp.ones((4, 5))\ny = {product} + 1", f"""
+inner sizes differ: (2,[3]) @ ([4],5).
+
+    user.py:2    y = {product} + 1
+
+  given      p['w']: f32[2,3]
+             h: f32[4,5]
+  expected   equal sizes in brackets
+""")
+
+
+def test_products_without_names_are_told_by_position():
+    check("fnp.linalg.multi_dot([fnp.ones((2, 3)), fnp.ones((2, 3))])", """
+inner sizes differ: (2,[3]) @ ([2],3).
+
+    user.py:1    fnp.linalg.multi_dot([fnp.ones((2, 3)), fnp.ones((2, 3))])
+
+  given      argument 1: f32[2,3]
+             argument 2: f32[2,3]
+  expected   equal sizes in brackets
+  fix        did you mean to transpose argument 2 or to transpose argument 1?
+""")
+
+
+def test_what_is_no_array_is_named_without_our_words():
+    for call in ("np.add(x, None)", "jit(lambda x: np.add(x, None))(x)"):
+        check(f"x = fnp.ones(2)\n{call}", f"""
+None is not an array.
+
+    user.py:2    {call}
+
+  given      None
+  expected   a number, a list of numbers, or an array
+""")
+    with pytest.raises(TypeError, match=r"for \+: 'Array' and 'NoneType'$"):
+        jit(lambda x: x + None)(fnp.ones(2))
+
+
+def test_no_keys_at_all_are_none_and_fewer_are_refused():
+    assert random.split(random.key(0), 0).shape == (0,)
+    check("random.split(random.key(0), -1)", """
+split: sizes cannot be negative.
+
+    user.py:1    random.split(random.key(0), -1)
+
+  given      shape (-1,)
 """)
 
 
