@@ -247,7 +247,7 @@ def not_a_float(what, name, x):
     fix = f"write {float(x)}" if number else f"{name}.astype('float32')"
     shown = f"the {text_of(x)}" if number else text_of(x)
     return GradientError(f"{what} needs float arguments, but `{name}` is {shown}.",
-                         given=f"{name}: {text_of(x)}", expected="f16, f32 or f64",
+                         given=f"{name}: {text_of(x)}", expected="f16, bf16, f32 or f64",
                          fix=[fix, "allow_int=True, for a gradient of zeros"])
 
 
@@ -256,7 +256,7 @@ def not_scalar(out, f, what="grad"):
     leaves, returned = tree.leaves(out), f"`{name_of(f)}` returned {tree_text(out)}"
     if len(leaves) == 1 and type_of(leaves[0]).shape == () and not tree.kind_of(out):
         return GradientError(f"{what} needs a float result, but {returned}.",
-                             expected="f16, f32 or f64",
+                             expected="f16, bf16, f32 or f64",
                              fix="compute in floats, or convert with astype")
     fix = ["end with .sum() or .mean()", f"jacrev({name_of(f)}) for all derivatives",
            f"vmap(grad({name_of(f)})) for one gradient per example"]

@@ -60,7 +60,7 @@ grad needs float arguments, but `x` is the int 3.
     test_first_day.py:N    return grad(lambda x: x * x)(3)
 
   given      x: int 3
-  expected   f16, f32 or f64
+  expected   f16, bf16, f32 or f64
   fix        write 3.0
              allow_int=True, for a gradient of zeros"""
 

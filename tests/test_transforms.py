@@ -110,7 +110,7 @@ grad needs a float result, but `f` returned int 3.
 
     messages.py:N    function(*args, **kwargs)
 
-  expected   f16, f32 or f64
+  expected   f16, bf16, f32 or f64
   fix        compute in floats, or convert with astype"""
 
 
@@ -126,7 +126,7 @@ grad needs float arguments, but `x` is the int 3.
     messages.py:N    function(*args, **kwargs)
 
   given      x: int 3
-  expected   f16, f32 or f64
+  expected   f16, bf16, f32 or f64
   fix        write 3.0
              allow_int=True, for a gradient of zeros"""
 
@@ -139,7 +139,7 @@ grad needs float arguments, but `p['layers'][0]['n']` is i32[3].
     messages.py:N    function(*args, **kwargs)
 
   given      p['layers'][0]['n']: i32[3]
-  expected   f16, f32 or f64
+  expected   f16, bf16, f32 or f64
   fix        p['layers'][0]['n'].astype('float32')
              allow_int=True, for a gradient of zeros"""
 
