@@ -31,7 +31,7 @@ def separable(inputs, features, stride):
             nn.Conv(features, (1, 1), bias=False), nn.BatchNorm(), nn.relu]
 
 
-def network(block, widths=(32, 64, 128)):
+def network(block, widths):
     """A first convolution, then two blocks for each width, the first of them with stride 2."""
     layers, inputs = [nn.Conv(16, (3, 3), bias=False), nn.BatchNorm(), nn.relu], 16
     for width in widths:
@@ -87,7 +87,7 @@ def main(argv=None):
     print(split)
     results = []
     for block in (separable, ordinary):
-        model = network(block)
+        model = network(block, (32,) if args.short else (32, 64, 128))
         table = nn.summary(model, fnp.zeros((1, 32, 32, 3))).splitlines()
         print(f"{block.__name__}:", table[0], table[-1], sep="\n")    # of one image
         tested, count, ms = train(model, split, 1 if args.short else args.epochs)
