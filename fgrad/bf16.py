@@ -78,6 +78,14 @@ def values_of(words):
     return (np.atleast_1d(words).astype(np.uint32) << 16).view(np.float32).reshape(np.shape(words))
 
 
+def foreign_words(x):
+    """The words of another package's array of bfloat16, of ml_dtypes, jax or torch; else None."""
+    name = str(getattr(x, "dtype", ""))
+    if name == "torch.bfloat16":
+        return words_of(x.detach().float().cpu().numpy())
+    return np.asarray(x).view(WORD) if name == "bfloat16" else None
+
+
 def rounded(x):
     """Numbers of f32 rounded to bf16.   f32[*s] → f32[*s]"""
     return values_of(words_of(x))

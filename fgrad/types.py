@@ -194,7 +194,10 @@ def _dtype(x):
     name = LONG.get(x) if isinstance(x, str) else None
     if name is not None:
         return name
-    return BF16 if x == BF16 else np.dtype(x)
+    if x == BF16:
+        return BF16
+    dtype = np.dtype(x)
+    return BF16 if dtype == BF16 else dtype
 
 
 def as_dtype(x):

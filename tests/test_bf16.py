@@ -9,6 +9,7 @@ import pytest
 import fgrad
 import fgrad.numpy as fnp
 from fgrad import nn, optim, random
+from fgrad.backends import reference
 from fgrad.bf16 import BF16, rounded, values_of, words_of
 from fgrad.core import WordArray
 from fgrad.errors import ArgumentError, DeviceError, DtypeError
@@ -253,3 +254,31 @@ def test_safetensors_keep_it(tmp_path):
         assert np.array_equal(found["w"].words, tree["w"].words) and found["b"].dtype is BF16
     with pytest.raises(ArgumentError, match="NumPy has no bfloat16"):
         fgrad.io.save_npz(tmp_path / "a.npz", tree)
+
+
+# ---------------------------------------------------------------------------- beside all the rest
+
+def test_watched_functions_name_the_line_that_made_a_nan():
+    def loss(x):
+        _, ys = fgrad.lax.scan(lambda c, v: (c + v, c * v), fnp.zeros((), BF16), x)
+        return fnp.sum(fnp.log(x) * ys)
+    watched = fgrad.debug.nans(fgrad.grad(loss))
+    assert watched(array(1.0, 2.0)).dtype is BF16
+    with pytest.raises(fgrad.NanError, match="log"):
+        watched(array(0.0, 1.0))
+
+
+def test_both_oracles_run_loops_that_carry_words():
+    f = lambda x: fgrad.lax.scan(lambda c, v: (c * v, c + v), fnp.ones((), BF16), x)
+    program = fgrad.make_ir(f)(drawn(3))
+    want = reference.run_program(program, [drawn(3).words])
+    assert [x.tolist() for x in want] == [fgrad.tree.leaves(f(drawn(3)))[k].words.tolist()
+                                          for k in (0, 1)]
+
+
+def test_what_numpy_computes_outside_of_operations_keeps_the_dtype():
+    x, y = array(3.0, 0.1, 3.0), array(0.1, 7.0)
+    for got, want in ((fnp.unique(x), [0.1, 3.0]), (fnp.intersect1d(x, y), [0.1]),
+                      (fnp.setdiff1d(x, y), [3.0]), (fnp.union1d(x, y), [0.1, 3.0, 7.0]),
+                      (fnp.arange(0.1, 3.1, 2.9, dtype=BF16), [0.1, 3.0])):
+        assert got.dtype is BF16 and got.tolist() == array(*want).tolist()

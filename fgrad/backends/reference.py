@@ -40,6 +40,9 @@ def run_program(program, arrays):
 def value_of(op, args, types, params):
     """The results of an operation on memory, as a tuple; numbers become arrays."""
     # The last, since a condition of select comes first.
+    if op.nested:
+        found = op.steps(*[array_of(a, t.dtype) for a, t in zip(args, types)], **params)
+        return [memory_of(x) for x in found]
     like = next((t for t in reversed(types[:len(args)]) if t is not None), None)
     types = [like if t is None else t for t in types]
     args = [a if isinstance(a, np.ndarray) else number(a, like) for a in args]

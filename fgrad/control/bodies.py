@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from .. import source, tree
 from ..arguments import is_array, leaf_names, lifted, name_of, tree_text
-from ..core import Primitive, as_value
+from ..core import Array, Primitive, as_value
 from ..errors import ArgumentError, TreeError
 from ..interpreters.backward import pull
 from ..interpreters.call import call, chosen, derived, inline, merged
@@ -259,6 +259,13 @@ class Control(Primitive):
     def replaced(self, params, programs, more=0):
         """The parameters with other Programs, which have `more` consts in front."""
         raise NotImplementedError
+
+    def steps(self, *args, **params):
+        """The results for Arrays, as Arrays: in Python, over the bodies' own NumPy rules."""
+        raise NotImplementedError
+
+    def numpy(self, *arrays, **params):
+        return tuple([x.np for x in self.steps(*map(Array, arrays), **params)])
 
     def evaluate(self, args, params):
         home, types = self.programs(params)[0], tuple([a.type for a in args])

@@ -108,10 +108,8 @@ class Cond(Control):
     def type(self, index, *types, branches):
         return tuple(branches[0].out_types)
 
-    def numpy(self, index, *arrays, branches):
-        k = min(max(int(index), 0), len(branches) - 1)
-        out = evaluate(branches[k], list(map(Array, arrays)))
-        return tuple([x.np for x in out])
+    def steps(self, index, *args, branches):
+        return evaluate(branches[min(max(int(index), 0), len(branches) - 1)], args)
 
     def forward(self, args, tangents, params):
         branches = params["branches"]

@@ -172,12 +172,11 @@ class While(Control):
     def type(self, *types, cond, body, n_consts):
         return tuple(types[n_consts:])
 
-    def numpy(self, *arrays, cond, body, n_consts):
-        """A loop in Python, over the bodies' own NumPy rules."""
-        consts, carry = list(map(Array, arrays[:n_consts])), list(map(Array, arrays[n_consts:]))
+    def steps(self, *args, cond, body, n_consts):
+        consts, carry = args[:n_consts], args[n_consts:]
         while evaluate(cond, [*consts, *carry])[0].np:
             carry = evaluate(body, [*consts, *carry])
-        return tuple([c.np for c in carry])
+        return carry
 
     def forward(self, args, tangents, params):
         n, body = params["n_consts"], params["body"]

@@ -19,7 +19,7 @@ import numpy as np
 
 from .. import text, tree
 from ..arguments import tree_text
-from ..core import Array
+from ..core import array_of, memory_of
 from ..errors import ArgumentError, ShapeError, boundary
 from ..interpreters.batch import batch
 from ..interpreters.call import (
@@ -27,6 +27,7 @@ from ..interpreters.call import (
 from ..interpreters.forward import filled, push
 from ..interpreters.stage import evaluate
 from ..ops import add, size_of, to_front, zeros_like
+from ..types import held_as
 from .bodies import (
     Control, body_of, carried, check_carry, closed, leaves_of, moved, place_of, reached)
 
@@ -111,21 +112,19 @@ class Scan(Control):
     def type(self, *types, body, n_consts, n_carry, length, reverse):
         return (*body.out_types[:n_carry], *stacked(body.out_types[n_carry:], length))
 
-    def numpy(self, *arrays, body, n_consts, n_carry, length, reverse):
-        """A loop in Python, over the body's own NumPy rules."""
+    def steps(self, *args, body, n_consts, n_carry, length, reverse):
         at = n_consts + n_carry
-        consts, carry = list(map(Array, arrays[:n_consts])), list(map(Array, arrays[n_consts:at]))
-        rows = []
+        consts, carry, rows = args[:n_consts], args[n_consts:at], []
         for k in range(length)[::-1 if reverse else 1]:
-            out = evaluate(body, [*consts, *carry, *[Array(x[k]) for x in arrays[at:]]])
+            xs = [array_of(memory_of(x)[k], x.dtype) for x in args[at:]]
+            out = evaluate(body, [*consts, *carry, *xs])
             carry = out[:n_carry]
-            rows.append([y.np for y in out[n_carry:]])
+            rows.append([memory_of(y) for y in out[n_carry:]])
         if reverse:
             rows.reverse()
-        types = body.out_types[n_carry:]
-        ys = [np.array([row[k] for row in rows], t.dtype).reshape(length, *t.shape)
-              for k, t in enumerate(types)]
-        return (*[c.np for c in carry], *ys)
+        ys = [np.array([row[k] for row in rows], held_as(t.dtype)).reshape(length, *t.shape)
+              for k, t in enumerate(body.out_types[n_carry:])]
+        return (*carry, *[array_of(y, t.dtype) for y, t in zip(ys, body.out_types[n_carry:])])
 
     def forward(self, args, tangents, params):
         parts = Parts(params)

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from .. import config, source, text, tree
-from ..core import EVALUATE, Array, Tracer, current
+from ..bf16 import BF16
+from ..core import EVALUATE, Array, Tracer, WordArray, array_of, current, memory_of
 from ..errors import NanError, boundary
 from ..types import SCALARS
 from .stage import Noting, evaluate
@@ -68,8 +69,18 @@ FIXES = {
 }
 
 
-class Seen(Array):
-    """An Array made by a Watch: the lines it belongs to, and the Site of what is wrong with it."""
+class Sited:
+    """What a Watch makes: the lines it belongs to, and the Site of what is wrong with it."""
+    __slots__ = ()
+
+
+class Seen(Sited, Array):
+    """An Array made by a Watch."""
+    __slots__ = ("source", "mark", "site")
+
+
+class SeenWords(Sited, WordArray):
+    """An Array of bf16 made by a Watch."""
     __slots__ = ("source", "mark", "site")
 
 
@@ -100,8 +111,8 @@ class Watch(Noting):
         the first Site in there.
         """
         before = len(self.sites)
-        found = self.run(functools.partial(op.numpy, **params), *[np.asarray(a.np) for a in args])
-        outs = [self.seen(Array(x), op, (), place) for x in found]
+        found = self.run(functools.partial(op.steps, **params), *args)
+        outs = [self.seen(x, op, (), place) for x in found]
         for x in outs:
             if faults(x):
                 x.site = self.sites[before] if len(self.sites) > before else self.inherited(args)
@@ -109,11 +120,11 @@ class Watch(Noting):
 
     def inherited(self, args):
         """The Site of an argument, or None."""
-        return next((a.site for a in args if a.__class__ is Seen and a.site is not None), None)
+        return next((a.site for a in args if isinstance(a, Sited) and a.site is not None), None)
 
     def seen(self, x, op, args, place):
         """x as a Seen."""
-        out = Seen(x.np)
+        out = SeenWords(x.words) if x.dtype is BF16 else Seen(x.np)
         out.source, out.mark, out.site = place, self.mark, None
         bad = faults(out)
         if bad:
@@ -140,7 +151,7 @@ class Watch(Noting):
         """The next operations belong to the derivative of the line that made `out`."""
         while isinstance(out, Tracer):
             out = out.inner()
-        if out.__class__ is Seen:
+        if isinstance(out, Sited):
             self.mark = out.mark or out.source
 
     def check(self, out):
@@ -154,21 +165,26 @@ class Watch(Noting):
     def mark_reached(self, out):
         """Notes which Sites came into the result."""
         for x in tree.leaves(out):
-            site = x.site if x.__class__ is Seen else None
+            site = x.site if isinstance(x, Sited) else None
             while site is not None:
                 site.reached, site = True, site.cause
 
 
 def plain(out):
     """The pytree with Arrays for what Watch made."""
-    return tree.map(lambda x: Array(x.np) if x.__class__ is Seen else x, out)
+    return tree.map(lambda x: array_of(memory_of(x), x.dtype) if isinstance(x, Sited) else x, out)
+
+
+def values_in(x):
+    """The elements as an ndarray, of bf16 as f32."""
+    return np.asarray(x.value_for("a check"))
 
 
 def faults(x):
     """What is in the array: a set of "NaN" and "inf"."""
     if x.dtype.kind not in "fc":
         return set()
-    value = np.asarray(x.np)
+    value = values_in(x)
     if np.isfinite(value).all():
         return set()
     return {word for word, test in (("NaN", np.isnan), ("inf", np.isinf)) if test(value).any()}
@@ -176,13 +192,13 @@ def faults(x):
 
 def times_zero(out, arrays):
     """Is one of the arguments 0 where the result is NaN?"""
-    wrong = np.isnan(out.np)
-    return any(np.any((np.asarray(a.np) == 0) & wrong) for a in arrays)
+    wrong = np.isnan(values_in(out))
+    return any(np.any((values_in(a) == 0) & wrong) for a in arrays)
 
 
 def counted(x):
     """`NaN in 2 of 3 elements`."""
-    value = np.asarray(x.np)
+    value = values_in(x)
     counts = {"NaN": int(np.isnan(value).sum()), "inf": int(np.isinf(value).sum())}
     return " and ".join(f"{word} in {n} of {value.size} elements" if value.ndim else word
                         for word, n in counts.items() if n)
@@ -192,7 +208,7 @@ def ranges(x):
     """`f32[3]  from 0 to 4, 1 zero` of an argument."""
     if x.__class__ in SCALARS:
         return repr(x)
-    value = np.asarray(x.np)
+    value = values_in(x)
     if value.dtype.kind == "b" or not value.size:
         return str(x.type)
     finite = value[np.isfinite(value)]
@@ -210,7 +226,7 @@ def ranges(x):
 
 def fault(x, path):
     """The NanError of a result with a fault."""
-    last = x.site if x.__class__ is Seen else None
+    last = x.site if isinstance(x, Sited) else None
     if last is None:
         name = tree.path_text("result", path)
         return NanError(f"{name} has {counted(x)}, and so had an argument.",

@@ -20,6 +20,7 @@ import re
 import numpy as np
 
 from .. import tree as pytree
+from ..bf16 import foreign_words, values_of
 from ..errors import ArgumentError, DataError
 from .leaves import fitted, name_of, shortened
 
@@ -79,7 +80,9 @@ def torch_modules(mapping):
     for name, value in mapping.items():
         module, _, role = name.rpartition(".")
         if role != IGNORED:
-            out.setdefault(module, {})[role] = np.asarray(value)
+            words = foreign_words(value)
+            a = np.asarray(value) if words is None else values_of(words)
+            out.setdefault(module, {})[role] = a
     return out
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from .. import ops
-from ..bf16 import BF16
-from ..core import CONVERT, Value, array_of, as_value, frozen_array
+from ..bf16 import BF16, foreign_words
+from ..core import CONVERT, Array, Value, array_of, as_value, frozen_array
 from ..errors import ArgumentError
 from ..text import noun_of
 from ..types import SCALARS, as_dtype, default_float, default_int
@@ -70,12 +70,13 @@ def converted(x, dtype, copy):
         return number(x, dtype)
     if isinstance(x, (list, tuple)):
         return from_list(x, dtype)
-    if not isinstance(x, (np.ndarray, np.generic)):
+    if not isinstance(x, (np.ndarray, np.generic)) or x.dtype.kind == "V":
+        words = foreign_words(x)
+        if words is not None:
+            return frozen_array(np.array(words), BF16) if copy else array_of(words, BF16)
         x = from_protocol(x)
-    known, x = BF16 if x.dtype == BF16 else None, native(x)
-    if copy and isinstance(x, np.ndarray):
-        return frozen_array(np.array(x), known)
-    return array_of(x, known)
+    x = native(x)
+    return frozen_array(np.array(x)) if copy and isinstance(x, np.ndarray) else Array(x)
 
 
 def from_protocol(x):

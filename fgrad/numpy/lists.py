@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from .. import ops
-from ..bf16 import BF16, WORD
+from ..bf16 import BF16
 from ..core import Value, array_in, as_value, frozen_array
 from ..errors import DtypeError, RangeError, ShapeError
 from ..text import noun_of
@@ -169,12 +169,10 @@ def number(x, dtype):
 
 
 def native(x):
-    """The NumPy array in this machine's byte order; another package's bfloat16 as words.
+    """The NumPy array in this machine's byte order.
 
     Raises DtypeError for dtypes fgrad does not have.
     """
-    if x.dtype == BF16:
-        return np.asarray(x).view(WORD)
     if x.dtype in SHORT:
         return x
     if x.dtype.newbyteorder("=") in SHORT:

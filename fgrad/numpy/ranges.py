@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from .. import ops
-from ..core import Tracer, Value, as_value, frozen_array
+from ..core import Tracer, Value, array_in, as_value
 from ..errors import ArgumentError, RangeError
 from ..types import BOOL, SCALARS, as_dtype, default_int
 from .axes import axis_of, shape_of
@@ -36,7 +36,7 @@ def arange(start, stop=None, step=None, dtype=None):
     dtype = as_dtype(dtype) if dtype is not None else join(kinds or [int])
     if all(x.__class__ is int for x in numbers) and dtype != BOOL:
         return whole_range(*numbers, dtype)
-    return frozen_array(np.arange(*numbers).astype(dtype))
+    return array_in(np.arange(*numbers), dtype)
 
 
 def whole_range(start, stop, step, dtype):

@@ -12,13 +12,13 @@ from collections import namedtuple
 import numpy as np
 
 from .. import ops
-from ..core import Array, as_value
+from ..core import Array, array_in, as_value
 from ..types import I32, default_int
 from .axes import axis_of
 from .contract import numbers
 from .indexing import known_value
 from .joining import concatenate
-from .promotion import binary, cast, same
+from .promotion import binary, cast, join, same
 from .reductions import any as any_of
 from .reductions import cumsum
 
@@ -50,8 +50,9 @@ def unique(ar, return_index=False, return_inverse=False, return_counts=False, ax
     axis = None if axis is None else axis_of(axis, x.ndim, "unique")
     out = np.unique(value, *wanted, axis=axis, equal_nan=equal_nan)
     if not isinstance(out, tuple):
-        return Array(out)
-    return tuple([Array(out[0]), *[cast(Array(np.asarray(i)), default_int()) for i in out[1:]]])
+        return array_in(out, x.dtype)
+    counts = [cast(Array(np.asarray(i)), default_int()) for i in out[1:]]
+    return (array_in(out[0], x.dtype), *counts)
 
 
 def of_size(x, size, fill, shape):
@@ -128,24 +129,28 @@ def union1d(ar1, ar2, *, size=None, fill_value=None):
 
 
 def known(name, *arrays):
-    """The NumPy values of arrays."""
-    return [known_value(as_value(a), f"{name} {UNKNOWN}", fix="isin keeps the shape")
-            for a in arrays]
+    """(the NumPy values of arrays, the dtype that they make together)."""
+    values = [as_value(a) for a in arrays]
+    return [known_value(x, f"{name} {UNKNOWN}", fix="isin keeps the shape")
+            for x in values], join([x.dtype for x in values])
 
 
 def intersect1d(ar1, ar2, assume_unique=False, return_indices=False):
     """The different elements that are in both, in order; also their first places in each."""
-    out = np.intersect1d(*known("intersect1d", ar1, ar2), assume_unique, return_indices)
+    values, dtype = known("intersect1d", ar1, ar2)
+    out = np.intersect1d(*values, assume_unique, return_indices)
     if not return_indices:
-        return Array(out)
-    return tuple([Array(out[0]), *[cast(Array(i), default_int()) for i in out[1:]]])
+        return array_in(out, dtype)
+    return tuple([array_in(out[0], dtype), *[cast(Array(i), default_int()) for i in out[1:]]])
 
 
 def setdiff1d(ar1, ar2, assume_unique=False):
     """The different elements of the first that the second lacks, in order."""
-    return Array(np.setdiff1d(*known("setdiff1d", ar1, ar2), assume_unique))
+    values, dtype = known("setdiff1d", ar1, ar2)
+    return array_in(np.setdiff1d(*values, assume_unique), dtype)
 
 
 def setxor1d(ar1, ar2, assume_unique=False):
     """The different elements that are in exactly one of both, in order."""
-    return Array(np.setxor1d(*known("setxor1d", ar1, ar2), assume_unique))
+    values, dtype = known("setxor1d", ar1, ar2)
+    return array_in(np.setxor1d(*values, assume_unique), dtype)
