@@ -129,10 +129,19 @@ SPECIAL = [
     ("expi", U), ("expn", 2, U), ("sici", U), ("spence", U), ("bernoulli", 4), ("comb", 5, 2),
 ]
 
-NN = [*each("relu sigmoid tanh silu swish softplus elu gelu softmax log_softmax logsumexp "
-            "leaky_relu relu6 "
-            "selu celu glu hard_sigmoid hard_swish hard_tanh log_sigmoid soft_sign mish squareplus "
-            "standardize", X), ("one_hot", K, 4)]
+NN = [
+    *each("relu sigmoid tanh silu swish softplus elu gelu softmax log_softmax logsumexp leaky_relu "
+          "relu6 selu celu glu hard_sigmoid hard_silu hard_swish hard_tanh log_sigmoid soft_sign "
+          "mish squareplus standardize sparse_plus sparse_sigmoid identity logmeanexp", X),
+    *each("relu relu6 leaky_relu softplus elu celu selu gelu softmax hard_tanh hard_sigmoid "
+          "log_sigmoid soft_sign squareplus mish identity", I),
+    *each("relu relu6 leaky_relu elu hard_tanh softplus selu sparse_plus", np.array(
+        [-3, -1, -0.5, 0, 0.5, 1, 6], "float32")),
+    *each("softmax logsumexp logmeanexp", X, {"axis": 0, "where": B}),
+    ("log1mexp", U), ("leaky_relu", X, 0.2), ("elu", X, 0.5), ("celu", X, 2.0), ("gelu", X, False),
+    ("squareplus", X, 1.0), ("standardize", X, 0), ("standardize", X, {"where": B}),
+    ("one_hot", K, 4), ("one_hot", K, 4, {"axis": 0, "dtype": "int32"}),
+]
 
 LAX = [
     *each("abs neg sign exp expm1 sin cos tan tanh sinh cosh floor ceil round is_finite square erf "

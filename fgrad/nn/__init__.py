@@ -2,10 +2,10 @@
 
 from . import init
 from .activations import (
-    celu, elu, gelu, glu, hard_sigmoid, hard_silu, hard_swish, hard_tanh, identity, leaky_relu,
-    log_sigmoid, log_softmax, logmeanexp, logsumexp, mish, one_hot, relu, relu6, selu, sigmoid,
-    silu, soft_shrink, soft_sign, softmax, softplus, sparse_plus, sparse_sigmoid, squareplus,
-    standardize, swish, tanh, tanh_shrink)
+    celu, elu, gelu, glu, hard_shrink, hard_sigmoid, hard_silu, hard_swish, hard_tanh, identity,
+    leaky_relu, log1mexp, log_sigmoid, log_softmax, logmeanexp, logsumexp, mish, one_hot, prelu,
+    relu, relu6, selu, sigmoid, silu, soft_shrink, soft_sign, softmax, softplus, sparse_plus,
+    sparse_sigmoid, squareplus, standardize, swish, tanh, tanh_shrink)
 from .attention import (
     Embedding, MultiHeadAttention, Positions, TransformerBlock, causal, dot_product_attention,
     rotary, sinusoidal_positions)

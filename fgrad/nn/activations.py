@@ -1,4 +1,7 @@
-"""Activations: functions of one array, element by element unless an axis is named."""
+"""Activations: functions of one array, element by element unless an axis is named.
+
+Names, arguments, values and dtypes are those of jax.nn; a NaN stays a NaN.
+"""
 
 from __future__ import annotations
 
@@ -7,25 +10,41 @@ import math
 from .. import numpy as fnp
 from .. import ops
 from ..custom import stop_gradient
-from ..errors import ShapeError
+from ..errors import ArgumentError, ShapeError
 from ..numpy.promotion import floating
 from ..numpy.special import erf
+from ..scipy.special import logsumexp
 
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 
 
 def relu(x):
-    """max(x, 0); its derivative at 0 is 0.
+    """max(x, 0); its derivative at 0 is 0.   A NaN stays one, integers stay integers.
 
     >>> relu(fnp.array([-1.0, 0.0, 2.0]))
     Array([0., 0., 2.], f32[3])
     """
-    return fnp.where(x > 0, x, 0.0)
+    return fnp.where(x <= 0, 0, x)
 
 
-def leaky_relu(x, slope=0.01):
-    """x where x > 0, else slope · x."""
-    return fnp.where(x > 0, x, slope * x)
+def leaky_relu(x, negative_slope=0.01):
+    """x where x >= 0, else negative_slope · x (Maas et al. 2013).
+
+    >>> leaky_relu(fnp.array([-1.0, 2.0]))
+    Array([-0.01,  2.  ], f32[2])
+    """
+    return fnp.where(x >= 0, x, negative_slope * x)
+
+
+def prelu(x, slopes):
+    """x where x >= 0, else slopes · x, a slope per channel that is learned (He et al. 2015).
+
+    x: f[*s,c], slopes: f[c] or a number → f[*s,c].
+
+    >>> prelu(fnp.array([-1.0, -1.0]), fnp.array([0.5, 0.25]))
+    Array([-0.5 , -0.25], f32[2])
+    """
+    return leaky_relu(x, slopes)
 
 
 def sigmoid(x):
@@ -38,12 +57,20 @@ def sigmoid(x):
 
 
 def tanh(x):
-    """The hyperbolic tangent."""
+    """The hyperbolic tangent.
+
+    >>> tanh(fnp.array([0.0]))
+    Array([0.], f32[1])
+    """
     return fnp.tanh(x)
 
 
 def silu(x):
-    """x · sigmoid(x) (Elfwing et al. 2018), also called swish."""
+    """x · sigmoid(x) (Elfwing et al. 2018), also called swish.
+
+    >>> silu(fnp.array([0.0]))
+    Array([0.], f32[1])
+    """
     return x * floating(ops.logistic, x)
 
 
@@ -51,46 +78,74 @@ swish = silu
 
 
 def softplus(x):
-    """log(1 + exp(x)), without overflow."""
+    """log(1 + exp(x)), without overflow.
+
+    >>> softplus(fnp.array([-1000.0, 1000.0]))
+    Array([   0., 1000.], f32[2])
+    """
     return fnp.logaddexp(x, 0.0)
 
 
 def log_sigmoid(x):
-    """log(sigmoid(x)), without overflow."""
+    """log(sigmoid(x)), without overflow or cancellation.
+
+    >>> log_sigmoid(fnp.array([-1000.0, 1000.0])) + 0.0
+    Array([-1000.,     0.], f32[2])
+    """
     return -softplus(-x)
 
 
 def mish(x):
-    """x · tanh(softplus(x)) (Misra 2019)."""
+    """x · tanh(softplus(x)) (Misra 2019).
+
+    >>> mish(fnp.array([0.0]))
+    Array([0.], f32[1])
+    """
     return x * fnp.tanh(softplus(x))
 
 
 def soft_sign(x):
-    """x / (1 + |x|)."""
+    """x / (1 + |x|).
+
+    >>> soft_sign(fnp.array([-1.0, 3.0]))
+    Array([-0.5 ,  0.75], f32[2])
+    """
     return x / (fnp.abs(x) + 1.0)
 
 
 def squareplus(x, b=4.0):
-    """(x + √(x² + b)) / 2: a softplus without exponentials (Barron 2021)."""
-    return (x + fnp.sqrt(fnp.square(x) + b)) / 2.0
+    """(x + √(x² + b)) / 2: a softplus without exponentials (Barron 2021); x² does not overflow.
+
+    >>> squareplus(fnp.array([0.0, 1.5]))
+    Array([1., 2.], f32[2])
+    """
+    return (x + fnp.hypot(x, b**0.5)) / 2.0
 
 
 def relu6(x):
-    """x held between 0 and 6 (Krizhevsky 2010).
+    """x held between 0 and 6; its derivative at 0 and at 6 is 0 (Krizhevsky 2010).
 
     >>> relu6(fnp.array([-1.0, 3.0, 9.0]))
     Array([0., 3., 6.], f32[3])
     """
-    return fnp.minimum(relu(x), 6.0)
+    return fnp.where(x <= 0, 0.0, fnp.where(x >= 6, 6.0, x))
 
 
 def hard_sigmoid(x):
-    """relu6(x + 3) / 6: straight lines for a sigmoid (Howard et al. 2019)."""
+    """relu6(x + 3) / 6: straight lines for a sigmoid (Howard et al. 2019).
+
+    >>> hard_sigmoid(fnp.array([-3.0, 0.0, 3.0]))
+    Array([0. , 0.5, 1. ], f32[3])
+    """
     return relu6(x + 3.0) / 6.0
 
 
 def hard_silu(x):
-    """x · hard_sigmoid(x), also called hard swish (Howard et al. 2019)."""
+    """x · hard_sigmoid(x), also called hard swish (Howard et al. 2019).
+
+    >>> hard_silu(fnp.array([0.0, 1.5, 3.0]))
+    Array([0.   , 1.125, 3.   ], f32[3])
+    """
     return x * hard_sigmoid(x)
 
 
@@ -98,47 +153,104 @@ hard_swish = hard_silu
 
 
 def hard_tanh(x):
-    """x held between -1 and 1."""
-    return fnp.where(x > 1, 1.0, fnp.where(x < -1, -1.0, x))
+    """x held between -1 and 1.
+
+    >>> hard_tanh(fnp.array([-3.0, 0.5, 3.0]))
+    Array([-1. ,  0.5,  1. ], f32[3])
+    """
+    return fnp.where(x > 1, 1, fnp.where(x < -1, -1, x))
 
 
 def sparse_plus(x):
-    """0 below -1, x above 1, (x + 1)² / 4 between (Martins and Astudillo 2016)."""
-    return fnp.where(x <= -1, 0.0, fnp.where(x >= 1, x, fnp.square(x + 1.0) / 4.0))
+    """0 below -1, x above 1, (x + 1)² / 4 between (Martins and Astudillo 2016).
+
+    >>> sparse_plus(fnp.array([-3.0, 0.0, 3.0]))
+    Array([0.  , 0.25, 3.  ], f32[3])
+    """
+    inside = fnp.clip(x, -1.0, 1.0) + 1.0        # a square outside could overflow
+    return fnp.where(x <= -1, 0.0, fnp.where(x >= 1, x, inside * inside / 4.0))
 
 
 def sparse_sigmoid(x):
-    """The derivative of sparse_plus: (x + 1) / 2 held between 0 and 1."""
+    """The derivative of sparse_plus: (x + 1) / 2 held between 0 and 1.
+
+    >>> sparse_sigmoid(fnp.array([-3.0, 0.0, 3.0]))
+    Array([0. , 0.5, 1. ], f32[3])
+    """
     return 0.5 * fnp.clip(x + 1.0, 0.0, 2.0)
 
 
+def log1mexp(x):
+    """log(1 - exp(-x)) for x > 0, without cancellation (Mächler 2012).
+
+    >>> log1mexp(fnp.array([1e-10, 100.0]))
+    Array([-2.302585e+01, -3.783506e-44], f32[2])
+    """
+    small = x < math.log(2)
+    near, far = fnp.where(small, x, 1.0), fnp.where(small, 1.0, x)
+    return fnp.where(small, fnp.log(-fnp.expm1(-near)), fnp.log1p(-fnp.exp(-far)))
+
+
 def tanh_shrink(x):
-    """x - tanh(x)."""
+    """x - tanh(x).
+
+    >>> tanh_shrink(fnp.array([0.0]))
+    Array([0.], f32[1])
+    """
     return x - fnp.tanh(x)
 
 
+def hard_shrink(x, threshold=0.5):
+    """x, and 0 within the threshold.
+
+    >>> hard_shrink(fnp.array([-1.0, 0.25]))
+    Array([-1.,  0.], f32[2])
+    """
+    return fnp.where(fnp.abs(x) <= threshold, 0.0, x)
+
+
 def soft_shrink(x, threshold=0.5):
-    """x moved towards 0 by the threshold, and 0 within it."""
-    return fnp.sign(x) * fnp.maximum(fnp.abs(x) - threshold, 0.0)
+    """x moved towards 0 by the threshold, and 0 within it.
+
+    >>> soft_shrink(fnp.array([-1.0, 0.25]))
+    Array([-0.5,  0. ], f32[2])
+    """
+    return fnp.where(fnp.abs(x) <= threshold, 0.0, x - threshold * fnp.sign(x))
 
 
 def identity(x):
-    """x itself."""
-    return x
+    """x itself.
+
+    >>> identity(fnp.array([1.0]))
+    Array([1.], f32[1])
+    """
+    return fnp.asarray(x)
 
 
 def elu(x, alpha=1.0):
-    """x where x > 0, else alpha · (exp(x) - 1) (Clevert et al. 2016)."""
-    return fnp.where(x > 0, x, alpha * fnp.expm1(fnp.minimum(x, 0.0)))
+    """x where x > 0, else alpha · (exp(x) - 1) (Clevert et al. 2016).
+
+    >>> elu(fnp.array([0.0, 2.0]))
+    Array([0., 2.], f32[2])
+    """
+    return fnp.where(x > 0, x, alpha * fnp.expm1(fnp.where(x > 0, 0.0, x)))
 
 
 def celu(x, alpha=1.0):
-    """max(x, 0) + alpha · (exp(min(x, 0) / alpha) - 1) (Barron 2017)."""
+    """max(x, 0) + alpha · (exp(min(x, 0) / alpha) - 1) (Barron 2017).
+
+    >>> celu(fnp.array([0.0, 2.0]))
+    Array([0., 2.], f32[2])
+    """
     return fnp.maximum(x, 0.0) + alpha * fnp.expm1(fnp.minimum(x, 0.0) / alpha)
 
 
 def selu(x):
-    """elu with the two constants that keep mean 0 and variance 1 (Klambauer et al. 2017)."""
+    """elu with the two constants that keep mean 0 and variance 1 (Klambauer et al. 2017).
+
+    >>> selu(fnp.array([0.0, 1.0]))
+    Array([0.      , 1.050701], f32[2])
+    """
     return SELU_SCALE * elu(x, SELU_ALPHA)
 
 
@@ -159,7 +271,11 @@ def glu(x, axis=-1):
 
 
 def gelu(x, approximate=True):
-    """x · Φ(x) (Hendrycks and Gimpel 2016); `approximate` uses their tanh form."""
+    """x · Φ(x) (Hendrycks and Gimpel 2016); `approximate` uses their tanh form.
+
+    >>> gelu(fnp.array([0.0]))
+    Array([0.], f32[1])
+    """
     if approximate:
         return 0.5 * x * (1.0 + fnp.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)))
     return 0.5 * x * (1.0 + erf(x / math.sqrt(2)))
@@ -170,27 +286,15 @@ def masked(x, where, value):
     return x if where is None else fnp.where(where, x, value)
 
 
-def logsumexp(x, axis=None, keepdims=False, where=None):
-    """log(sum(exp(x))) over `axis`, without overflow; -inf where all of x is -inf.
+def logmeanexp(x, axis=None, where=None, keepdims=False):
+    """log(mean(exp(x))) over `axis`, without overflow; where: a mask of the elements that count.
 
-    where: a mask of the elements that count.
-    The maximum is subtracted first; its gradient cancels, so it is held constant.
-
-    >>> logsumexp(fnp.array([1000.0, 1000.0]))
-    Array(1000.6932, f32[])
+    >>> logmeanexp(fnp.array([1000.0, 1000.0]))
+    Array(1000., f32[])
     """
-    x = masked(x, where, -math.inf)
-    most = stop_gradient(fnp.max(x, axis=axis, keepdims=True))
-    most = fnp.where(fnp.isfinite(most), most, 0.0)
-    out = fnp.log(fnp.sum(fnp.exp(x - most), axis=axis, keepdims=True)) + most
-    return out if keepdims else fnp.squeeze(out, axis=axis)
-
-
-def logmeanexp(x, axis=None, keepdims=False, where=None):
-    """log(mean(exp(x))) over `axis`, without overflow."""
-    counted = fnp.ones_like(x) if where is None else fnp.broadcast_to(where, fnp.shape(x))
-    count = fnp.sum(counted.astype("float32"), axis=axis, keepdims=keepdims)
-    return logsumexp(x, axis, keepdims, where) - fnp.log(count)
+    total = logsumexp(x, axis, keepdims=keepdims, where=where)
+    ones = fnp.ones(fnp.shape(x), total.dtype)
+    return total - fnp.log(fnp.sum(ones, axis=axis, keepdims=keepdims, where=where))
 
 
 def softmax(x, axis=-1, where=None):
@@ -214,35 +318,49 @@ def softmax(x, axis=-1, where=None):
 
 def log_softmax(x, axis=-1, where=None):
     """log(softmax(x)) along `axis`, without overflow or cancellation; -inf where the mask is False.
+
+    >>> log_softmax(fnp.array([0.0, 1000.0]))
+    Array([-1000.,     0.], f32[2])
     """
-    shifted = x - stop_gradient(fnp.max(masked(x, where, -math.inf), axis=axis, keepdims=True))
-    shifted = masked(shifted, where, 0.0)
+    most = stop_gradient(fnp.max(masked(x, where, -math.inf), axis=axis, keepdims=True))
+    shifted = masked(x - most, where, 0.0)
     total = fnp.sum(masked(fnp.exp(shifted), where, 0.0), axis=axis, keepdims=True)
+    total = total if where is None else fnp.where(total == 0, 1.0, total)
     return masked(shifted - fnp.log(total), where, -math.inf)
 
 
-def standardize(x, axis=-1, mean=None, variance=None, epsilon=1e-5, where=None):
+def standardize(x, axis=-1, mean=None, variance=None, epsilon=1e-5, where=None, *,
+                algorithm="stable"):
     """(x - mean) / √(variance + epsilon) along `axis`; statistics that are not given are x's own.
+
+    where: a mask of the elements that count for them.  algorithm: "stable" takes the mean of
+    (x - mean)², "fast" that of x² less mean².  Raises ArgumentError for another one.
 
     >>> standardize(fnp.array([-1.0, 1.0]), epsilon=0.0)
     Array([-1.,  1.], f32[2])
     """
+    if algorithm not in ("stable", "fast"):
+        raise ArgumentError(f"standardize has no algorithm {algorithm!r}.",
+                            expected='"stable" or "fast"')
     if mean is None:
         mean = fnp.mean(x, axis=axis, keepdims=True, where=where)
-    if variance is None:
+    if variance is None and algorithm == "stable":
         variance = fnp.mean(fnp.square(x - mean), axis=axis, keepdims=True, where=where)
+    elif variance is None:
+        squares = fnp.mean(fnp.square(x), axis=axis, keepdims=True, where=where)
+        variance = fnp.maximum(squares - fnp.square(mean), 0.0)
     return (x - mean) / fnp.sqrt(variance + epsilon)
 
 
-def one_hot(labels, classes, dtype=None, axis=-1):
-    """A 1 at the label: i[*s] → f[*s,classes]; a label out of range gives zeros.
+def one_hot(x, num_classes, *, dtype=None, axis=-1):
+    """A 1 at the label: i[*s] → f[*s,num_classes]; a label out of range gives zeros.
 
-    axis: where the axis of the classes goes.
+    dtype: the default float unless given.  axis: where the axis of the classes goes.
 
     >>> one_hot(fnp.array([1, 0]), 3)
     Array([[0., 1., 0.],
            [1., 0., 0.]], f32[2,3])
     """
-    labels = fnp.asarray(labels)
-    hot = (labels[..., None] == fnp.arange(classes)).astype(dtype)
-    return hot if axis in (-1, labels.ndim) else fnp.moveaxis(hot, -1, axis)
+    x = fnp.asarray(x)
+    hot = (x[..., None] == fnp.arange(num_classes)).astype(dtype)
+    return hot if axis in (-1, x.ndim) else fnp.moveaxis(hot, -1, axis)

@@ -41,7 +41,7 @@ def softmax_cross_entropy_with_integer_labels(logits, labels, smoothing=0.0, ign
                          given=[f"logits of shape {fnp.shape(logits)}",
                                 f"labels of shape {fnp.shape(labels)}"],
                          expected=f"labels of shape {fnp.shape(logits)[:-1]}")
-    hit = one_hot(labels, fnp.shape(logits)[-1], logits.dtype)
+    hit = one_hot(labels, fnp.shape(logits)[-1], dtype=logits.dtype)
     expected = fnp.sum(hit * logits, axis=-1)
     if smoothing:
         expected = (1 - smoothing) * expected + smoothing * fnp.mean(logits, axis=-1)
@@ -55,12 +55,13 @@ def smoothed(labels, classes, smoothing, dtype="float32"):
     >>> smoothed(fnp.array([0]), 4, 0.2).round(2)
     Array([[0.85, 0.05, 0.05, 0.05]], f32[1,4])
     """
-    return one_hot(labels, classes, dtype) * (1 - smoothing) + smoothing / classes
+    return one_hot(labels, classes, dtype=dtype) * (1 - smoothing) + smoothing / classes
 
 
 def nll(log_probabilities, labels):
     """-log p[label]: f[*s,classes] of log-probabilities, i[*s] → f[*s]."""
-    hit = one_hot(labels, fnp.shape(log_probabilities)[-1], log_probabilities.dtype)
+    hit = one_hot(labels, fnp.shape(log_probabilities)[-1],
+                  dtype=log_probabilities.dtype)
     return -fnp.sum(fnp.where(hit > 0, log_probabilities, 0.0), axis=-1)
 
 

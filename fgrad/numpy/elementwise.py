@@ -10,6 +10,7 @@ import math
 
 from .. import ops
 from ..core import NOTHING, _current, as_value
+from ..custom import stop_gradient
 from ..errors import ArgumentError, RangeError
 from ..types import BOOL, SCALARS, finfo
 from .promotion import (
@@ -147,14 +148,18 @@ def cbrt(x, /):
 
 
 def hypot(x1, x2, /):
-    """√(x1² + x2²) without overflow.   f[*a] f[*b] → f[*broadcast]"""
+    """√(x1² + x2²) without overflow.   f[*a] f[*b] → f[*broadcast]
+
+    Both are scaled by the larger one; that cancels in all derivatives, so it is held constant.
+    """
     x, y = map(absolute, floating_together(x1, x2))
-    high, low = same(ops.max, x, y), same(ops.min, x, y)
+    high = same(ops.max, x, y)
     infinite = same(ops.or_, same(ops.eq, x, math.inf), same(ops.eq, y, math.inf))
     plain = same(ops.or_, same(ops.eq, high, 0.0), infinite)
-    ratio = same(ops.div, ops.select(plain, 0.0, low), ops.select(plain, 1.0, high))
-    length = same(ops.mul, high, ops.sqrt(same(ops.add, 1.0, ops.square(ratio))))
-    return ops.select(infinite, math.inf, length)
+    scale = stop_gradient(ops.select(plain, 1.0, high))
+    a, b = [ops.square(same(ops.div, ops.select(plain, 1.0, v), scale)) for v in (x, y)]
+    length = same(ops.mul, scale, ops.sqrt(same(ops.add, a, b)))
+    return ops.select(infinite, math.inf, ops.select(plain, high, length))
 
 
 # ---------------------------------------------------------------------------- rounding, angles

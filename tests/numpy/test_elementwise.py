@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import fgrad
 import fgrad.numpy as fnp
 from fgrad.core import Array
 
@@ -146,3 +147,10 @@ def test_shifts_and_inversion_agree_with_numpy():
     np.testing.assert_array_equal(np.asarray(fnp.array(x) >> 1), x >> 1)
     np.testing.assert_array_equal(np.asarray(~fnp.array(x)), ~x)
     assert (~fnp.array([True, False])).tolist() == [False, True]
+
+
+def test_hypot_has_second_derivatives_where_its_arguments_are_equal():
+    x, y = fnp.array([2.0, -1.0, 3.0], "float64"), fnp.array([2.0, 1.0, 4.0], "float64")
+    fgrad.check_grads(fnp.hypot, (x, y), order=2)
+    assert [float(g) for g in fgrad.grad(fnp.hypot, (0, 1))(0.0, 0.0)] == [0.0, 0.0]
+    assert float(fnp.hypot(np.float32(3e30), np.float32(4e30))) == np.float32(5e30)
