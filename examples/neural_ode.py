@@ -45,9 +45,12 @@ def path(slope, start, steps, h=STEP):
 
 
 def loss(params, starts, pieces):
-    """The mean distance between pieces of the path and the model's: f32[n,2], f32[n,k,2] → f32[]"""
+    """The mean squared distance between pieces of the path and the model's.
+
+    f32[n,2], f32[n,k,2] → f32[]
+    """
     found = fgrad.vmap(lambda y: path(learned(params), y, PIECE))(starts)
-    return fnp.mean(fnp.abs(found - pieces))
+    return nn.mean_squared_error(found, pieces)
 
 
 def train(points, steps, batch=64, seed=0):
@@ -67,15 +70,15 @@ def train(points, steps, batch=64, seed=0):
     for k in range(steps):
         first = rng.integers(len(points) - PIECE, size=batch).astype("int32")
         params, state, value = step(params, state, first)
-        if k % 500 == 0 or k == steps - 1:
-            print(f"step {k:4d}  loss {float(value):.4f}")
+        if k % 1000 == 0 or k == steps - 1:
+            print(f"step {k:4d}  loss {float(value):.2e}")
     return params
 
 
 def main(argv=None):
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--steps", type=int, default=5000)
+    parser.add_argument("--steps", type=int, default=10000)
     parser.add_argument("--picture", metavar="FILE", help="write both spirals as SVG")
     parser.add_argument("--short", action="store_true", help="200 steps")
     args = parser.parse_args(argv)

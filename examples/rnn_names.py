@@ -18,7 +18,7 @@ import fgrad
 import fgrad.numpy as fnp
 from fgrad import data, nn, optim, random
 
-LETTERS = ".abcdefghijklmnopqrstuvwxyz"                    # the dot begins and ends a name
+LETTERS = data.text.CharTokenizer(".abcdefghijklmnopqrstuvwxyz")   # a dot begins and ends a name
 NAMES = """
 ada agnes albert alice amelia amos andrew anna anton arthur astrid august barbara beatrice
 benjamin bernard bertha boris bruno carl caroline cecilia charles charlotte clara conrad cora
@@ -36,9 +36,8 @@ walter wilhelm willa winifred
 def encoded(names):
     """(letters before, letters after, mask) of each: i32[n,time], i32[n,time], f32[n,time]"""
     time = max(map(len, names)) + 1
-    rows = [[LETTERS.index(c) for c in f".{name}."] for name in names]
-    padded = np.array([row + [0] * (time + 1 - len(row)) for row in rows], np.int32)
-    lengths = np.array([len(row) - 1 for row in rows])
+    padded = np.stack([LETTERS.encode(f".{name}".ljust(time + 1, ".")) for name in names])
+    lengths = np.array([len(name) + 1 for name in names])
     return padded[:, :-1], padded[:, 1:], (np.arange(time) < lengths[:, None]).astype(np.float32)
 
 
@@ -115,7 +114,7 @@ def main(argv=None):
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", metavar="FILE", help="names of letters a to z, one a line")
     parser.add_argument("--cell", choices=("RNN", "GRU", "LSTM"), default="GRU")
-    parser.add_argument("--steps", type=int, default=None, help="3000 with --data, else 200")
+    parser.add_argument("--steps", type=int, default=None, help="3000 with --data, else 60")
     parser.add_argument("--short", action="store_true", help="60 steps")
     args = parser.parse_args(argv)
     known = set((data.text.read(args.data) if args.data else NAMES).split())
@@ -123,9 +122,9 @@ def main(argv=None):
     cut = len(names) * 9 // 10
     rows, test = encoded(names[:cut]), encoded(names[cut:])
     model = network(getattr(nn, args.cell))
-    params = train(model, rows, 60 if args.short else args.steps or (3000 if args.data else 200))
+    params = train(model, rows, 60 if args.short else args.steps or (3000 if args.data else 60))
     write = fgrad.jit(fgrad.vmap(lambda key: invented(model, params, key)))
-    found = ["".join(LETTERS[k] for k in row).split(".")[0]
+    found = [LETTERS.decode(row).split(".")[0]
              for row in np.asarray(write(random.split(random.key(1), 400)))]
     fresh = [name for name in dict.fromkeys(found) if name and name not in known]
     print("invented:", " ".join(fresh[:20]))
