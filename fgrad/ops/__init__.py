@@ -24,7 +24,7 @@ from .random import random_bits, random_fold_in, random_split
 from .sort import sort
 from .special import (
     bessel_i0e, bessel_i1e, digamma, erfc, lgamma, log_ndtr, ndtri, zeta)
-from .incomplete import betainc, gammainc, gammaincc
+from .incomplete import betainc, gamma_number, gamma_shift, gammainc, gammaincc
 from .window import (
     reduce_window_max, reduce_window_min, reduce_window_sum, window_argmax, window_argmin,
     window_put, window_spread, window_take)

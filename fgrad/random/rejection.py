@@ -1,7 +1,8 @@
 """Distributions drawn by rejection: gamma, Poisson, and what follows from them, as in jax.random.
 
-Loops run as while_loop, so they compile.  There is no derivative by the parameters of numbers that
-are drawn by rejection: asking for it raises GradientError.  Relies on `control` and `basic`.
+Loops run as while_loop, so they compile.  A gamma number moves with its parameter as its quantile
+does, as in jax; binomial numbers have no derivative by their parameters: asking for it raises
+GradientError.  Relies on `control` and `basic`.
 """
 
 from __future__ import annotations
@@ -110,10 +111,10 @@ def proposed(state, c):
 
 
 def log_gamma_numbers(words, a):
-    """log of gamma numbers, each with a key of its own.   u32[2] f[*s] → f[*s]"""
+    """log of gamma numbers, each with a key of its own, differentiable by a.   u32[2] f[*s] → f[*s]"""
     keys, known = ops.random_split(words, shape=(a.size,)), stop_gradient(a)
     out = vmap(log_gamma_number)(keys, ops.reshape(known, shape=(a.size,))) if a.size else known
-    return drawn(ops.reshape(out, shape=a.shape), a, name="gamma")
+    return ops.gamma_number(ops.reshape(out, shape=a.shape), a)
 
 
 def loggamma(key, a, shape=None, dtype=None):

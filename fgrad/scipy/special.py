@@ -127,7 +127,7 @@ def polygamma(n, x):
 def gammainc(a, x):
     """The regularised lower incomplete gamma function P(a, x).   f[*a] f[*b] → f[*broadcast]
 
-    Differentiable by x; raises GradientError for the derivative by a.
+    Differentiable by both; raises GradientError for the second derivative by a.
 
     >>> abs(gammainc(1.0, 2.0).item() + gammaincc(1.0, 2.0).item() - 1) < 1e-6
     True
@@ -143,7 +143,7 @@ def gammaincc(a, x):
 def betainc(a, b, x):
     """The regularised incomplete beta function I_x(a, b).   f[*a] f[*b] f[*c] → f[*broadcast]
 
-    Differentiable by x; raises GradientError for the derivatives by a and b.
+    Differentiable by all; raises GradientError for second derivatives by a and b.
     """
     return ops.betainc(*floating_together(a, b, x))
 

@@ -241,6 +241,8 @@ EXAMPLES = {
     "log_ndtr": each(1, -6, 4), "ndtri": each(1, 0.02, 0.98),
     "bessel_i0e": each(1, 0.1, 12), "bessel_i1e": each(1, -12, 12),
     "gammainc": arrays(2, 0.3, 6), "gammaincc": arrays(2, 0.3, 6), "betainc": arrays(3, 0.2, 0.8),
+    "betainc_by_a": arrays(3, 0.2, 0.8), "betainc_by_b": arrays(3, 0.2, 0.8),
+    "gamma_shift": arrays(2, 0.3, 6), "gamma_number": each(2, 0.3, 2),
     "asin": each(1, -0.9, 0.9), "acos": each(1, -0.9, 0.9), "atan": each(1), "atan2": each(2),
     "sinh": each(1),
     "cosh": each(1), "tanh": each(1),

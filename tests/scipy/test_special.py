@@ -135,9 +135,41 @@ def test_the_derivative_beside_a_zero_is_finite():
     assert abs(fgrad.grad(special.i1e)(0.0) - 0.5) < 1e-6
 
 
+# dP/da, by another implementation of the series.
+A, X = np.array([0.02, 0.7, 3.0, 40.0, 144.0]), np.array([0.01, 2.0, 1.5, 55.0, 119.0])
+BY_A = np.array([-3.7529984494852506, -0.17167839642772312, -0.18363042561309537,
+                 -0.005590954001569388, -0.0031235980990822927])
+
+
+@pytest.mark.parametrize("name, sign", [("gammainc", 1), ("gammaincc", -1)])
+def test_derivatives_by_the_parameter_are_those_stored(name, sign):
+    slope = fgrad.vmap(fgrad.grad(getattr(special, name)))
+    np.testing.assert_allclose(slope(A, X), sign * BY_A, rtol=1e-11)
+    np.testing.assert_allclose(fgrad.jit(slope)(A, X), sign * BY_A, rtol=1e-11)
+    got = slope(A.astype("float32"), X.astype("float32"))
+    assert got.dtype == "float32"
+    np.testing.assert_allclose(got, sign * BY_A, rtol=3e-4)
+
+
+@pytest.mark.parametrize("x", [0.02, 0.4, 0.97])
+def test_the_incomplete_beta_function_varies_with_its_parameters(x):
+    a, b = np.array([0.3, 2.5, 30.0]), np.array([7.0, 1.5, 0.4])
+    fgrad.check_grads(lambda a, b: special.betainc(a, b, x), (a, b), order=1)
+    for k in (0, 1):
+        slope = lambda x: fgrad.grad(lambda a, b: special.betainc(a, b, x).sum(), k)(a, b)
+        fgrad.check_grads(slope, (np.array(x),), order=1)
+
+
+def test_at_the_borders_the_parameter_changes_nothing():
+    slope = fgrad.grad(special.gammainc)
+    assert [slope(2.0, x).item() for x in (0.0, 1e4, np.inf)] == [0.0, 0.0, 0.0]
+    by_both = fgrad.grad(special.betainc, (0, 1))
+    assert [g.item() for x in (0.0, 1.0) for g in by_both(2.0, 3.0, x)] == [0.0] * 4
+
+
 def test_a_derivative_that_is_not_known_is_refused():
     with pytest.raises(GradientError):
-        fgrad.grad(special.gammainc)(2.0, 1.0)
+        fgrad.grad(fgrad.grad(special.gammainc))(2.0, 1.0)
     with pytest.raises(ArgumentError):
         special.factorial(3, exact=True)
 
