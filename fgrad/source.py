@@ -76,6 +76,16 @@ def parts_of(value):
     return [] if inside else list(getattr(value, "__dict__", {}).values())
 
 
+def called_from(folder):
+    """Is one of the frames between here and the user's line in this folder of the library?"""
+    start, frame = os.path.join(LIBRARY, folder, ""), sys._getframe(1)
+    while frame is not None and is_inside(frame.f_code.co_filename):
+        if frame.f_code.co_filename.startswith(start):
+            return True
+        frame = frame.f_back
+    return False
+
+
 def depth():
     """The number of frames between the caller and the user's line, for `warnings.warn`."""
     frame, n = sys._getframe(1), 1

@@ -221,6 +221,14 @@ def test_random_numbers_are_in_their_range_and_repeat():
     assert np.array_equal(np.asarray(compiled(random.key(3))), u)
 
 
+def test_random_numbers_are_jaxs():
+    # jax 0.10: random.uniform(random.key(0), (4,), jnp.bfloat16), and normal
+    assert random.uniform(random.key(0), (4,), BF16).tolist() == [
+        0.6484375, 0.5703125, 0.15625, 0.203125]
+    assert random.normal(random.key(0), (4,), BF16).tolist() == [
+        0.38671875, 0.1826171875, -1.0, -0.82421875]
+
+
 def test_a_model_in_bf16_learns():
     model = nn.Sequential(nn.Dense(8), nn.relu, nn.Dense(1))
     x = drawn(64, 3)

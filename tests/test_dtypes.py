@@ -11,7 +11,7 @@ import pytest
 
 import fgrad
 import fgrad.numpy as fnp
-from fgrad import nn, random
+from fgrad import nn, optim, random
 from fgrad.errors import NOTICED, DtypeError, FgradWarning
 from tests.messages import message
 
@@ -88,15 +88,21 @@ def test_other_threads_are_not_strict():
 
 def test_a_network_is_strict_already():
     model = nn.Sequential(nn.Dense(4), nn.LayerNorm(), nn.relu, nn.Dropout(0.5), nn.Dense(2))
-    x, labels = fnp.ones((3, 5)), fnp.array([0, 1, 1])
+    x, labels = fnp.ones((3, 5)), np.array([0, 1, 1])              # i64
+    optimizer = optim.chain(optim.clip_by_global_norm(1.0), optim.adamw(1e-3))
     with fgrad.strict_promotion():
         params, state = model.init(random.key(0), x)
 
         def loss(p):
             out, _ = model.apply(p, state, x, train=True, key=random.key(1))
             return fnp.mean(nn.softmax_cross_entropy_with_integer_labels(out, labels))
-        grads = fgrad.jit(fgrad.grad(loss))(params)
-    assert fgrad.tree.structure(grads) == fgrad.tree.structure(params)
+        for dtype in ("float32", "bfloat16", "float64"):
+            params, x = fgrad.tree.map(lambda a: a.astype(dtype), (params, x))
+            grads = fgrad.jit(fgrad.grad(loss))(params)
+            updates, _ = optimizer.update(grads, optimizer.init(params), params)
+            params = optim.apply_updates(params, updates)
+            assert {p.dtype for p in fgrad.tree.leaves(params)} == {x.dtype}
+        assert nn.accuracy(x, labels).shape == ()
 
 
 def test_the_environment_makes_a_process_strict():

@@ -361,6 +361,7 @@ def one_hot(x, num_classes, *, dtype=None, axis=-1):
     Array([[0., 1., 0.],
            [1., 0., 0.]], f32[2,3])
     """
-    x = fnp.asarray(x)
-    hot = (x[..., None] == fnp.arange(num_classes)).astype(dtype)
+    x, every = fnp.asarray(x), fnp.arange(num_classes)
+    together = fnp.result_type(x, every)         # labels may be of any integer dtype
+    hot = (x[..., None].astype(together) == every.astype(together)).astype(dtype)
     return hot if axis in (-1, x.ndim) else fnp.moveaxis(hot, -1, axis)

@@ -86,7 +86,9 @@ def mean_squared_error(predictions, targets):
 
 def accuracy(logits, labels):
     """The share of rows whose largest logit is at the label: f[*s,classes], i[*s] → f32[]."""
-    return fnp.mean((fnp.argmax(logits, axis=-1) == labels).astype("float32"))
+    labels, best = fnp.asarray(labels), fnp.argmax(logits, axis=-1)
+    together = fnp.result_type(labels, best)     # labels may be of any integer dtype
+    return fnp.mean((best.astype(together) == labels.astype(together)).astype("float32"))
 
 
 def absolute_error(predictions, targets):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import math
 
-from .. import ops
+from .. import ops, source
 from ..core import NOTHING, Tracer, Value, _current, as_value
 from ..errors import DtypeError, RangeError, ShapeError, notice
 from ..types import (
@@ -33,10 +33,11 @@ def kind(x):
 def join(kinds):
     """The dtype that arrays of these dtypes, and Python numbers of these classes, make together.
 
-    Raises DtypeError where promotion is strict and two dtypes differ.
+    Raises DtypeError where promotion is strict and two dtypes differ.  Optimizers may mix: theirs
+    are counts and moments of f32 beside parameters of any dtype, which keep theirs.
     """
     arrays = dict.fromkeys(k for k in kinds if k not in SCALARS)
-    if len(arrays) > 1 and is_strict():
+    if len(arrays) > 1 and is_strict() and not source.called_from("optim"):
         raise too_strict(*list(arrays)[:2], joined(kinds))
     return joined(kinds)
 
