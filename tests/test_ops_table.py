@@ -253,7 +253,7 @@ def derivatives(op, args, params):
 def test_the_second_derivative_agrees_with_finite_differences_of_the_first(name):
     op = OPERATIONS[name]
     for case, args in drawn(name):
-        active = tuple(varying(op, args))
+        active = tuple(k for k in varying(op, args) if k not in getattr(op, "once_in", ()))
         if not active or any(args[k].size == 0 for k in active):
             continue
         t = [Array(np.asarray(x)) for x in tangents_of(args, active) if x is not None]

@@ -27,11 +27,15 @@ H = 1e-30                  # of a + ih
 
 
 class Iterated(Elementwise):
-    """A row whose value is found by iteration; there is no derivative where a partial is None."""
+    """A row whose value is found by iteration; there is no derivative where a partial is None.
+
+    once_in: arguments that it has a first derivative by, and no second.
+    """
     pull = None
     numbers = False
 
-    def __init__(self, name, value, partials):
+    def __init__(self, name, value, partials, once_in=()):
+        self.once_in = once_in
         self.constant_in = tuple(k for k, partial in enumerate(partials) if partial is None)
         known = [partial or (lambda *args, k=k: self.refuse(k))
                  for k, partial in enumerate(partials)]
@@ -237,9 +241,10 @@ def beta_rise(a, b, x):
 
 
 gamma_shift = Iterated("gamma_shift", gamma_shift_of, [None, shift_by_log_x])
-gammainc = Iterated("gammainc", lower_gamma, [gamma_by_a, gamma_density])
+gammainc = Iterated("gammainc", lower_gamma, [gamma_by_a, gamma_density], once_in=(0,))
 gammaincc = Iterated("gammaincc", upper_gamma, [lambda *args: neg(gamma_by_a(*args)),
-                                                lambda *args: neg(gamma_density(*args))])
+                                                lambda *args: neg(gamma_density(*args))],
+                     once_in=(0,))
 betainc_by_a = Iterated(
     "betainc_by_a", lambda a, b, x: beta_slope(a, b, x, by_b=False),
     [None, None, lambda out, a, b, x: mul(beta_density(out, a, b, x), beta_rise(a, b, x))])
@@ -248,7 +253,8 @@ betainc_by_b = Iterated(
     [None, None, lambda out, a, b, x: mul(beta_density(out, a, b, x),
                                           beta_rise(b, a, sub(1.0, x)))])
 betainc = Iterated("betainc", beta_share, [lambda out, *args: betainc_by_a(*args),
-                                           lambda out, *args: betainc_by_b(*args), beta_density])
+                                           lambda out, *args: betainc_by_b(*args), beta_density],
+                   once_in=(0, 1))
 
 # log of a number drawn from the gamma distribution of a, beside a: it moves with a as its quantile.
 gamma_number = Elementwise("gamma_number", FLOATS,

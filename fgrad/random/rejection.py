@@ -111,7 +111,7 @@ def proposed(state, c):
 
 
 def log_gamma_numbers(words, a):
-    """log of gamma numbers, each with a key of its own, differentiable by a.   u32[2] f[*s] → f[*s]"""
+    """log of gamma numbers, each with its own key, differentiable by a.   u32[2] f[*s] → f[*s]"""
     keys, known = ops.random_split(words, shape=(a.size,)), stop_gradient(a)
     out = vmap(log_gamma_number)(keys, ops.reshape(known, shape=(a.size,))) if a.size else known
     return ops.gamma_number(ops.reshape(out, shape=a.shape), a)
