@@ -42,6 +42,18 @@ def loss(w, x):
 
 # ---------------------------------------------------------------------------- derivatives
 
+def test_parts_that_are_loaded_at_first_use_need_no_import_of_their_own():
+    assert fgrad.viz.tiles(np.zeros((1, 2, 2))).shape == (4, 4)
+    near(fgrad.scipy.special.expit(0.0), 0.5)
+
+
+def test_the_hessian_of_a_logistic_loss_is_right_where_the_score_is_zero():
+    score = fnp.array([0.0, 0.0, 1.0])
+    curvature = np.diag(fgrad.hessian(lambda s: fnp.sum(nn.softplus(s)))(score))
+    near(curvature, [0.25, 0.25, 0.19661193])
+    near(grad(grad(lambda s: nn.sigmoid_binary_cross_entropy(s, 1.0)))(0.0), 0.25)
+
+
 def test_the_derivative_of_a_square():
     found = grad(lambda x: x**2)(3.0)
     assert (str(found), found.dtype, found.shape) == ("6.0", np.float32, ())

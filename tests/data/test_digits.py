@@ -69,3 +69,18 @@ def test_a_skeleton_runs_through_its_control_points(digit):
         curve = matrix @ controls
         nearest = np.hypot(*(curve[None] - controls[:, None]).T).min(0)
         assert nearest.max() < 0.06 and len(stroke) == digits.POINTS
+
+
+@pytest.mark.parametrize("n", [0, 1, 7])
+def test_digits_in_colour_are_a_split_of_the_same_labels(n):
+    grey = digits.drawn(n, 3, seed=1)
+    coloured = digits.in_colour(grey, seed=1)
+    assert coloured.train_images.shape == (n, 32, 32, 3) and "in colour" in repr(coloured)
+    np.testing.assert_array_equal(coloured.test_labels, grey.test_labels)
+    np.testing.assert_array_equal(coloured.train_images, digits.in_colour(grey, seed=1).train_images)
+
+
+def test_ink_and_paper_of_a_digit_in_colour_differ():
+    images = digits.in_colour(digits.drawn(50, 10)).train_images.astype(int)
+    spread = images.max(axis=(1, 2)) - images.min(axis=(1, 2))
+    assert (spread.max(axis=1) > 40).all()
