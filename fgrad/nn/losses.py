@@ -1,4 +1,9 @@
-"""Losses, one number per example or element; take their mean.  Stable for logits of any size."""
+"""Losses, one number per example or element.  Stable for logits of any size.
+
+What is reduced stands in the first line of each: a loss over classes or features sums over the last
+axis, the others work element by element; only `mean_…` and `accuracy` are means of everything.
+Take the mean yourself: `fnp.mean(loss)`.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +11,7 @@ import math
 
 from .. import numpy as fnp
 from ..control import scan
+from ..custom import stop_gradient
 from ..errors import ShapeError
 from .activations import log_sigmoid, log_softmax, logsumexp, one_hot, sigmoid
 
@@ -23,14 +29,18 @@ def softmax_cross_entropy(logits, probabilities):
                          given=[f"logits of shape {fnp.shape(logits)}",
                                 f"probabilities of shape {fnp.shape(probabilities)}"],
                          fix="use softmax_cross_entropy_with_integer_labels for labels")
-    return -fnp.sum(probabilities * log_softmax(logits), axis=-1)
+    terms = fnp.where(probabilities == 0, 0.0, probabilities * log_softmax(logits))
+    return -fnp.sum(terms, axis=-1)
 
 
-def softmax_cross_entropy_with_integer_labels(logits, labels, smoothing=0.0, ignore=None):
+def softmax_cross_entropy_with_integer_labels(logits, labels, smoothing=0.0, ignore=None,
+                                              weights=None):
     """-log softmax(logits)[label] over the last axis.
 
     logits: f[*s,classes], labels: i[*s]  →  f[*s].  smoothing: the share of the probability that is
     spread over all classes (Szegedy et al. 2016).  Rows whose label is `ignore` give 0.
+    weights: f[classes], how much a row with that label counts; torch's mean is Σ loss over
+    Σ weights[labels].  A logit of -inf is a class that cannot be.
     Raises ShapeError when they do not fit.
 
     >>> softmax_cross_entropy_with_integer_labels(fnp.array([[0.0, 0.0]]), fnp.array([1]))
@@ -41,11 +51,17 @@ def softmax_cross_entropy_with_integer_labels(logits, labels, smoothing=0.0, ign
                          given=[f"logits of shape {fnp.shape(logits)}",
                                 f"labels of shape {fnp.shape(labels)}"],
                          expected=f"labels of shape {fnp.shape(logits)[:-1]}")
-    hit = one_hot(labels, fnp.shape(logits)[-1], dtype=logits.dtype)
-    expected = fnp.sum(hit * logits, axis=-1)
+    classes = fnp.shape(logits)[-1]
+    if weights is not None and fnp.shape(weights) != (classes,):
+        raise ShapeError(f"there must be one weight for each of the {classes} classes.",
+                         given=f"weights of shape {fnp.shape(weights)}")
+    hit = one_hot(labels, classes, dtype=bool)
+    expected = fnp.sum(fnp.where(hit, logits, 0.0), axis=-1)
     if smoothing:
         expected = (1 - smoothing) * expected + smoothing * fnp.mean(logits, axis=-1)
     loss = logsumexp(logits, axis=-1) - expected
+    if weights is not None:
+        loss = loss * fnp.sum(fnp.where(hit, weights, 0.0), axis=-1)
     return loss if ignore is None else fnp.where(labels == ignore, 0.0, loss)
 
 
@@ -59,19 +75,30 @@ def smoothed(labels, classes, smoothing, dtype="float32"):
 
 
 def nll(log_probabilities, labels):
-    """-log p[label]: f[*s,classes] of log-probabilities, i[*s] → f[*s]."""
-    hit = one_hot(labels, fnp.shape(log_probabilities)[-1],
-                  dtype=log_probabilities.dtype)
-    return -fnp.sum(fnp.where(hit > 0, log_probabilities, 0.0), axis=-1)
+    """-log p[label]: f[*s,classes] of log-probabilities, i[*s] → f[*s].
+
+    >>> nll(fnp.log(fnp.array([[0.25, 0.75]])), fnp.array([0]))
+    Array([1.3862944], f32[1])
+    """
+    hit = one_hot(labels, fnp.shape(log_probabilities)[-1], dtype=bool)
+    return -fnp.sum(fnp.where(hit, log_probabilities, 0.0), axis=-1)
 
 
 def sigmoid_binary_cross_entropy(logits, labels):
-    """-(y · log σ(x) + (1 - y) · log(1 - σ(x))), element by element, for labels between 0 and 1."""
+    """-(y · log σ(x) + (1 - y) · log(1 - σ(x))), element by element, for labels between 0 and 1.
+
+    >>> sigmoid_binary_cross_entropy(fnp.array([0.0, 1e4]), fnp.array([1.0, 1.0]))
+    Array([0.6931472, 0.       ], f32[2])
+    """
     return fnp.logaddexp(logits, 0.0) - logits * labels
 
 
 def squared_error(predictions, targets):
-    """(predictions - targets)², element by element; its mean is the MSE."""
+    """(predictions - targets)², element by element; its mean is the MSE.
+
+    >>> squared_error(fnp.array([1.0, 3.0]), fnp.array([1.0, 1.0]))
+    Array([0., 4.], f32[2])
+    """
     return fnp.square(predictions - targets)
 
 
@@ -85,19 +112,31 @@ def mean_squared_error(predictions, targets):
 
 
 def accuracy(logits, labels):
-    """The share of rows whose largest logit is at the label: f[*s,classes], i[*s] → f32[]."""
+    """The share of rows whose largest logit is at the label: f[*s,classes], i[*s] → f32[].
+
+    >>> accuracy(fnp.array([[0.0, 1.0], [0.0, 1.0]]), fnp.array([1, 0]))
+    Array(0.5, f32[])
+    """
     labels, best = fnp.asarray(labels), fnp.argmax(logits, axis=-1)
     together = fnp.result_type(labels, best)     # labels may be of any integer dtype
     return fnp.mean((best.astype(together) == labels.astype(together)).astype("float32"))
 
 
 def absolute_error(predictions, targets):
-    """|predictions - targets|, element by element; its mean is the MAE."""
+    """|predictions - targets|, element by element; its mean is the MAE.
+
+    >>> absolute_error(fnp.array([1.0, 3.0]), fnp.array([1.0, 4.0]))
+    Array([0., 1.], f32[2])
+    """
     return fnp.abs(predictions - targets)
 
 
 def mean_absolute_error(predictions, targets):
-    """The mean of the absolute errors over all elements."""
+    """The mean of the absolute errors over all elements.
+
+    >>> mean_absolute_error(fnp.array([1.0, 3.0]), fnp.array([1.0, 4.0]))
+    Array(0.5, f32[])
+    """
     return fnp.mean(absolute_error(predictions, targets))
 
 
@@ -113,13 +152,21 @@ def huber(predictions, targets, delta=1.0):
 
 
 def log_cosh(predictions, targets):
-    """log(cosh(predictions - targets)), element by element, without overflow."""
+    """log(cosh(predictions - targets)), element by element, without overflow.
+
+    >>> log_cosh(fnp.array([1e4]), fnp.array([1e4]))
+    Array([0.], f32[1])
+    """
     size = fnp.abs(predictions - targets)
     return size + fnp.log1p(fnp.exp(-2.0 * size)) - math.log(2.0)
 
 
 def hinge(scores, labels):
-    """max(0, 1 - score · label), element by element, for labels -1 and 1."""
+    """max(0, 1 - score · label), element by element, for labels -1 and 1.
+
+    >>> hinge(fnp.array([0.5, -2.0]), fnp.array([1.0, -1.0]))
+    Array([0.5, 0. ], f32[2])
+    """
     return fnp.maximum(1.0 - scores * labels, 0.0)
 
 
@@ -139,6 +186,9 @@ def sigmoid_focal(logits, labels, gamma=2.0, alpha=None):
 
     Element by element, for labels between 0 and 1; alpha: the weight of label 1, 1 - alpha that of
     label 0.
+
+    >>> sigmoid_focal(fnp.array([0.0]), fnp.array([1.0])).round(4)
+    Array([0.1733], f32[1])
     """
     p = sigmoid(logits)
     wrong = p * (1 - labels) + (1 - p) * labels
@@ -152,18 +202,28 @@ def cosine_similarity(a, b, epsilon=1e-8):
     >>> cosine_similarity(fnp.array([1.0, 0.0]), fnp.array([2.0, 0.0]))
     Array(1., f32[])
     """
-    return fnp.sum(a * b, axis=-1) / (length(a, epsilon) * length(b, epsilon))
+    a, b = [x / length(x, epsilon)[..., None] for x in (a, b)]
+    return fnp.sum(a * b, axis=-1)
 
 
 def length(x, epsilon=0.0):
-    """The Euclidean length along the last axis, at least epsilon; its gradient at 0 is 0."""
-    squares = fnp.sum(x * x, axis=-1)
-    inside = squares > epsilon * epsilon
-    return fnp.where(inside, fnp.sqrt(fnp.where(inside, squares, 1.0)), epsilon)
+    """The Euclidean length along the last axis, at least epsilon; its gradient at 0 is 0.
+
+    x is scaled by its largest element, so that squares do not overflow in 16 bits.
+    """
+    most = stop_gradient(fnp.max(fnp.abs(x), axis=-1, keepdims=True, initial=0.0))
+    inside = most > 0
+    scaled = fnp.where(inside, x, 1.0) / fnp.where(inside, most, 1.0)
+    root = fnp.sqrt(fnp.sum(scaled * scaled, axis=-1)) * most[..., 0]
+    return fnp.maximum(fnp.where(inside[..., 0], root, 0.0), epsilon)
 
 
 def cosine_distance(a, b, epsilon=1e-8):
-    """1 - cosine_similarity(a, b)."""
+    """1 - cosine_similarity(a, b).
+
+    >>> cosine_distance(fnp.array([1.0, 0.0]), fnp.array([0.0, 2.0]))
+    Array(1., f32[])
+    """
     return 1.0 - cosine_similarity(a, b, epsilon)
 
 
@@ -179,7 +239,11 @@ def triplet(anchor, positive, negative, margin=1.0):
 
 
 def poisson_nll(log_rates, counts):
-    """exp(log rate) - count · log rate, element by element: Poisson's, without its constant."""
+    """exp(log rate) - count · log rate, element by element: Poisson's, without its constant.
+
+    >>> poisson_nll(fnp.array([0.0]), fnp.array([3.0]))
+    Array([1.], f32[1])
+    """
     return fnp.exp(log_rates) - counts * log_rates
 
 

@@ -79,3 +79,22 @@ def test_gelu_without_approximation():
     want = [0.5 * v * (1 + math.erf(v / 2 ** 0.5)) for v in (-1.0, 0.0, 2.0)]
     np.testing.assert_allclose(nn.gelu(fnp.array([-1.0, 0.0, 2.0]), approximate=False), want,
                                rtol=1e-5, atol=1e-6)
+
+
+def test_class_weights_and_an_ignored_label():
+    weights = fnp.array([1.0, 0.5, 2.0, 0.0])
+    plain = np.asarray(nn.softmax_cross_entropy_with_integer_labels(LOGITS, LABELS))
+    weighted = nn.softmax_cross_entropy_with_integer_labels(LOGITS, LABELS, ignore=0,
+                                                            weights=weights)
+    np.testing.assert_allclose(weighted, plain * [0, 0, 0.5, 0.5, 2], rtol=1e-6)
+    with pytest.raises(ShapeError, match="one weight for each of the 4 classes"):
+        nn.softmax_cross_entropy_with_integer_labels(LOGITS, LABELS, weights=weights[:2])
+
+
+def test_a_class_that_cannot_be_does_not_spoil_the_others():
+    logits, labels = fnp.array([[0.0, -math.inf, 0.0]]), fnp.array([2])
+    loss = lambda x: fnp.sum(nn.softmax_cross_entropy_with_integer_labels(x, labels))
+    assert float(loss(logits)) == pytest.approx(math.log(2))
+    np.testing.assert_allclose(fgrad.grad(loss)(logits), [[0.5, 0, -0.5]], atol=1e-6)
+    soft = nn.softmax_cross_entropy(logits, fnp.array([[0.5, 0.0, 0.5]]))
+    assert float(soft[0]) == pytest.approx(math.log(2))
