@@ -1,6 +1,7 @@
 """Layers, activations, losses and initialisers: pure functions over pytrees of parameters."""
 
 from . import init
+from . import init as initializers
 from .activations import (
     celu, elu, gelu, glu, hard_shrink, hard_sigmoid, hard_silu, hard_swish, hard_tanh, identity,
     leaky_relu, log1mexp, log_sigmoid, log_softmax, logmeanexp, logsumexp, mish, one_hot, prelu,

@@ -8,6 +8,7 @@ import pytest
 import fgrad
 import fgrad.numpy as fnp
 from fgrad import nn, random, tree
+from fgrad.errors import ArgumentError
 from fgrad.nn.layers import Layer
 from fgrad.nn.norm import Norm
 from fgrad.nn.pool import Pool
@@ -193,3 +194,27 @@ def test_a_convolution_with_the_identity_gives_its_input():
         RNG.standard_normal(IMAGES).astype("float32"))
     params, state = layer.init(random.key(0), x)
     np.testing.assert_allclose(layer.apply(params, state, x)[0], x, atol=1e-6)
+
+
+# what jax.nn.initializers (jax 0.10) draw for key 3 and the shape (3, 2)
+DRAWN = {
+    "he_normal": ({}, [-1.225178, 1.293141, 0.338146, 1.563824, -0.517846, 0.18542]),
+    "glorot_uniform": ({}, [-0.933204, 0.959926, 0.326348, 1.042033, -0.48555, 0.181708]),
+    "lecun_normal": ({"in_axis": 0, "out_axis": 1},
+                     [-0.866332, 0.914389, 0.239105, 1.10579, -0.366173, 0.131112]),
+    "orthogonal": ({"scale": 2.0},
+                   [-1.799642, 0.560673, 0.47597, 1.915173, -0.731261, -0.133257]),
+}
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_initialisers_draw_the_numbers_of_jax(name):
+    options, want = DRAWN[name]
+    w = getattr(nn.initializers, name)(**options)(random.key(3), (3, 2))
+    np.testing.assert_allclose(np.asarray(w).ravel(), want, atol=3e-6)
+    assert nn.initializers is nn.init and w.dtype == "float32"
+
+
+def test_an_unknown_way_to_scale_is_explained():
+    with pytest.raises(ArgumentError, match="needs a mode and a distribution"):
+        nn.init.variance_scaling(1.0, "in", "normal")
