@@ -129,7 +129,13 @@ SPECIAL = [
     ("expi", U), ("expn", 2, U), ("sici", U), ("spence", U), ("bernoulli", 4), ("comb", 5, 2),
 ]
 
+Q = RNG.standard_normal((2, 3, 4, 6)).astype("float32")     # queries of four heads
+G = RNG.standard_normal((2, 5, 2, 6)).astype("float32")     # keys that pairs of them share
+
 NN = [
+    ("dot_product_attention", Q, G, G, {"is_causal": True, "scale": 0.5}),
+    ("dot_product_attention", Q, G, G, {"local_window_size": (2, 1)}),
+    ("dot_product_attention", Q, G, G, Q[:, :1, :, :5].swapaxes(1, 2), {"return_residual": True}),
     *each("relu sigmoid tanh silu swish softplus elu gelu softmax log_softmax logsumexp leaky_relu "
           "relu6 selu celu glu hard_sigmoid hard_silu hard_swish hard_tanh log_sigmoid soft_sign "
           "mish squareplus standardize sparse_plus sparse_sigmoid identity logmeanexp", X),

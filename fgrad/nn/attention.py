@@ -9,6 +9,7 @@ f[batch,time,features].  Source: Vaswani et al. 2017.
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass, field
 from typing import Callable
@@ -17,20 +18,25 @@ from .. import numpy as fnp
 from .. import random
 from ..errors import ArgumentError, ShapeError
 from ..lax import dynamic_update_slice
-from .activations import gelu, softmax
+from .activations import gelu, logsumexp, softmax
 from .init import glorot_uniform, normal
 from .layers import Dense, Dropout, Layer
 from .norm import LayerNorm
 
 
-def dot_product_attention(query, key, value, bias=None, mask=None, *, scale=None, is_causal=False):
-    """softmax(query · keyᵀ · scale + bias) · value, per head.
+def dot_product_attention(query, key, value, bias=None, mask=None, *, scale=None, is_causal=False,
+                          query_seq_lengths=None, key_value_seq_lengths=None,
+                          local_window_size=None, return_residual=False):
+    """softmax(query · keyᵀ · scale + bias) · value, per head; jax.nn's function of that name.
 
     query: f[*s,time,heads,size], key, value: f[*s,seen,groups,size] → f[*s,time,heads,size].
-    bias: added to the scores f[*s,heads,time,seen]; mask: True where a score counts; a query that
-    may see nothing gives zeros.  scale: 1 / √size unless given.  is_causal: the last query sees all
-    keys, each one before it one less.  Fewer groups than heads share keys among heads
-    (Ainslie et al. 2023).  Raises ShapeError where the heads do not come out even.
+    bias: added to the scores f[*s,heads,time,seen]; mask: True where a score counts.  scale:
+    1 / √size unless given.  is_causal: query t sees the keys up to t.  …_seq_lengths: i[*s], how
+    many positions are there; queries beyond give zeros.  local_window_size: how far a query sees
+    to the left and right, a pair or a number.  return_residual: also the logarithms of the sums of
+    exponentials, f[*s,time,heads].  A query that may see nothing gives zeros.  Scores of 16-bit
+    inputs are f32.  Fewer groups than heads share keys among heads (Ainslie et al. 2023).
+    Raises ShapeError where the heads do not come out even.
 
     >>> q = fnp.ones((1, 3, 2, 4))
     >>> dot_product_attention(q, q, q, is_causal=True).shape
@@ -44,24 +50,52 @@ def dot_product_attention(query, key, value, bias=None, mask=None, *, scale=None
                                 f"key of shape {fnp.shape(key)}"])
     if groups != heads:
         key, value = (fnp.repeat(a, heads // groups, axis=-2) for a in (key, value))
-    scores = fnp.einsum("...thd,...shd->...hts", query, key)
+    scores = fnp.einsum("...thd,...shd->...hts", widened(query), widened(key))
     scores = scores * (1 / math.sqrt(size) if scale is None else scale)
-    if bias is not None:
-        scores = scores + bias
-    if is_causal:
-        visible = causal(time, seen)
-        mask = visible if mask is None else mask & visible
-    return fnp.einsum("...hts,...shd->...thd", softmax(scores, where=mask), value)
+    scores = scores if bias is None else scores + bias
+    present = lasting(query_seq_lengths, time)
+    rules = [mask, causal(time, seen) if is_causal else None, window(time, seen, local_window_size),
+             None if present is None else present[..., None, :, None],
+             None if key_value_seq_lengths is None
+             else lasting(key_value_seq_lengths, seen)[..., None, None, :]]
+    visible = functools.reduce(fnp.logical_and, [r for r in rules if r is not None] or [True])
+    visible = None if visible is True else visible
+    shares = softmax(scores, where=visible)
+    out = fnp.einsum("...hts,...shd->...thd", shares.astype(value.dtype), value)
+    if not return_residual:
+        return out
+    sums = logsumexp(scores, axis=-1, where=visible).astype(query.dtype)
+    return out, fnp.swapaxes(sums, -1, -2)
+
+
+def widened(x):
+    """x, or as f32 where its dtype has 16 bits."""
+    return x.astype("float32") if x.dtype.itemsize == 2 else x
+
+
+def lasting(lengths, time):
+    """b[*s,time]: True for positions below the lengths i[*s]; None where there are none."""
+    return None if lengths is None else fnp.arange(time) < fnp.asarray(lengths)[..., None]
 
 
 def causal(time, seen=None):
     """A mask b[time,seen]: True where a query may see a key, which is not behind it.
 
+    Query 0 and key 0 are at one place, as in jax and torch.
+
     >>> causal(2).tolist()
     [[True, False], [True, True]]
     """
-    seen = time if seen is None else seen
-    return fnp.arange(seen) <= fnp.arange(seen - time, seen)[:, None]
+    return fnp.arange(time if seen is None else seen) <= fnp.arange(time)[:, None]
+
+
+def window(time, seen, size):
+    """A mask b[time,seen]: True at most `size` places to the left and right; None for no size."""
+    if size is None:
+        return None
+    left, right = (size, size) if isinstance(size, int) else size
+    apart = fnp.arange(seen) - fnp.arange(time)[:, None]
+    return (apart >= -left) & (apart <= right)
 
 
 # ---------------------------------------------------------------------------- positions
@@ -213,7 +247,12 @@ class MultiHeadAttention(Layer):
         >>> layer, x = MultiHeadAttention(heads=2, is_causal=True), fnp.ones((1, 1, 8))
         >>> sorted(layer.cache(1, 16, x))
         ['key', 'seen', 'value']
+
+        Raises ArgumentError for a layer that is not causal.
         """
+        if not self.is_causal:
+            raise ArgumentError("MultiHeadAttention: what has been seen can be kept only where no "
+                                "position sees a later one.", fix="is_causal=True")
         _, size, groups = self.sizes(x)
         empty = fnp.zeros((batch, time, groups, size), x.dtype)
         return {"key": empty, "value": empty, "seen": fnp.zeros((), "int32")}
@@ -241,12 +280,21 @@ class MultiHeadAttention(Layer):
 
 
 def with_cache(k, v, state, time):
-    """(all keys, all values, a mask b[time,positions], the cache with these in it)."""
-    seen = state["seen"]
+    """(all keys, all values, a mask b[time,positions], the cache with these in it).
+
+    Raises ShapeError for more positions at once than the cache has; where the sum of all becomes
+    more than that, which compiled code cannot raise, results are NaN.
+    """
+    seen, places = state["seen"], state["key"].shape[1]
+    if time > places:
+        raise ShapeError(f"MultiHeadAttention: {time} positions, and the cache has {places}.",
+                         given=f"cache: {state['key'].type}",
+                         fix=f"cache(batch, time, x) for at least {time} positions")
     k, v = (dynamic_update_slice(state[name], new.astype(state[name].dtype), (0, seen, 0, 0))
             for name, new in (("key", k), ("value", v)))
-    visible = fnp.arange(k.shape[1]) <= (seen + fnp.arange(time))[:, None]
-    return k, v, visible, {"key": k, "value": v, "seen": seen + time}
+    visible = fnp.arange(places) <= (seen + fnp.arange(time))[:, None]
+    fits = seen + time <= places
+    return k, fnp.where(fits, v, math.nan), visible, {"key": k, "value": v, "seen": seen + time}
 
 
 @dataclass(frozen=True)

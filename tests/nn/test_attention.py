@@ -56,8 +56,46 @@ def test_a_query_that_may_see_nothing_gives_zeros_and_finite_gradients():
     assert np.isfinite(np.asarray(fgrad.grad(total)(q))).all()
 
 
-def test_causal_attention_of_fewer_queries_than_keys_sees_the_past():
-    np.testing.assert_array_equal(nn.causal(2, 4), [[1, 1, 1, 0], [1, 1, 1, 1]])
+def test_causal_queries_and_keys_begin_at_one_place():
+    np.testing.assert_array_equal(nn.causal(2, 4), [[1, 0, 0, 0], [1, 1, 0, 0]])
+
+
+def test_windows_and_lengths_are_masks():
+    q, k = drawn(2, 3, 2, 4), drawn(2, 5, 2, 4)
+    apart = np.arange(5) - np.arange(3)[:, None]
+    near = (apart >= -1) & (apart <= 0)
+    np.testing.assert_allclose(nn.dot_product_attention(q, k, k, local_window_size=(1, 0)),
+                               nn.dot_product_attention(q, k, k, mask=near), atol=1e-6)
+    lengths, queries = np.array([2, 5]), np.array([3, 1])
+    present = (np.arange(3) < queries[:, None])[:, None, :, None] & (
+        np.arange(5) < lengths[:, None])[:, None, None, :]
+    out, sums = nn.dot_product_attention(q, k, k, query_seq_lengths=queries,
+                                         key_value_seq_lengths=lengths, return_residual=True)
+    np.testing.assert_allclose(out, nn.dot_product_attention(q, k, k, mask=present), atol=1e-6)
+    scores = np.einsum("bthd,bshd->bhts", np.asarray(q), np.asarray(k)) / 2
+    with np.errstate(divide="ignore"):           # log 0 is -inf, of queries that see nothing
+        want = np.log(np.where(present, np.exp(scores), 0).sum(-1))
+    np.testing.assert_allclose(sums, want.transpose(0, 2, 1), rtol=1e-5, atol=1e-5)
+    assert not np.asarray(out)[1, 1:].any()
+
+
+def test_scores_of_half_precision_do_not_overflow():
+    q = fnp.full((1, 2, 1, 4), 200.0, "float16")
+    out = nn.dot_product_attention(q, q, q, scale=1.0)
+    assert out.dtype == "float16" and np.asarray(out).tolist() == np.asarray(q).tolist()
+
+
+def test_a_cache_that_is_too_short_is_noticed():
+    block, x = nn.TransformerBlock(2), drawn(1, 3, 8)
+    params, _ = block.init(random.key(0), x)
+    with pytest.raises(ShapeError, match="3 positions, and the cache has 2"):
+        block.apply(params, block.cache(1, 2, x), x)
+    _, cache = block.apply(params, block.cache(1, 3, x), x[:, :2])
+    full, cache = fgrad.jit(block.apply)(params, cache, x[:, 2:])
+    late, _ = fgrad.jit(block.apply)(params, cache, x[:, :1])
+    assert np.isfinite(np.asarray(full)).all() and np.isnan(np.asarray(late)).all()
+    with pytest.raises(ArgumentError, match="only where no position sees a later one"):
+        nn.MultiHeadAttention(2).cache(1, 3, x)
 
 
 def test_rotary_products_depend_on_differences_of_positions_only():
