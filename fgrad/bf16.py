@@ -65,17 +65,22 @@ def words_of(x):
     >>> words_of([1.0, 1.00390625, 1.01171875]).tolist()
     [16256, 16256, 16258]
     """
-    with np.errstate(over="ignore", invalid="ignore"):
-        bits = np.atleast_1d(np.asarray(x).astype(np.float32)).view(np.uint32)
-        high = bits >> 16
-        near = (bits + (0x7FFF + (high & 1))) >> 16
-        nan = (bits & 0x7FFFFFFF) > 0x7F800000
-        return np.where(nan, high | 0x40, near).astype(WORD).reshape(np.shape(x))
+    x = np.asarray(x)
+    if x.dtype != np.float32:
+        with np.errstate(over="ignore", invalid="ignore"):
+            x = x.astype(np.float32)
+    flat = np.ascontiguousarray(x).reshape(-1)
+    bits = flat.view(np.uint32)
+    out = ((bits + ((bits >> 16 & 1) + 0x7FFF)) >> 16).astype(WORD)
+    nan = np.isnan(flat)
+    if nan.any():                                # rounding may have carried into the sign
+        out[nan] = bits[nan] >> 16 | 0x40
+    return out.reshape(x.shape)
 
 
 def values_of(words):
     """The numbers that words stand for, exactly.   u16[*s] → f32[*s]"""
-    return (np.atleast_1d(words).astype(np.uint32) << 16).view(np.float32).reshape(np.shape(words))
+    return np.left_shift(words, 16, dtype=np.uint32).view(np.float32)
 
 
 def foreign_words(x):
