@@ -21,7 +21,7 @@ from .losses import (
 from .norm import BatchNorm, GroupNorm, InstanceNorm, LayerNorm, RMSNorm
 from .overview import count_params, summary
 from .parameters import filter, mask, merge, paths, split
-from .pool import AdaptiveAvgPool, AvgPool, GlobalAvgPool, GlobalMaxPool, MaxPool
+from .pool import AdaptiveAvgPool, AdaptiveMaxPool, AvgPool, GlobalAvgPool, GlobalMaxPool, MaxPool
 from .recurrent import GRU, LSTM, RNN, Bidirectional
 
 __all__ = [name for name in dir() if not name.startswith("_") and name not in (

@@ -16,6 +16,7 @@ from typing import Callable
 
 from .. import numpy as fnp
 from .. import random
+from ..custom import stop_gradient
 from ..errors import ArgumentError, ShapeError
 from ..lax import dynamic_update_slice
 from .activations import gelu, logsumexp, softmax
@@ -34,8 +35,9 @@ def dot_product_attention(query, key, value, bias=None, mask=None, *, scale=None
     1 / √size unless given.  is_causal: query t sees the keys up to t.  …_seq_lengths: i[*s], how
     many positions are there; queries beyond give zeros.  local_window_size: how far a query sees
     to the left and right, a pair or a number.  return_residual: also the logarithms of the sums of
-    exponentials, f[*s,time,heads].  A query that may see nothing gives zeros.  Scores of 16-bit
-    inputs are f32.  Fewer groups than heads share keys among heads (Ainslie et al. 2023).
+    exponentials, f[*s,time,heads], which have no gradient.  A query that may see nothing gives
+    zeros.  Scores of 16-bit inputs are f32.  Fewer groups than heads share keys among heads
+    (Ainslie et al. 2023).
     Raises ShapeError where the heads do not come out even.
 
     >>> q = fnp.ones((1, 3, 2, 4))
@@ -64,7 +66,7 @@ def dot_product_attention(query, key, value, bias=None, mask=None, *, scale=None
     out = fnp.einsum("...hts,...shd->...thd", shares.astype(value.dtype), value)
     if not return_residual:
         return out
-    sums = logsumexp(scores, axis=-1, where=visible).astype(query.dtype)
+    sums = stop_gradient(logsumexp(scores, axis=-1, where=visible)).astype(query.dtype)
     return out, fnp.swapaxes(sums, -1, -2)
 
 

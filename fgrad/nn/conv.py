@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Callable
 
 from .. import convolution, random
+from .. import numpy as fnp
 from ..errors import ArgumentError, ShapeError
 from .init import he_uniform, zeros
 from .layers import Layer, Sequential
@@ -73,15 +74,16 @@ class Conv(Layer):
 
     def apply(self, params, state, x, *, train=False, key=None):
         self.check(x)
-        y = self.convolved(x, params["w"])
-        return (y + params["b"] if self.bias else y), state
-
-    def convolved(self, x, w):
-        """The convolution itself."""
+        w = params["w"]
         if w.shape != self.weight_shape(x.shape[-1]):
             raise ShapeError(f"{type(self).__name__}: the input has {x.shape[-1]} channels, the "
                              f"weight expects {w.shape[-2] * self.groups}.",
                              given=[f"x: {x.type}", f"w: {w.type}"])
+        y = self.convolved(x, w)
+        return (y + params["b"] if self.bias else y), state
+
+    def convolved(self, x, w):
+        """The convolution itself."""
         return convolution.conv(x, w, stride=self.stride, padding=self.padding,
                                 dilation=self.dilation, groups=self.groups)
 
@@ -101,15 +103,15 @@ class ConvTranspose(Conv):
     """
 
     def convolved(self, x, w):
-        if self.groups != 1:
-            raise ArgumentError("ConvTranspose has no groups.", given=f"groups={self.groups}")
         padding, count = self.padding, len(self.kernel)
         dilation = convolution.per_axis(self.dilation, count, "dilation")
         if not isinstance(padding, str):
             pairs = convolution.padding_pairs(padding, self.kernel, self.kernel, dilation, dilation)
             extents = [(k - 1) * d for k, d in zip(self.kernel, dilation)]
             padding = [(e - a, e - b) for e, (a, b) in zip(extents, pairs)]
-        return convolution.conv_transpose(x, w, self.stride, padding, dilation)
+        parts = zip(fnp.split(x, self.groups, axis=-1), fnp.split(w, self.groups, axis=-1))
+        return fnp.concatenate([convolution.conv_transpose(a, b, self.stride, padding, dilation)
+                                for a, b in parts], axis=-1)
 
 
 @dataclass(frozen=True)

@@ -96,19 +96,49 @@ class GlobalMaxPool(Layer):
 
 
 @dataclass(frozen=True)
-class AdaptiveAvgPool(Layer):
-    """The mean of as many equal windows as `sizes` says: f[n,*s,c] → f[n,*sizes,c].
+class AdaptivePool(Layer):
+    """What adaptive pooling layers share.  sizes: how many windows along each axis of s.
 
-    Raises ShapeError where `sizes` does not divide s.
-
-    >>> AdaptiveAvgPool((2, 2)).apply({}, {}, fnp.ones((1, 6, 4, 3)))[0].shape
-    (1, 2, 2, 3)
+    Of n places, window k of m goes from ⌊k n / m⌋ to ⌈(k + 1) n / m⌉, as in torch: all are equal
+    where m divides n, else neighbours share a place.
     """
     sizes: tuple
 
+    def pooled(self, x, reduce):
+        """x with each axis between batch and channels reduced over its windows."""
+        if x.ndim != len(self.sizes) + 2 or 0 in x.shape[1:-1]:
+            raise ShapeError(f"{type(self).__name__}: {self.sizes} windows need "
+                             f"{len(self.sizes) + 2} axes, with places in each.",
+                             given=f"x: {x.type}", expected="[batch, …, channels]")
+        for axis, count in enumerate(self.sizes, 1):
+            before, n, after = x.shape[:axis], x.shape[axis], x.shape[axis + 1:]
+            if n % count == 0:
+                x = reduce(fnp.reshape(x, (*before, count, n // count, *after)), axis=axis + 1)
+                continue
+            bounds = [(k * n // count, -(-(k + 1) * n // count)) for k in range(count)]
+            every = (slice(None),) * axis
+            x = fnp.stack([reduce(x[(*every, slice(*ends))], axis=axis) for ends in bounds], axis)
+        return x
+
+
+class AdaptiveAvgPool(AdaptivePool):
+    """The mean of as many windows as `sizes` says: f[n,*s,c] → f[n,*sizes,c].
+
+    >>> AdaptiveAvgPool((2, 2)).apply({}, {}, fnp.ones((1, 6, 5, 3)))[0].shape
+    (1, 2, 2, 3)
+    """
+
     def apply(self, params, state, x, *, train=False, key=None):
-        inner = x.shape[1:-1]
-        if len(inner) != len(self.sizes) or any(n % k for n, k in zip(inner, self.sizes)):
-            raise ShapeError(f"AdaptiveAvgPool: {self.sizes} windows do not divide sizes {inner}.",
-                             given=f"x: {x.type}")
-        return AvgPool(tuple(n // k for n, k in zip(inner, self.sizes))).apply(params, state, x)
+        return self.pooled(x, fnp.mean), state
+
+
+class AdaptiveMaxPool(AdaptivePool):
+    """The largest element of as many windows as `sizes` says: f[n,*s,c] → f[n,*sizes,c].
+
+    >>> x = fnp.arange(5.0).reshape(1, 5, 1)
+    >>> AdaptiveMaxPool((2,)).apply({}, {}, x)[0].ravel().tolist()
+    [2.0, 4.0]
+    """
+
+    def apply(self, params, state, x, *, train=False, key=None):
+        return self.pooled(x, fnp.max), state

@@ -84,6 +84,15 @@ def test_conv_transpose_spreads_its_kernel():
     assert y.ravel().tolist() == [0, 0, 3, 2, 1, 0, 0]
 
 
+def test_transposed_groups_see_their_own_channels():
+    x, layer = draw(1, 4, 3, 4), nn.ConvTranspose(6, (3, 3), 2, groups=2, bias=False)
+    y, params, _ = applied(layer, x)
+    assert params["w"].shape == (3, 3, 2, 6)
+    halves = [nn.ConvTranspose(3, (3, 3), 2, bias=False).apply(
+        {"w": params["w"][..., 3 * g:3 * g + 3]}, {}, x[..., 2 * g:2 * g + 2])[0] for g in (0, 1)]
+    assert_close(y, np.concatenate([np.asarray(h) for h in halves], -1), length=18)
+
+
 def test_a_separable_convolution_mixes_channels_last():
     layer = nn.DepthwiseSeparable(4, 6, stride=2)
     y, params, _ = applied(layer, draw(2, 8, 8, 4))
@@ -118,6 +127,14 @@ def test_pooling_by_hand():
     assert applied(nn.AdaptiveAvgPool((2, 1)), x)[0].ravel().tolist() == [3.5, 11.5]
 
 
+def test_adaptive_windows_that_do_not_come_out_even_share_places():
+    x = fnp.arange(7.0).reshape(1, 7, 1)
+    mean, most = nn.AdaptiveAvgPool((3,)), nn.AdaptiveMaxPool((3,))
+    assert applied(mean, x)[0].ravel().tolist() == [1, 3, 5]       # 0..3, 2..5, 4..7, as in torch
+    assert applied(most, x)[0].ravel().tolist() == [2, 4, 6]
+    assert applied(mean, fnp.ones((1, 2, 1)))[0].shape == (1, 3, 1)
+
+
 def test_padding_counts_in_a_mean_or_not():
     x = fnp.ones((1, 2, 2, 1))
     assert applied(nn.AvgPool((2, 2), 1, 1), x)[0][0, :, :, 0].tolist() == [[0.25, 0.5, 0.25],
@@ -131,8 +148,8 @@ def test_pooling_errors_name_the_layer():
         applied(nn.MaxPool((2, 2)), draw(4, 4, 1))
     with pytest.raises(ArgumentError, match="AvgPool: the window is a tuple"):
         nn.AvgPool(2)
-    with pytest.raises(ShapeError, match="do not divide"):
-        applied(nn.AdaptiveAvgPool((2, 2)), draw(1, 3, 4, 1))
+    with pytest.raises(ShapeError, match="windows need 4 axes"):
+        applied(nn.AdaptiveAvgPool((2, 2)), draw(1, 3, 1))
 
 
 # ---------------------------------------------------------------------------- normalisation

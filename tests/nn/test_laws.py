@@ -21,6 +21,7 @@ IMAGES, SEQUENCE = (2, 6, 6, 4), (2, 5, 6)
 LAYERS = {
     "Activation": (nn.Activation(fnp.tanh), (2, 3)),
     "AdaptiveAvgPool": (nn.AdaptiveAvgPool((2, 3)), IMAGES),
+    "AdaptiveMaxPool": (nn.AdaptiveMaxPool((4, 5)), IMAGES),
     "AvgPool": (nn.AvgPool((2, 2), padding="SAME", count_padding=False), (2, 5, 5, 4)),
     "BatchNorm": (nn.BatchNorm(), IMAGES), "LayerNorm": (nn.LayerNorm(), SEQUENCE),
     "Bidirectional": (nn.Bidirectional(nn.GRU(3)), SEQUENCE),
