@@ -487,6 +487,17 @@ class Evaluate(Interpreter):
 EVALUATE = Evaluate()
 _current = ContextVar("fgrad_interpreter", default=EVALUATE)
 current = _current.get
+_axes = ContextVar("fgrad_axes", default=NOTHING)
+bound_axes = _axes.get     # the names that vmap has bound: name → size
+
+
+def with_axes(axes, function, *args):
+    """function(*args) while these axis names, name → size, are bound."""
+    token = _axes.set(axes)
+    try:
+        return function(*args)
+    finally:
+        _axes.reset(token)
 
 
 def as_value(x):
@@ -571,6 +582,17 @@ class Primitive:
         """(outs, row) of an operation with several results; see interpreters/partial.py."""
         outs = below.process(self, args, params)
         return outs, (self, outs, args, params, active)
+
+    def axis_names(self, params):
+        """The names of mapped axes that it, or a Program in its parameters, speaks of."""
+        return ()
+
+    def batch_over(self, axis, dims, args, params):
+        """(out, dims) over `axis`, an interpreters.batch.Axis: by `batch`, unless its name matters.
+
+        Every entry of dims may be None where `axis_names` has the name of the axis.
+        """
+        return self.batch(dims, *args, **params)
 
     def record(self, outs, args, active, params):
         """The row of an operation met where it must be linear; see interpreters/backward.py."""

@@ -21,7 +21,8 @@ from contextvars import ContextVar
 
 from . import arguments, tree
 from .arguments import is_array, lifted
-from .core import EVALUATE, Primitive, as_value, current
+from .core import (
+    EVALUATE, Primitive, as_value, bound_axes, current, with_axes)
 from .errors import ArgumentError
 from .interpreters.backward import pull, transposed
 from .interpreters.call import (
@@ -31,7 +32,7 @@ from .interpreters.forward import filled, push
 from .interpreters.stage import evaluate, stage
 from .interpreters.watch import entry
 from .ir import Program, Var
-from .ops import convert, plus, reduce_sum, size_of, to_front, transpose
+from .ops import convert, plus, reduce_sum, to_front, transpose
 from .types import ArrayType
 
 
@@ -72,15 +73,17 @@ def stop_gradient(x):
 class Rule:
     """The Programs of a derivative rule: rule() makes them when they are first wanted.
 
-    n: the number of arguments that have a derivative; further inputs are what is closed over.
+    axes: the axis names bound where the function was called, which the rule may speak of.  n: the
+    number of arguments that have a derivative; further inputs are what is closed over.
     """
 
     def __init__(self, name, n, make):
         self.__name__, self.n, self.make, self.made = name, n, make, None
+        self.axes = bound_axes()
 
     def __call__(self):
         if self.made is None:
-            self.made = self.make()
+            self.made = with_axes(self.axes, self.make)
         return self.made
 
 
@@ -117,10 +120,13 @@ class Custom(Primitive):
     def record(self, outs, args, active, params):
         return call.record(outs, args, active, {"program": params["program"]})
 
-    def batch(self, dims, *args, program, rule):
-        size = size_of(args, dims)
-        batched = Rule(f"vmap_{rule.__name__}", rule.n, lambda: self.batched_rule(rule, dims, size))
-        return self(*args, program=program.derive(batch_program, dims, size), rule=batched), 0
+    def axis_names(self, params):
+        return params["program"].axis_names.union(params["rule"].axes)
+
+    def batch_over(self, axis, dims, args, params):
+        program, rule = params["program"], params["rule"]
+        batched = Rule(f"vmap_{rule.__name__}", rule.n, lambda: self.batched_rule(rule, dims, axis))
+        return self(*args, program=program.derive(batch_program, dims, axis), rule=batched), 0
 
 
 def along_body(program, n, xs, ts):
@@ -188,9 +194,9 @@ class CustomJvp(Custom):
                         [*names_of(program), *ct_names(program)])
         return split(whole, n, len(program.outputs))
 
-    def batched_rule(self, rule, dims, size):
+    def batched_rule(self, rule, dims, axis):
         """The rule's Program over one more axis; tangents have it where their arguments have it."""
-        return rule().derive(batch_program, (*dims[:rule.n], *dims), size)
+        return rule().derive(batch_program, (*dims[:rule.n], *dims), axis)
 
 
 class CustomVjp(Custom):
@@ -236,15 +242,15 @@ class CustomVjp(Custom):
                         [*names_of(program), *ct_names(program)])
         return split(whole, every, m)
 
-    def batched_rule(self, rule, dims, size):
+    def batched_rule(self, rule, dims, axis):
         """Both Programs over one more axis."""
         first, back = rule()
-        return first.derive(batch_program, dims, size), back.derive(batch_back, dims, size)
+        return first.derive(batch_program, dims, axis), back.derive(batch_back, dims, axis)
 
 
-def batch_back(back, dims, size):
-    """The backward rule over one more axis: cotangents of an unmapped argument are summed."""
-    n = len(back.outputs)
+def batch_back(back, dims, axis):
+    """The backward rule over one more Axis: cotangents of an unmapped argument are summed."""
+    n, size = len(back.outputs), axis.size
     closed = dims[n:]
     own = len(back.inputs) - len(closed)
     in_dims = (*[0] * own, *closed)
@@ -252,7 +258,7 @@ def batch_back(back, dims, size):
              for v, d in zip(back.inputs, in_dims)]
 
     def batched(*args):
-        outs, out_dims = batch(lambda *xs: evaluate(back, xs), args, in_dims, size)
+        outs, out_dims = batch(lambda *xs: evaluate(back, xs), args, in_dims, axis)
         return tuple([returned(to_front(x, d, size), to) for x, d, to in zip(outs, out_dims, dims)])
     return derived(back, "vmap", batched, types, names_of(back))
 

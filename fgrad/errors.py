@@ -129,6 +129,10 @@ class AxisError(FgradError, ValueError, IndexError):
     """An axis is out of range."""
 
 
+class AxisNameError(FgradError, NameError):
+    """An axis name that no vmap around has bound."""
+
+
 class PositionError(FgradError, IndexError):
     """An index is out of range, or there are too many."""
 

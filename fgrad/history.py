@@ -24,6 +24,7 @@ class Record(NamedTuple):
     """One trace: its signature, and whether it closed over values of a transformation."""
     structure: object
     keys: tuple
+    axes: tuple                # (name, size) of the axes that a vmap around it names
     context: object            # types.rules()
     paths: list
     captured: bool
@@ -32,7 +33,8 @@ class Record(NamedTuple):
         """In how many things the signatures differ; a different structure outweighs all else."""
         if self.structure != other.structure:
             return float("inf")
-        return sum(a != b for a, b in zip(self.keys, other.keys)) + (self.context != other.context)
+        return (sum(a != b for a, b in zip(self.keys, other.keys)) + (self.axes != other.axes)
+                + (self.context != other.context))
 
 
 class History:
@@ -97,6 +99,8 @@ class History:
         old = min(reversed(before), key=record.distance)
         if old.distance(record):
             return (difference(old[:2], record[:2], old.paths, record.paths, self.leaf_name)
+                    or ("the axes that vmap names around it changed"
+                        if old.axes != record.axes else None)
                     or change_of_rules(old.context, record.context))
         if old.captured:
             return "it closes over a value of a transformation around it"

@@ -106,6 +106,11 @@ class Program:
         """Does one of its equations do more than give its results?"""
         return self.derive(has_effect)
 
+    @property
+    def axis_names(self):
+        """The names of mapped axes that its equations speak of."""
+        return self.derive(names_in)
+
     def derive(self, how, *key):
         """how(self, *key), made once."""
         if (how, key) not in self.derived:
@@ -133,6 +138,11 @@ class Program:
 def has_effect(program):
     """Has one of its equations an effect?"""
     return any(eqn.effect for eqn in program.eqns)
+
+
+def names_in(program):
+    """The names of mapped axes in its equations, a frozenset."""
+    return frozenset(n for eqn in program.eqns for n in eqn.op.axis_names(eqn.params))
 
 
 def check_equation(program, eqn, known):

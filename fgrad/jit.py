@@ -19,7 +19,7 @@ from collections import OrderedDict, namedtuple
 from . import compile as driver
 from . import signature, tree
 from .arguments import check_function
-from .core import EVALUATE, current
+from .core import EVALUATE, bound_axes, current
 from .errors import boundary
 from .history import History, Record, static_numbers
 from .interpreters.call import call
@@ -122,7 +122,7 @@ class Jitted:
 
     def lookup(self, apart):
         """The Trace of a signature, made when there is none; None when a number becomes static."""
-        key = apart.structure, apart.keys, rules()
+        key = apart.structure, apart.keys, tuple(bound_axes().items()), rules()
         with self.lock:
             trace = self.traces.get(key)
             if trace is not None:

@@ -15,6 +15,9 @@ import builtins
 from . import convolution, ops
 from . import numpy as fnp
 from .arguments import lifted
+from .collectives import (                                                           # noqa: F401
+    all_gather, all_to_all, axis_index, axis_size, pmax, pmean, pmin, ppermute, pshuffle, psum,
+    psum_scatter, pswapaxes)
 from .control import (                                                               # noqa: F401
     associative_scan, barrier, cond, fori_loop, map, scan, switch, while_loop)
 from .convolution import conv_general_dilated, conv_transpose                        # noqa: F401

@@ -20,7 +20,7 @@ from .arguments import is_array, lifted
 from .core import Array, array_in, as_value, current
 from .errors import ArgumentError, AxisError, GradientError, boundary
 from .interpreters.backward import backward, transposed
-from .interpreters.batch import batch
+from .interpreters.batch import Axis, batch
 from .interpreters.forward import filled, push
 from .interpreters.partial import Linear, Linearize
 from .interpreters.stage import Specialise, evaluate, stage, staging
@@ -389,7 +389,7 @@ def vmap(f, in_axes=0, out_axes=0, axis_name=None, axis_size=None):
             seen["out"], seen["structure"] = tree.flatten(f(*given, **named))
             return [x for x in seen["out"] if is_array(x)]
 
-        values, dims = batch(flat, arrays, axes, size, axis_name)
+        values, dims = batch(flat, arrays, axes, Axis(size, axis_name))
         targets = out_axes_of(out_axes, seen["out"], seen["structure"], f)
         values = [placed(x, d, to, size, f) for x, d, to in zip(values, dims, targets)]
         return tree.unflatten(seen["structure"], arguments.put_arrays(seen["out"], values))

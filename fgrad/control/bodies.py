@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from .. import source, tree
 from ..arguments import is_array, leaf_names, lifted, name_of, tree_text
-from ..core import Array, Primitive, as_value
+from ..core import Array, Primitive, as_value, bound_axes
 from ..errors import ArgumentError, TreeError
 from ..interpreters.backward import pull
 from ..interpreters.call import call, chosen, derived, inline, merged
@@ -27,7 +27,7 @@ from ..ops import broadcast, transpose, zeros_like
 from ..text import noun_of
 from ..types import default_float
 
-# function → {(cells, structure, types, how, default): (cells, Body)}
+# function → {(cells, structure, types, how, default, axes): (cells, Body)}
 BODIES = weakref.WeakKeyDictionary()
 
 
@@ -85,6 +85,7 @@ def body_of(what, f, structure, types, how=()):
     """
     cells = cells_of(f)
     key = tuple([id(c) for c in cells]), structure, types, how, default_float()
+    key += tuple(bound_axes().items()),
     try:
         known = BODIES.setdefault(f, {})
     except TypeError:                            # it cannot be hashed, or not referred to weakly
@@ -249,6 +250,9 @@ class Control(Primitive):
     def count(self, params):
         """The number of results."""
         return len(self.programs(params)[-1].outputs)
+
+    def axis_names(self, params):
+        return frozenset().union(*[p.axis_names for p in self.programs(params)])
 
     def vjp_programs(self, mask, params):
         """(forward, backward), as of a `call`: arguments → results, residuals;   residuals,

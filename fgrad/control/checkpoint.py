@@ -17,10 +17,9 @@ from .. import arguments, tree
 from ..arguments import lifted
 from ..core import EVALUATE, Primitive, current
 from ..errors import ArgumentError, boundary
-from ..interpreters.call import Call, batch_program, call, chosen, vjp_program
+from ..interpreters.call import Call, call, chosen, vjp_program
 from ..interpreters.stage import stage
 from ..ir import Equation, Program, Var
-from ..ops import size_of
 
 
 # ---------------------------------------------------------------------------- operations
@@ -82,10 +81,6 @@ class Checkpoint(Call):
 
     def record(self, outs, args, active, params):
         return call.record(outs, args, active, {"program": params["program"]})
-
-    def batch(self, dims, *args, program, policy):
-        n = size_of(args, dims)
-        return self(*args, program=program.derive(batch_program, dims, n), policy=policy), 0
 
 
 checkpointed = Checkpoint("checkpoint")

@@ -18,7 +18,7 @@ from ..interpreters.call import (
     batch_program, call, chosen, ct_names, derived, jvp_program, names_of, vjp_program)
 from ..interpreters.forward import filled
 from ..interpreters.stage import evaluate
-from ..ops import clamp, convert, le, select, size_of, to_front, zeros_like
+from ..ops import clamp, convert, le, select, to_front, zeros_like
 from ..types import BOOL, I32, INTS, ArrayType
 from .bodies import Control, Opened, body_of, check_trees, closed, in_common, leaves_of, spread
 from .scan import batched
@@ -123,15 +123,15 @@ class Cond(Control):
         branches = params["branches"]
         return branches[0].derive(cond_vjp, branches, mask[1:])
 
-    def batch(self, dims, index, *args, branches):
-        n = size_of((index, *args), dims)
+    def batch_over(self, axis, dims, args, params):
+        (index, *args), branches = args, params["branches"]
         if dims[0] is not None:
-            index = to_front(index, dims[0], n)
-            outs = [call(*args, program=b.derive(batch_program, dims[1:], n)) for b in branches]
+            index = to_front(index, dims[0])
+            outs = [call(*args, program=b.derive(batch_program, dims[1:], axis)) for b in branches]
             return selected(index, outs), 0
-        masks = [b.derive(batched, dims[1:], n)[1] for b in branches]
+        masks = [b.derive(batched, dims[1:], axis)[1] for b in branches]
         forced = tuple([any(m) for m in zip(*masks)])
-        made = [b.derive(batched, dims[1:], n, forced)[0] for b in branches]
+        made = [b.derive(batched, dims[1:], axis, forced)[0] for b in branches]
         return bound(index, made, args), tuple([0 if f else None for f in forced])
 
 

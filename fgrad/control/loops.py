@@ -23,7 +23,7 @@ from ..interpreters.call import chosen, derived, names_of, prefixed
 from ..interpreters.forward import filled, push
 from ..interpreters.stage import evaluate
 from ..ops import (
-    add, and_, convert, iota, lt, reduce_or, select, size_of, to_front, zeros_like)
+    add, and_, convert, iota, lt, reduce_or, select, to_front, zeros_like)
 from ..types import BOOL, INTS, ArrayType, promote
 from .bodies import (
     Control, Opened, body_of, carried, check_carry, closed, in_common, leaves_of, place_of,
@@ -202,17 +202,17 @@ class While(Control):
     def record(self, outs, args, active, params):
         return self.vjp_programs(None, params)
 
-    def batch(self, dims, *args, cond, body, n_consts):
-        n = size_of(args, dims)
+    def batch_over(self, axis, dims, args, params):
+        n_consts, cond, body = params["n_consts"], params["cond"], params["body"]
         dc, mask = dims[:n_consts], tuple([d is not None for d in dims[n_consts:]])
-        test, step, mask, lanes = body.derive(batch_while, cond, dc, mask, n)
-        carry = [to_front(x, d, n) if m else x
+        test, step, mask, lanes = body.derive(batch_while, cond, dc, mask, axis)
+        carry = [to_front(x, d, axis.size) if m else x
                  for x, d, m in zip(args[n_consts:], dims[n_consts:], mask)]
         consts = args[:n_consts]
         if not lanes:
             out = bound(test, step, consts, carry)
         else:
-            alive = call_one(cond.derive(batched, (*dc, *[0] * len(carry)), n, (True,))[0],
+            alive = call_one(cond.derive(batched, (*dc, *[0] * len(carry)), axis, (True,))[0],
                              [*consts, *carry])
             out = bound(test, step, consts, [alive, *carry])[1:]
         return out, tuple([0 if m else None for m in mask])
@@ -267,7 +267,7 @@ def with_tangents(test, body, const_mask, active, pushes):
 
 # ---------------------------------------------------------------------------- batch
 
-def batch_while(body, test, const_dims, carry_mask, n):
+def batch_while(body, test, const_dims, carry_mask, axis):
     """(cond, body, which carries are batched, has each lane an end of its own?) over one more axis.
 
     With lanes of their own, all carries are batched, and a bool per lane goes in front of them: the
@@ -275,16 +275,16 @@ def batch_while(body, test, const_dims, carry_mask, n):
     """
     while True:
         dims = (*const_dims, *[0 if m else None for m in carry_mask])
-        step, found = batched(body, dims, n, carry_mask)
+        step, found = batched(body, dims, axis, carry_mask)
         grown = tuple([a or b for a, b in zip(carry_mask, found)])
         if grown != carry_mask:
             carry_mask = grown
             continue
-        one, (lanes,) = batched(test, dims, n)
+        one, (lanes,) = batched(test, dims, axis)
         if not lanes:
             return one, step, carry_mask, False
         if all(carry_mask):
-            return *frozen(body, one, step, len(const_dims), n), carry_mask, True
+            return *frozen(body, one, step, len(const_dims), axis.size), carry_mask, True
         carry_mask = (True,) * len(carry_mask)
 
 

@@ -26,7 +26,7 @@ from ..interpreters.call import (
     chosen, ct_names, derived, merged, names_of, part, prefixed, vjp_program)
 from ..interpreters.forward import filled, push
 from ..interpreters.stage import evaluate
-from ..ops import add, size_of, to_front, zeros_like
+from ..ops import add, to_front, zeros_like
 from ..types import held_as
 from .bodies import (
     Control, body_of, carried, check_carry, closed, leaves_of, moved, place_of, reached)
@@ -143,17 +143,16 @@ class Scan(Control):
         return params["body"].derive(scan_vjp, mask, *[params[k] for k in (
             "n_consts", "n_carry", "length", "reverse")])
 
-    def batch(self, dims, *args, body, n_consts, n_carry, length, reverse):
-        n, parts = size_of(args, dims), Parts(dict(n_consts=n_consts, n_carry=n_carry))
+    def batch_over(self, axis, dims, args, params):
+        parts, n_carry = Parts(params), params["n_carry"]
         consts, carry, xs = parts.split(args)
         dc, dk, dx = parts.split(dims)
         xs = [x if d is None else moved(x, d, 1) for x, d in zip(xs, dx)]
         mask = tuple([d is not None for d in dk])
-        program, arrays, carried, out_mask = body.derive(
-            batch_body, dc, mask, tuple([None if d is None else 0 for d in dx]), n)
-        carry = [to_front(x, d, n) if m else x for x, d, m in zip(carry, dk, carried)]
-        out = self(*arrays, *consts, *carry, *xs, body=program, n_consts=n_consts + len(arrays),
-                   n_carry=n_carry, length=length, reverse=reverse)
+        program, arrays, carried, out_mask = params["body"].derive(
+            batch_body, dc, mask, tuple([None if d is None else 0 for d in dx]), axis)
+        carry = [to_front(x, d, axis.size) if m else x for x, d, m in zip(carry, dk, carried)]
+        out = self(*arrays, *consts, *carry, *xs, **self.replaced(params, [program], len(arrays)))
         return out, tuple([None if not m else 0 if k < n_carry else 1
                            for k, m in enumerate(out_mask)])
 
@@ -341,8 +340,8 @@ def backward_body(body, second, shared, full, active, live, n_consts, n_carry):
 
 # ---------------------------------------------------------------------------- batch
 
-def batch_body(body, const_dims, carry_mask, x_dims, n):
-    """(Program, arrays, carried, results): the body over one more axis of size n.
+def batch_body(body, const_dims, carry_mask, x_dims, axis):
+    """(Program, arrays, carried, results): the body over one more Axis.
 
     carried: which carries are batched, at least those of carry_mask.  results: which results are.
     The batch axis of carries and results is in front.
@@ -350,23 +349,24 @@ def batch_body(body, const_dims, carry_mask, x_dims, n):
     n_carry = len(carry_mask)
     while True:
         dims = (*const_dims, *[0 if m else None for m in carry_mask], *x_dims)
-        program, found = batched(body, dims, n, carry_mask)
+        program, found = batched(body, dims, axis, carry_mask)
         grown = tuple([a or b for a, b in zip(carry_mask, found)])
         if grown == carry_mask:
             return *closed(program), carry_mask, (*carry_mask, *found[n_carry:])
         carry_mask = grown
 
 
-def batched(program, dims, n, forced=()):
-    """(the Program over one more axis, which results have it: in front, those of `forced` always).
+def batched(program, dims, axis, forced=()):
+    """(the Program over one more Axis, which results have it: in front, those of `forced` always).
     """
+    n = axis.size
     types = [v.type if d is None else v.type.with_shape(v.shape[:d] + (n,) + v.shape[d:])
              for v, d in zip(program.inputs, dims)]
     forced = (*forced, *[False] * (len(program.outputs) - len(forced)))
     mask = []
 
     def function(*args):
-        outs, out_dims = batch(lambda *xs: evaluate(program, xs), args, dims, n)
+        outs, out_dims = batch(lambda *xs: evaluate(program, xs), args, dims, axis)
         mask[:] = [f or d is not None for f, d in zip(forced, out_dims)]
         return tuple([to_front(x, d, n) if m else x for x, d, m in zip(outs, out_dims, mask)])
     made = derived(program, "vmap", function, types, names_of(program))

@@ -6,7 +6,9 @@
 
 from __future__ import annotations
 
-from ..core import Interpreter, Tracer, as_value, current
+from dataclasses import dataclass
+
+from ..core import Interpreter, Tracer, as_value, bound_axes, current, with_axes
 from ..errors import ConcretizationError
 from .stage import asking
 
@@ -36,20 +38,28 @@ class Batched(Tracer):
                  "or loop in Python instead of vmap"])
 
 
+@dataclass(frozen=True)
+class Axis:
+    """The axis of a vmap; collective operations call it by its name."""
+    size: int
+    name: object = None
+
+
 class Batch(Interpreter):
-    """The same over one more axis of `size`; `axis_name` is what collective operations call it."""
+    """The same over one more axis.  What names the axis is claimed, batched arguments or not."""
     title = "vmap"
 
-    def __init__(self, below, size, axis_name=None):
-        self.below, self.size, self.axis_name = below, size, axis_name
+    def __init__(self, below, axis):
+        self.below, self.axis, self.size = below, axis, axis.size
 
     def process(self, op, args, params):
         own = [a.__class__ is Batched and a.owner is self for a in args]
-        if True not in own:
+        if True not in own and (self.axis.name is None
+                                or self.axis.name not in op.axis_names(params)):
             return self.below.process(op, args, params)
         values = [a.value if o else a for a, o in zip(args, own)]
         dims = tuple([a.dim if o else None for a, o in zip(args, own)])
-        out, dim = self.below.run(lambda: op.batch(dims, *values, **params))
+        out, dim = self.below.run(op.batch_over, self.axis, dims, values, params)
         if op.multiple:
             each = dim if isinstance(dim, tuple) else (dim,) * len(out)
             return tuple([self.tracer(x, d) for x, d in zip(out, each)])
@@ -64,14 +74,15 @@ class Batch(Interpreter):
         self.process = self.below.process
 
 
-def batch(function, values, dims, size, axis_name=None):
-    """(values, dims) of function(*values), a list; per value `dims` says where the batch axis is,
-    or None.
+def batch(function, values, dims, axis):
+    """(values, dims) of function(*values), a list, over an Axis; per value `dims` says where the
+    batch axis is, or None.
     """
-    owner = Batch(current(), size, axis_name)
+    owner = Batch(current(), axis)
+    names = bound_axes() if axis.name is None else {**bound_axes(), axis.name: axis.size}
     args = [owner.tracer(x, d) for x, d in zip(values, dims)]
     try:
-        outs = [as_value(x) for x in owner.run(function, *args)]
+        outs = [as_value(x) for x in with_axes(names, owner.run, function, *args)]
     finally:
         owner.finish()
     own = [x.__class__ is Batched and x.owner is owner for x in outs]

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from ..core import EVALUATE, Primitive, current
 from ..ir import Equation, Program, Var
-from ..ops import size_of, to_front
+from ..ops import to_front
 from .backward import pull, transposed
 from .batch import batch
 from .forward import filled, push
@@ -75,13 +75,14 @@ def transposed_program(program, mask):
                    [*chosen(names_of(program), other), *ct_names(program)])
 
 
-def batch_program(program, dims, n):
-    """The program over one more axis of size n, in front of every result."""
+def batch_program(program, dims, axis):
+    """The program over one more Axis, in front of every result."""
+    n = axis.size
     types = [v.type if d is None else v.type.with_shape(v.shape[:d] + (n,) + v.shape[d:])
              for v, d in zip(program.inputs, dims)]
 
     def batched(*args):
-        outs, out_dims = batch(lambda *xs: evaluate(program, xs), args, dims, n)
+        outs, out_dims = batch(lambda *xs: evaluate(program, xs), args, dims, axis)
         return tuple([to_front(x, d, n) for x, d in zip(outs, out_dims)])
     return derived(program, "vmap", batched, types, names_of(program))
 
@@ -191,9 +192,12 @@ class Call(Primitive):
     def pullback(self, cts, outs, residuals, active, params):
         return self(*residuals, *filled(outs, cts), **params)
 
-    def batch(self, dims, *args, program, device=None):
-        n = size_of(args, dims)
-        return self(*args, program=program.derive(batch_program, dims, n), device=device), 0
+    def axis_names(self, params):
+        return params["program"].axis_names
+
+    def batch_over(self, axis, dims, args, params):
+        program = params["program"].derive(batch_program, dims, axis)
+        return self(*args, **{**params, "program": program}), 0
 
 
 call = Call("call")

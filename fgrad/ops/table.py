@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..core import PRIMITIVES, Primitive
+from .collective import Collective
 from .elementwise import Elementwise
 
 RULES = ("type", "numpy", "jvp", "transpose", "batch", "pull")
@@ -55,6 +56,8 @@ def source_of(op, rule):
 
 def pull_replaced(op):
     """What compiled code does for an operation that has no pull."""
+    if isinstance(op, Collective):
+        return Source("none", "vmap makes other operations of it")
     if hasattr(op, "scan"):
         return Source("none", "a serial loop, from scan")
     if hasattr(op, "push"):

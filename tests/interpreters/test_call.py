@@ -4,6 +4,7 @@ import numpy as np
 
 import fgrad.numpy as fnp
 from fgrad.core import as_value
+from fgrad.interpreters.batch import Axis
 from fgrad.interpreters.call import (
     batch_program, call, inline, jvp_program, split, transposed_program, vjp_program)
 from fgrad.interpreters.stage import evaluate, stage
@@ -46,7 +47,7 @@ def test_transposed_program_of_a_linear_program():
 
 
 def test_batch_program_puts_the_axis_in_front():
-    p = batch_program(program_of(lambda x, y: x + y, x, y), (None, 1), 2).check()
+    p = batch_program(program_of(lambda x, y: x + y, x, y), (None, 1), Axis(2)).check()
     (out,) = evaluate(p, [x, as_value(np.ones((3, 2)))])
     near(out, np.broadcast_to(np.array(x) + 1, (2, 3)))
 
