@@ -18,7 +18,7 @@ from .. import numpy as fnp
 from .. import random
 from ..custom import stop_gradient
 from ..errors import ArgumentError, ShapeError
-from ..lax import dynamic_update_slice
+from ..lax import dynamic_slice_in_dim, dynamic_update_slice
 from .activations import gelu, logsumexp, softmax
 from .init import glorot_uniform, normal
 from .layers import Dense, Dropout, Layer
@@ -190,11 +190,21 @@ class Positions(Layer):
     def init(self, key, x):
         return {"positions": self.init_positions(key, (self.most, x.shape[-1]), x.dtype)}, {}
 
+    def cache(self, batch, time, x):
+        """A state for `apply` that counts the positions seen, so that one can follow another."""
+        return {"seen": fnp.zeros((), "int32")}
+
     def apply(self, params, state, x, *, train=False, key=None):
-        if x.shape[-2] > self.most:
-            raise ShapeError(f"Positions: {x.shape[-2]} positions, and there are {self.most}.",
+        time = x.shape[-2]
+        if time > self.most:
+            raise ShapeError(f"Positions: {time} positions, and there are {self.most}.",
                              given=f"x: {x.type}")
-        return x + params["positions"][:x.shape[-2]], state
+        if "seen" not in state:
+            return x + params["positions"][:time], state
+        seen = state["seen"]
+        rows = dynamic_slice_in_dim(params["positions"], seen, time, 0)
+        fits = seen + time <= self.most          # beyond, compiled code cannot raise: NaN
+        return x + fnp.where(fits, rows, math.nan), {"seen": seen + time}
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,19 @@
     body, head = nn.split(params, "dense3/*")     trains the last layer only:
     grads = grad(lambda head: loss(nn.merge(body, head)))(head)
 
+A map of labels gives groups of parameters their own optimizers, or freezes some:
+
+    >>> from fgrad import nn, optim
+    >>> params = {"dense1": {"w": 1.0, "b": 2.0}, "dense2": {"w": 3.0, "b": 4.0}}
+    >>> labels = tree.map(lambda new: "new" if new else "frozen", nn.mask(params, "dense2/*"))
+    >>> opt = optim.multi_transform({"new": optim.sgd(0.5), "frozen": optim.set_to_zero()}, labels)
+    >>> updates, _ = opt.update(params, opt.init(params), params)
+    >>> tree.map(float, updates)
+    {'dense1': {'b': 0.0, 'w': 0.0}, 'dense2': {'b': -2.0, 'w': -1.5}}
+
+What another model has under the same paths is loaded by `merge(rest, filter(loaded, "conv*"))`, and
+a weight is shared by giving one leaf to two places: `{**params, "out": params["in"]}`.
+
 A path is the names from the root, joined by "/".  What a tree lacks is None there, which has no
 leaves: `optim` and the transformations pass over it.
 """

@@ -60,6 +60,17 @@ def test_causal_queries_and_keys_begin_at_one_place():
     np.testing.assert_array_equal(nn.causal(2, 4), [[1, 0, 0, 0], [1, 1, 0, 0]])
 
 
+def test_learned_positions_go_on_where_the_cache_ended():
+    layer, x = nn.Positions(5), drawn(2, 5, 4)
+    params, state = layer.init(random.key(0), x)
+    whole, state = layer.apply(params, state, x)
+    first, cache = layer.apply(params, layer.cache(2, 5, x), x[:, :2])
+    step = fgrad.jit(layer.apply)
+    rest, cache = step(params, cache, x[:, 2:])
+    np.testing.assert_array_equal(fnp.concatenate([first, rest], axis=1), whole)
+    assert state == {} and np.isnan(np.asarray(step(params, cache, x[:, :1])[0])).all()
+
+
 def test_windows_and_lengths_are_masks():
     q, k = drawn(2, 3, 2, 4), drawn(2, 5, 2, 4)
     apart = np.arange(5) - np.arange(3)[:, None]
