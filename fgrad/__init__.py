@@ -27,8 +27,8 @@ from .device import device, device_put
 from .errors import (
     ArgumentError, AxisError, CheckError, ConcretizationError, DataError, DeviceError,
     DonationError, DownloadError, DtypeError, FgradError, FgradWarning, GradientError,
-    KeyReuseWarning, LeakError, MissingFileError, MutationError, NanError, NumpyError, ParseError,
-    PositionError, RandomKeyError, RangeError, ShapeError, TreeError)
+    KeyReuseWarning, LeakError, MissingFileError, MissingRuleError, MutationError, NanError,
+    NumpyError, ParseError, PositionError, RandomKeyError, RangeError, ShapeError, TreeError)
 from .gradient_check import check_grads
 from .inspect import explain, show
 from .jit import jit

@@ -13,7 +13,7 @@ from . import ops
 from .core import as_value
 from .errors import ArgumentError, ShapeError
 from .numpy.promotion import cast, join, kind
-from .ops.convolve import extent, fitted, fresh, places, spread
+from .ops.convolve import extent, fitted, places, spread
 from .types import SHORT
 
 

@@ -24,7 +24,8 @@ import numpy as np
 
 from . import source
 from .errors import (
-    ArgumentError, ConcretizationError, DonationError, FgradError, LeakError, NumpyError, notice)
+    ArgumentError, ConcretizationError, DonationError, FgradError, LeakError, MissingRuleError,
+    NumpyError, notice)
 from .bf16 import BF16, values_of, words_of
 from .ir_text import OPERATIONS as PRIMITIVES
 from .text import noun_of
@@ -565,13 +566,24 @@ class Primitive:
         """The tangent of `out`; a tangent None is zero.
 
         Here: of an operation that is linear in each of `linear_in`.
+        Raises MissingRuleError for one that is linear in none.
         """
+        if not self.linear_in:
+            raise MissingRuleError(
+                f"{self.name} has no derivative: it states neither jvp nor linear_in.",
+                fix=["give it a rule jvp(self, out, args, tangents, /, **params)",
+                     "or differentiable = False, if its derivative is zero"])
         total = None
         for i, t in enumerate(tangents):
             if t is not None and i in self.linear_in:
                 part = self(*args[:i], t, *args[i + 1:], **params)
                 total = part if total is None else PRIMITIVES["add"](total, part)
         return total
+
+    def batch(self, dims, /, *args, **params):
+        """(out, its batch axis).  Here: MissingRuleError."""
+        raise MissingRuleError(f"{self.name} has no rule for vmap: it does not state batch.",
+                               fix="give it a rule batch(self, dims, *args, **params)")
 
     def forward(self, args, tangents, params):
         """(out, tangent): by `jvp`, unless the operation needs both together."""

@@ -76,14 +76,16 @@ def boundary(function):
 def shorten(error):
     """Takes the library's frames out of the traceback of a caught exception, which is raised again.
 
-    An exception that is not fgrad's and was raised in the library keeps all: it is a mistake here.
+    An exception that is not fgrad's and was raised in the library keeps all: it is a mistake here;
+    not so of recursion without end, which is the user's wherever it is noticed.
     """
     entries, entry = [], error.__traceback__
     while entry is not None:
         entries.append(entry)
         entry = entry.tb_next
     files = [e.tb_frame.f_code.co_filename for e in entries]
-    mistake = files[-1].startswith(source.LIBRARY) and not isinstance(error, FgradError)
+    mistake = files[-1].startswith(source.LIBRARY) and not isinstance(
+        error, (FgradError, RecursionError))
     if config.full_traceback() or mistake:
         return
     inside = [source.is_inside(file) for file in files]
@@ -107,6 +109,10 @@ class DtypeError(FgradError, TypeError):
 
 class GradientError(FgradError, TypeError):
     """A derivative was asked for that does not exist."""
+
+
+class MissingRuleError(FgradError, NotImplementedError):
+    """An operation lacks the rule that a transformation needs."""
 
 
 class TreeError(FgradError, TypeError):

@@ -21,7 +21,7 @@ from ..errors import ArgumentError, TreeError
 from ..interpreters.backward import pull
 from ..interpreters.call import call, chosen, derived, inline, merged
 from ..interpreters.forward import filled
-from ..interpreters.stage import evaluate, stage
+from ..interpreters.stage import stage
 from ..ir import Equation, Program, Var
 from ..ops import broadcast, transpose, zeros_like
 from ..text import noun_of

@@ -16,7 +16,6 @@ from ..core import Array, Tracer, as_value
 from ..errors import ArgumentError, boundary
 from ..interpreters.call import (
     batch_program, call, chosen, ct_names, derived, jvp_program, names_of, vjp_program)
-from ..interpreters.forward import filled
 from ..interpreters.stage import evaluate
 from ..ops import clamp, convert, le, select, to_front, zeros_like
 from ..types import BOOL, I32, INTS, ArrayType

@@ -18,7 +18,6 @@ from .. import tree
 from ..arguments import is_array, tree_text
 from ..core import EVALUATE, Array, Tracer, as_value, current
 from ..errors import ArgumentError, GradientError, boundary
-from ..interpreters.batch import batch
 from ..interpreters.call import chosen, derived, names_of, prefixed
 from ..interpreters.forward import filled, push
 from ..interpreters.stage import evaluate

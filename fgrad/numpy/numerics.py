@@ -14,7 +14,7 @@ from ..types import I32, default_int
 from .axes import axis_of, shape_of, typed
 from .contract import matmul, numbers
 from .indexing import known_value
-from .promotion import as_float, binary, cast, same, together
+from .promotion import as_float, binary, same, together
 from .reductions import mean
 from .reductions import sum as sum_of
 

@@ -4,6 +4,7 @@ One program each in programs/; what it prints to its error output stands in gold
 `pytest --update-golden` and read before it is kept.
 """
 
+import ast
 import io
 import linecache
 import os
@@ -17,7 +18,9 @@ from pathlib import Path
 
 import pytest
 
-from fgrad import errors, jit
+from fgrad import errors, grad, jit, vmap
+from fgrad import numpy as fnp
+from fgrad.core import PRIMITIVES, Primitive
 from tests.messages import without_carets
 
 HERE = Path(__file__).parent
@@ -110,3 +113,55 @@ def test_the_cause_of_an_exception_stays():
     assert isinstance(caught.value.__cause__, KeyError)
     frames = traceback.extract_tb(caught.value.__traceback__)
     assert [f.name for f in frames][-1] == "f"
+
+
+def test_recursion_without_end_shows_the_frames_of_the_user_only():
+    @jit
+    def power(x):
+        return x * power(x)
+    with pytest.raises(RecursionError) as caught:
+        power(2.0)
+    files = {frame.filename for frame in traceback.extract_tb(caught.value.__traceback__)}
+    assert files == {__file__}
+
+
+@pytest.fixture
+def double():
+    """An operation with a value and a type, and no other rule."""
+    class Double(Primitive):
+        """Twice x."""
+
+        def type(self, x, /):
+            return x
+
+        def numpy(self, x, /):
+            return 2 * x
+
+    yield Double("double")
+    del PRIMITIVES["double"]
+
+
+def test_an_operation_without_a_derivative_is_not_taken_for_constant(double):
+    for transformed in (grad(lambda x: double(x)), jit(grad(lambda x: double(x)))):
+        with pytest.raises(errors.MissingRuleError, match="double has no derivative"):
+            transformed(3.0)
+
+
+def test_an_operation_without_a_batch_rule_says_so(double):
+    with pytest.raises(errors.MissingRuleError, match="double has no rule for vmap"):
+        vmap(double)(fnp.ones(3))
+
+
+OURS = re.compile(r"\b(tracers?|avals?|Staged|jaxpr|abstract value|interpreter)\b", re.IGNORECASE)
+
+
+def test_messages_have_none_of_our_own_words():
+    """In every golden text, and in every message of the sources that ends up in an error."""
+    for golden in (HERE / "golden").glob("*.txt"):
+        assert not OURS.search(golden.read_text(encoding="utf8")), golden.stem
+    for file in Path(errors.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf8"))):
+            if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+                for part in ast.walk(node.exc):
+                    if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                        assert not OURS.search(part.value), f"{file.name}:{part.lineno}"
