@@ -97,7 +97,9 @@ def convolution(name, kernel, x, w, transposed=False, **options):
         count = len(kernel)
         middle = range(1, count + 1)
         order = (count, count + 1) if transposed else (count + 1, count)
-        w = torch.flip(w, tuple(range(count))) if transposed else w
+        if transposed:                           # torch has the groups along the inputs
+            parts = torch.split(w, w.shape[-1] // options.get("groups", 1), dim=-1)
+            w = torch.flip(torch.cat(parts, dim=-2), tuple(range(count)))
         function = f"conv_transpose{count}d" if transposed else f"conv{count}d"
         out = getattr(torch.nn.functional, function)(
             x.permute(0, count + 1, *middle), w.permute(*order, *range(count)), b, **options)
@@ -141,7 +143,8 @@ CASES = [
     *(activation(own, theirs) for own, theirs in (
         ("leaky_relu", None), ("soft_sign", "softsign"), ("hard_sigmoid", "hardsigmoid"),
         ("hard_silu", "hardswish"), ("hard_tanh", "hardtanh"), ("log_sigmoid", "logsigmoid"),
-        ("tanh_shrink", "tanhshrink"), ("soft_shrink", "softshrink"))),
+        ("tanh_shrink", "tanhshrink"), ("soft_shrink", "softshrink"),
+        ("hard_shrink", "hardshrink"))),
     Case("gelu", {"x": (3, 6)}, lambda x: nn.gelu(x),
          lambda torch, x: torch.nn.functional.gelu(x, approximate="tanh")),
     Case("softmax", {"x": (3, 6)}, nn.softmax, lambda torch, x: torch.softmax(x, -1)),
@@ -156,6 +159,14 @@ CASES = [
     convolution("conv3d", (2, 2, 2), (1, 3, 4, 3, 2), (2, 3)),
     convolution("conv_transpose2d", (3, 3), (1, 4, 3, 2), (2, 3), transposed=True, stride=2,
                 padding=1),
+    convolution("conv_transpose2d_groups", (3, 2), (1, 4, 3, 4), (2, 6), transposed=True, stride=2,
+                groups=2),
+    Case("adaptive_avg_pool", {"x": (1, 7, 4, 2)},
+         lambda x: applied(nn.AdaptiveAvgPool((3, 2)), {}, x),
+         lambda torch, x: images(torch, torch.nn.functional.adaptive_avg_pool2d, x, (3, 2))),
+    Case("adaptive_max_pool", {"x": (1, 7, 4, 2)},
+         lambda x: applied(nn.AdaptiveMaxPool((3, 2)), {}, x),
+         lambda torch, x: images(torch, torch.nn.functional.adaptive_max_pool2d, x, (3, 2))),
     Case("max_pool", {"x": (2, 6, 4, 2)}, lambda x: applied(nn.MaxPool((3, 2), 2, 1), {}, x),
          lambda torch, x: images(torch, torch.nn.functional.max_pool2d, x, (3, 2), 2, 1)),
     Case("avg_pool", {"x": (2, 6, 4, 2)}, lambda x: applied(nn.AvgPool((2, 2)), {}, x),
@@ -183,6 +194,13 @@ CASES = [
          lambda x, labels: nn.softmax_cross_entropy_with_integer_labels(x, labels, 0.1),
          lambda torch, x, labels: torch.nn.functional.cross_entropy(
              x, labels, label_smoothing=0.1, reduction="none"), LABELS),
+    Case("weighted_cross_entropy", {"x": (3, 5)},
+         lambda x, labels: nn.softmax_cross_entropy_with_integer_labels(
+             x, labels, weights=fnp.arange(1.0, 6.0)),
+         lambda torch, x, labels: torch.nn.functional.cross_entropy(
+             x, labels, torch.arange(1.0, 6.0), reduction="none"), LABELS),
+    Case("prelu", {"x": (3, 6), "slopes": (6,)}, nn.prelu,
+         lambda torch, x, slopes: torch.nn.functional.prelu(x, slopes)),
     Case("nll", {"x": (3, 5)}, lambda x, labels: nn.nll(nn.log_softmax(x), labels),
          lambda torch, x, labels: torch.nn.functional.nll_loss(
              torch.log_softmax(x, -1), labels, reduction="none"), LABELS),
