@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import builtins
 
+import numpy as np
+
 from . import convolution, ops
 from . import numpy as fnp
 from .arguments import lifted
@@ -23,7 +25,7 @@ from .control import (                                                          
 from .convolution import conv_general_dilated, conv_transpose                        # noqa: F401
 from .core import as_value
 from .custom import stop_gradient                                                    # noqa: F401
-from .errors import ArgumentError, AxisError, ShapeError
+from .errors import ArgumentError, AxisError, DtypeError, ShapeError
 from .numpy import arccosh as acosh                                                  # noqa: F401
 from .numpy import arcsinh as asinh                                                  # noqa: F401
 from .numpy import arctanh as atanh                                                  # noqa: F401
@@ -32,6 +34,7 @@ from .ops import (                                                              
     abs, acos, add, asin, atan, atan2, ceil, cos, cosh, div, eq, erf, exp, expm1, floor, ge, gt,
     is_finite, le, log, log1p, logistic, lt, max, min, mul, ne, neg, pow, rem, rsqrt,
     sign, sin, sinh, sqrt, square, sub, tan, tanh)
+from .numpy.bits import nextafter                                                    # noqa: F401
 from .numpy.special import erf_inv                                                   # noqa: F401
 from .ops import bessel_i0e, bessel_i1e, betainc, digamma, erfc, lgamma              # noqa: F401
 from .ops import gammainc as igamma                                                  # noqa: F401
@@ -51,9 +54,31 @@ def reciprocal(x):
 
 
 def population_count(x):
-    """How many bits of each element are 1, in its dtype."""
+    """How many bits of each element are 1, in its dtype; of negative ones in two's complement."""
     x = as_value(x)
-    return ops.convert(bitwise_count(x), dtype=x.dtype)
+    return ops.convert(bitwise_count(unsigned(x)), dtype=x.dtype)
+
+
+def clz(x):
+    """How many leading bits of each element are 0, in its dtype.   i[*s] → i[*s]
+
+    Each bit is copied to all below it; the others are counted.
+
+    >>> clz(np.array([1, 255, -1], "int32")).tolist()
+    [31, 24, 0]
+    """
+    x = as_value(x)
+    low, bits = unsigned(x), 8 * x.dtype.itemsize
+    for k in range(bits.bit_length() - 1):
+        low = ops.or_(low, ops.shr(low, 1 << k))
+    return population_count(ops.convert(ops.not_(low), dtype=x.dtype))
+
+
+def unsigned(x):
+    """The same bits as an unsigned integer.  Raises DtypeError unless x is an integer."""
+    if x.dtype.kind not in "iu":
+        raise DtypeError("bits are counted of integers.", given=str(x.type))
+    return ops.convert(x, dtype=np.dtype(UNSIGNED.get(x.dtype.name, x.dtype)))
 
 
 def integer_pow(x, y):

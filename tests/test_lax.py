@@ -183,3 +183,15 @@ def test_reduce_window_takes_a_known_computation():
     said = message(ArgumentError, lambda: lax.reduce_window(X, 0.0, lax.sub, (2, 2), (1, 1),
                                                             "VALID"))
     assert said.endswith("expected   lax.add, lax.max or lax.min")
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "int32", "int64"])
+def test_leading_zeros_are_those_of_the_binary_digits(dtype):
+    info = np.iinfo(dtype)
+    x = np.array([0, 1, 5, 100, info.max, info.min], dtype)
+    bits = 8 * x.dtype.itemsize
+    digits = [format(int(v) % 2 ** bits, f"0{bits}b") for v in x]
+    want = [len(d) - len(d.lstrip("0")) for d in digits]
+    assert lax.clz(x).tolist() == jit(lax.clz)(x).tolist() == want
+    assert lax.population_count(x).tolist() == [d.count("1") for d in digits]
+    assert lax.clz(x).dtype == dtype

@@ -10,7 +10,7 @@ from . import linalg, methods, protocols
 from .axes import broadcast_shapes
 from .bits import (
     angle, bitwise_count, conjugate, frexp, gcd, imag, iscomplex, iscomplexobj, isreal, isrealobj,
-    isscalar, lcm, ldexp, modf, packbits, real, unpackbits)
+    isscalar, lcm, ldexp, modf, nextafter, packbits, real, spacing, unpackbits)
 from .compare import allclose, array_equal, interp, isclose, searchsorted, select
 from .contract import (
     cross, dot, inner, kron, matmul, matvec, outer, tensordot, vdot, vecdot, vecmat)

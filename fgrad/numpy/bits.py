@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .. import ops
+from ..bf16 import BF16
 from ..core import Value, as_value
 from ..errors import ArgumentError, DtypeError
 from ..types import BOOL, COMPUTED, F32, I32, finfo
@@ -12,7 +13,8 @@ from .axes import axis_of, typed
 from .creation import zeros_like
 from .elementwise import isnan, signbit, where
 from .joining import concatenate
-from .promotion import as_float, as_number, binary, broadcast_to, cast, same, together
+from .promotion import (
+    as_float, as_number, binary, broadcast_to, cast, floating_together, same, together)
 from .shape import moveaxis, ravel
 
 U8 = np.dtype("uint8")
@@ -149,6 +151,28 @@ def frexp(x, /):
     m = ops.select(same(ops.lt, x, 0.0), ops.neg(m), m)
     power = ops.select(small, same(ops.sub, power, float(np.log2(tiny))), power)
     return ops.select(plain, m, x), cast(ops.select(plain, power, 0.0), I32)
+
+
+def nextafter(x1, x2, /):
+    """The float beside x1 on the way to x2; the derivative is zero.   f[*a] f[*b] → f[*broadcast]
+
+    Raises DtypeError for bf16.
+
+    >>> nextafter(1.0, 2.0).item() - 1.0 == 2.0 ** -23
+    True
+    """
+    x, y = floating_together(x1, x2)
+    if x.dtype is BF16:
+        raise DtypeError("nextafter is not defined for bf16.", given=typed(x), fix="convert to f32")
+    return ops.nextafter(x, y)
+
+
+def spacing(x, /):
+    """How far the next float away from zero is, with the sign of x.   f[*s] → f[*s]"""
+    x = as_float(x)
+    away = ops.select(same(ops.lt, x, 0.0), -float("inf"), ops.full_like(x, float("inf")))
+    out = same(ops.sub, nextafter(x, away), x)
+    return ops.select(ops.is_finite(x), out, float("nan"))
 
 
 # ---------------------------------------------------------------------------- real numbers

@@ -8,9 +8,9 @@ from .move import (
     size_of, slice, to_front, transpose, weave, zeros_like)
 from .elementwise import (
     abs, acos, add, and_, asin, atan, atan2, ceil, clamp, convert, cos, cosh, div, eq, erf, exp,
-    expm1, floor, ge, gt, integer_pow, is_finite, le, log, log1p, logaddexp, logistic, lt, max, min,
-    mul, ne, neg, not_, or_, pow, rem, round, rsqrt, select, shl, shr, sign, sin, sinh, sqrt,
-    square, sub, tan, tanh, xor)
+    expm1, floor, ge, gt, integer_pow, is_finite, le, log, log1p, logaddexp, logistic, lt, max,
+    min, mul, ne, neg, nextafter, not_, or_, pow, rem, round, rsqrt, select, shl, shr, sign, sin,
+    sinh, sqrt, square, sub, tan, tanh, xor)
 from .reduce import (
     argmax, argmin, cummax, cummin, cumprod, cumsum, reduce_and, reduce_max, reduce_min, reduce_or,
     reduce_prod, reduce_sum)
@@ -24,8 +24,9 @@ from .linalg import cholesky, eigh, pinv, qr, slogdet, solve, svd, triangular_so
 from .random import random_bits, random_fold_in, random_split
 from .sort import sort
 from .special import (
-    bessel_i0e, bessel_i1e, digamma, erfc, lgamma, log_ndtr, ndtri, zeta)
+    bessel_i0e, bessel_i1e, digamma, erfc, lgamma, log_ndtr, ndtri, spence, zeta)
 from .incomplete import betainc, gamma_number, gamma_shift, gammainc, gammaincc
+from .integrals import cosine_integral, expi, expint, sine_integral
 from .window import (
     reduce_window_max, reduce_window_min, reduce_window_sum, window_argmax, window_argmin,
     window_put, window_spread, window_take)

@@ -17,7 +17,7 @@ from .. import scalar
 from ..bf16 import BF16
 from ..core import NOTHING, Array, Primitive, _current
 from ..errors import ArgumentError, DtypeError, RangeError, ShapeError
-from ..types import (BOOL, DTYPES, F32, FLOATS, INTS, NUMBERS, SCALARS, SHORT, ArrayType)
+from ..types import (BOOL, DTYPES, F16, F32, F64, FLOATS, INTS, NUMBERS, SCALARS, SHORT, ArrayType)
 from . import move
 
 quiet = np.errstate(all="ignore")        # a decorator: NumPy is silent about inf and NaN; 0.4 µs
@@ -331,6 +331,8 @@ tanh = Elementwise("tanh", FLOATS, partials=[lambda out, x: sub(1.0, square(out)
 
 eq, ne, lt, le, gt, ge = map(compare, ("eq", "ne", "lt", "le", "gt", "ge"))
 is_finite = compare("is_finite", FLOATS)
+nextafter = Elementwise("nextafter", (F16, F32, F64), numpy=quiet(np.nextafter), scalar="add")
+nextafter.pull = None                    # compiled code calls the NumPy rule
 and_ = Elementwise("and", (BOOL, *INTS))
 or_ = Elementwise("or", (BOOL, *INTS))
 xor = Elementwise("xor", (BOOL, *INTS))

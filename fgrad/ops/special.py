@@ -18,7 +18,8 @@ import numpy as np
 from .. import scalar
 from ..types import FLOATS, computed
 from .elementwise import (
-    Elementwise, add, div, exp, gt, lt, mul, neg, pow, quiet, select, sign, sin, square, sub)
+    Elementwise, add, div, eq, exp, gt, log, lt, mul, neg, pow, quiet, select, sign, sin, square,
+    sub)
 
 # Chebyshev coefficients, the lowest first, of e⁻ˣ I₀(x) and e⁻ˣ I₁(x) / x in x / 4 - 1 up to 8, and
 # of √x e⁻ˣ I(x) in 16 / x - 1 from there on; made with 40 digits.
@@ -266,6 +267,33 @@ def zeta(s, q):
     return out
 
 
+def spence_of(m, x):
+    """Li₂(1 - x) = -∫ log t / (t - 1) from 1 to x; NaN for x < 0.
+
+    From 1/2 to 2 a series in u = -log x, u - u² / 4 + Σ B₂ₖ u²ᵏ⁺¹ / (2k + 1)!; elsewhere reflected:
+    Li₂(z) + Li₂(1 - z) = π² / 6 - log z log(1 - z),
+    Li₂(z) + Li₂(1 / z) = -π² / 6 - log²(-z) / 2.
+    """
+    low, high = x < 0.5, x > 2
+    above = m.where(high, x - 1, 1.0)
+    below = m.where(low, x, 0.25)
+    u = -m.log(m.where(low, 1 - x, m.where(high, 1 + 1 / above, x)))
+    odd = [b / math.factorial(2 * k + 1) for k, b in enumerate(BERNOULLI, 1)]
+    core = u - u * u / 4 + u * u * u * polynomial(odd[::-1], u * u)
+    both = m.where(x == 0, 0.0, m.log(below) * m.log1p(-below))
+    log_above = m.log(above)
+    far = -math.pi ** 2 / 6 - log_above * log_above / 2 - core
+    return m.where(low, m.where(x < 0, math.nan, math.pi ** 2 / 6 - both - core),
+                   m.where(high, far, core))
+
+
+def spence_by_x(out, x):
+    """log x / (1 - x), -1 at 1"""
+    one = eq(x, 1.0)
+    x = select(one, 2.0, x)
+    return select(one, -1.0, div(log(x), sub(1.0, x)))
+
+
 # -------------------------------------------------------------------- the normal distribution
 
 def tail(m, a):
@@ -347,6 +375,7 @@ def i1e_by_x(out, x):
 
 lgamma = row("lgamma", lgamma_of, [lambda out, x: digamma(x)])
 digamma = row("digamma", digamma_of, [lambda out, x: trigamma(x)])
+spence = row("spence", spence_of, [spence_by_x])
 erfc = row("erfc", erfc_of, [lambda out, x: mul(-2 / math.sqrt(math.pi), exp(neg(square(x))))])
 log_ndtr = row("log_ndtr", log_ndtr_of,
                [lambda out, x: mul(1 / math.sqrt(2 * math.pi),

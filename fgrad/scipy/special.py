@@ -7,6 +7,7 @@ docstring says otherwise.  Relies on the rows of `ops.special` and `ops.incomple
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 from .. import numpy as fnp
 from .. import ops
@@ -27,6 +28,8 @@ erfc = floats("erfc", ops.erfc, "1 - erf(x), accurate where that is small.")
 expit = floats("expit", ops.logistic, "1 / (1 + exp(-x)).")
 ndtri = floats("ndtri", ops.ndtri, "The x below which a share of the normal distribution lies.")
 log_ndtr = floats("log_ndtr", ops.log_ndtr, "log of the normal distribution, accurate in its tail.")
+expi = floats("expi", ops.expi, "Ei(x), the integral of exp(t) / t up to x; -inf at 0.")
+spence = floats("spence", ops.spence, "Li₂(1 - x), the integral of -log t / (t - 1) from 1 to x.")
 i0e = floats("i0e", ops.bessel_i0e, "exp(-|x|) I₀(x), of the modified Bessel function.")
 i1e = floats("i1e", ops.bessel_i1e, "exp(-|x|) I₁(x), of the modified Bessel function.")
 
@@ -122,6 +125,75 @@ def polygamma(n, x):
     sign = ops.select(same(ops.eq, same(ops.rem, order, 2.0), 0.0), -1.0, ops.full_like(n, 1.0))
     size = ops.exp(ops.lgamma(order + 1.0)) * zeta(order + 1.0, x)
     return ops.select(whole, ops.digamma(x), sign * size)
+
+
+def expn(n, x):
+    """Eₙ(x), the integral of exp(-xt) / tⁿ over t > 1.   i[*a] f[*b] → f[*broadcast]
+
+    NaN for x < 0 and for a negative n.  Not differentiable by n.
+
+    >>> round(expn(1, 2.0).item(), 6)
+    0.048901
+    """
+    n, x = floating_together(n, x)
+    return ops.expint(stop_gradient(n), x)
+
+
+def exp1(x):
+    """E₁(x), the integral of exp(-t) / t from x on; NaN for x < 0.   f[*s] → f[*s]"""
+    return expn(1, x)
+
+
+def sici(x):
+    """(Si(x), Ci(x)): the integrals of sin t / t up to x, and of cos t / t; Ci of |x|.
+
+    f[*s] → f[*s], f[*s]
+
+    >>> [round(v.item(), 6) for v in sici(1.0)]
+    [0.946083, 0.337404]
+    """
+    x = as_float(x)
+    return ops.sine_integral(x), ops.cosine_integral(x)
+
+
+def comb(N, k, exact=False, repetition=False):
+    """How many ways there are to choose k of N things; as floats, 0 outside of 0 <= k <= N.
+
+    f[*a] f[*b] → f[*broadcast].  repetition: a thing may be chosen again.
+    Raises ArgumentError for exact=True.
+
+    >>> comb(5, 2).item()
+    10.0
+    """
+    if exact:
+        raise ArgumentError("comb has no exact form.", fix="math.comb(N, k) of ints")
+    n, k = floating_together(N, k)
+    if repetition:
+        nothing = same(ops.and_, same(ops.eq, k, 0.0), same(ops.ge, n, 0.0))
+        return ops.select(nothing, 1.0, comb(n + k - 1.0, k))
+    inside = (k >= 0.0) & (k <= n)
+    n, k = ops.select(inside, n, 0.0), ops.select(inside, k, 0.0)
+    out = ops.exp(ops.lgamma(n + 1.0) - ops.lgamma(k + 1.0) - ops.lgamma(n - k + 1.0))
+    whole = (ops.floor(n) == n) & (ops.floor(k) == k)
+    return ops.select(inside, ops.select(whole, ops.round(out) + (out - stop_gradient(out)), out),
+                      0.0)
+
+
+def bernoulli(n):
+    """Bernoulli's numbers B₀ to Bₙ, B₁ = -1/2, of a Python int n.   → f[n+1]
+
+    By Σ (m + 1 over k) Bₖ = 0 over k <= m, in fractions.
+
+    >>> bernoulli(4).tolist()[:3]
+    [1.0, -0.5, 0.1666666716337204]
+    """
+    if n.__class__ is not int or n < 0:
+        raise ArgumentError("bernoulli needs an int from 0 on.", given=f"n={n!r}")
+    found = [Fraction(1)]
+    for m in range(1, n + 1):
+        total = sum(math.comb(m + 1, k) * b for k, b in enumerate(found) if b)
+        found.append(-total / (m + 1))
+    return fnp.array([float(b) for b in found])
 
 
 def gammainc(a, x):

@@ -154,3 +154,20 @@ def test_hypot_has_second_derivatives_where_its_arguments_are_equal():
     fgrad.check_grads(fnp.hypot, (x, y), order=2)
     assert [float(g) for g in fgrad.grad(fnp.hypot, (0, 1))(0.0, 0.0)] == [0.0, 0.0]
     assert float(fnp.hypot(np.float32(3e30), np.float32(4e30))) == np.float32(5e30)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_the_neighbours_of_a_float_are_those_of_numpy(dtype):
+    x = np.array([0.0, -0.0, 1.0, -3.0, 6e4, np.inf, np.nan], dtype)
+    y = np.array([1.0, -1.0, 0.0, -9.0, np.inf, 0.0, 1.0], dtype)
+    with np.errstate(all="ignore"):
+        want, apart = np.nextafter(x, y), np.spacing(x)
+    for made in (fnp.nextafter, fgrad.jit(fnp.nextafter), fgrad.vmap(fnp.nextafter)):
+        np.testing.assert_array_equal(made(x, y), want)
+    np.testing.assert_array_equal(np.abs(fnp.spacing(x)), np.abs(apart))   # f16 has no sign
+    assert fgrad.grad(lambda v: fnp.nextafter(v, 2.0) * 3.0)(np.array(1.0)) == 0.0
+
+
+def test_bf16_has_no_neighbours_yet():
+    with pytest.raises(fgrad.errors.DtypeError, match="nextafter"):
+        fnp.nextafter(fnp.array(1.0, "bfloat16"), 2.0)

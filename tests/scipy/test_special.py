@@ -72,6 +72,19 @@ VALUES = {
         (0.0, -1.0986122886681098, 2.772588722239781, INF,)),
     "kl_div": (((0.0, 1.0, 2.0,), (2.0, 3.0, 0.5,),),
         (2.0, 0.90138771133189, 1.2725887222397811,)),
+    "expi": (((-3.0, -0.2, 0.4, 5.0, 60.0),),
+        (-0.013048381094197046, -1.2226505441838929, 0.10476521861932497, 40.185275355803185,
+         1.9361822139292765e+24)),
+    "exp1": (((0.1, 1.0, 1.5, 30.0),),
+        (1.8229239584193906, 0.2193839343955205, 0.1000195824066327, 3.021552010688813e-15)),
+    "expn": (((0.0, 1.0, 2.0, 5.0, 40.0), (0.7, 0.2, 3.0, 1.0, 0.5)),
+        (0.7094075768448708, 1.2226505441838929, 0.010641925085272829, 0.07045423746172039,
+         0.015350163158933868)),
+    "spence": (((0.0, 0.1, 0.7, 1.0, 1.6, 30.0),),
+        (1.6449340668482264, 1.2997147230049588, 0.3261295100754763, 0.0, -0.5281071740446668,
+         -7.280084707384272)),
+    "comb": (((5.0, 5.0, 30.0, 2.0, 4.5), (2.0, 0.0, 7.0, 3.0, 1.5)),
+        (10.0, 1.0, 2035800.0, 0.0, 6.5625)),
     "gammasgn": (((1.5, -0.5, -1.5,),),
         (1.0, -1.0, 1.0,)),
 }
@@ -91,7 +104,8 @@ def test_values_are_those_stored(name, dtype):
 
 
 @pytest.mark.parametrize("name", ["gammaln", "erfc", "ndtri", "log_ndtr", "i0e", "i1e", "polygamma",
-                                  "gammainc", "betainc", "rel_entr"])
+                                  "gammainc", "betainc", "rel_entr", "expi", "expn", "spence",
+                                  "comb"])
 def test_compiled_and_batched_it_is_the_same(name):
     args = [np.array(a, "float64") for a in VALUES[name][0]]
     function = getattr(special, name)
@@ -114,6 +128,12 @@ DERIVATIVES = {
     "gammainc": (lambda x: special.gammainc(np.array(2.5), x), [0.5, 3.0, 7.0]),
     "betainc": (lambda x: special.betainc(np.array(2.5), np.array(1.5), x), [0.1, 0.5, 0.9]),
     "betaln": (lambda x: special.betaln(x, 2.0 * x), [0.5, 3.0, 7.0]),
+    "expi": (special.expi, [-1.0, 0.5, 2.5]),
+    "expn": (lambda x: special.expn(np.arange(3.0), x), [0.5, 1.5, 3.0]),
+    "Si": (lambda x: special.sici(x)[0], [-3.0, 0.5, 0.0]),
+    "Ci": (lambda x: special.sici(x)[1], [-3.0, 0.5, 9.0]),
+    "spence": (special.spence, [0.1, 0.7, 3.0]),
+    "comb": (lambda x: special.comb(x, 1.5), [2.5, 3.0, 7.2]),
     "logit": (special.logit, [0.1, 0.5, 0.9]),
     "kl_div": (lambda p: special.kl_div(p, 0.5), [0.1, 0.5, 0.9]),
     "logsumexp": (special.logsumexp, [0.1, 0.5, 0.9]),
@@ -126,6 +146,39 @@ DERIVATIVES = {
 def test_derivatives_agree_with_finite_differences(name):
     function, x = DERIVATIVES[name]
     fgrad.check_grads(function, (np.array(x),))
+
+
+def test_sine_and_cosine_integrals_are_those_stored():
+    x = np.array([-3.0, 0.5, 2.0, 2.5, 40.0])
+    si, ci = special.sici(x)
+    np.testing.assert_allclose(si, [-1.84865253, 0.49310742, 1.60541298, 1.77852017, 1.58698512],
+                               rtol=1e-8)
+    np.testing.assert_allclose(ci, [0.11962979, -0.17778408, 0.42298083, 0.2858712, 0.01902001],
+                               rtol=3e-7)
+    for limit, want in ((0.0, (0.0, -np.inf)), (np.inf, (np.pi / 2, 0.0))):
+        assert [v.item() for v in special.sici(np.array(limit))] == list(want)
+
+
+def test_integrals_at_their_limits():
+    assert special.expi(np.array([0.0, np.inf])).tolist() == [-np.inf, np.inf]
+    assert special.expn(np.array([0, 1, 3, 3]), np.array([0.0, 0.0, 0.0, np.inf])).tolist() == [
+        np.inf, np.inf, 0.5, 0.0]
+    assert np.isnan(special.expn(np.array([-1.0, 1.5, 1.0]), np.array([1.0, 1.0, -1.0]))).all()
+    assert np.isnan(special.spence(np.array(-0.1)))
+
+
+def test_sums_of_bernoulli_numbers_are_powers():
+    b = np.asarray(special.bernoulli(8), "float64")
+    np.testing.assert_allclose(b, [1, -1 / 2, 1 / 6, 0, -1 / 30, 0, 1 / 42, 0, -1 / 30], rtol=1e-6)
+    assert special.bernoulli(0).tolist() == [1.0]
+    with pytest.raises(ArgumentError):
+        special.bernoulli(-1)
+
+
+def test_things_are_chosen_again_where_that_is_allowed():
+    assert special.comb(5, np.arange(4), repetition=True).tolist() == [1.0, 5.0, 15.0, 35.0]
+    with pytest.raises(ArgumentError):
+        special.comb(5, 2, exact=True)
 
 
 def test_the_derivative_beside_a_zero_is_finite():
