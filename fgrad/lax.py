@@ -39,6 +39,9 @@ from .numpy.special import erf_inv                                              
 from .ops import bessel_i0e, bessel_i1e, betainc, digamma, erfc, lgamma              # noqa: F401
 from .ops import gammainc as igamma                                                  # noqa: F401
 from .ops import gammaincc as igammac                                                # noqa: F401
+from .windowed_index import (                                                        # noqa: F401
+    GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers, gather, scatter,
+    scatter_add, scatter_max, scatter_min, scatter_mul)
 from .types import I32, SCALARS, ArrayType, as_dtype, default_int
 
 bitwise_and, bitwise_or, bitwise_xor, bitwise_not = ops.and_, ops.or_, ops.xor, ops.not_
