@@ -125,8 +125,8 @@ def gather(operand, start_indices, dimension_numbers, slice_sizes, *, unique_ind
     """Windows of `slice_sizes` of the operand, one at each vector of start_indices.
 
     mode: "clip" (a window that is not inside is moved there; the default), "fill" (it is
-    fill_value, NaN if not given), "promise_in_bounds".  Raises ShapeError where sizes do not fit, ArgumentError for
-    another mode.
+    fill_value, NaN if not given), "promise_in_bounds".  Raises ShapeError where sizes do
+    not fit, ArgumentError for another mode.
 
     >>> import fgrad.numpy as fnp
     >>> rows = GatherDimensionNumbers((1,), (0,), (0,))
