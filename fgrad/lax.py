@@ -29,6 +29,7 @@ from .errors import ArgumentError, AxisError, DtypeError, ShapeError
 from .numpy import arccosh as acosh                                                  # noqa: F401
 from .numpy import arcsinh as asinh                                                  # noqa: F401
 from .numpy import arctanh as atanh                                                  # noqa: F401
+from .numpy import stack, tile, unstack                                              # noqa: F401
 from .numpy import bitwise_count, cbrt, exp2                                         # noqa: F401
 from .ops import (                                                                   # noqa: F401
     abs, acos, add, asin, atan, atan2, ceil, cos, cosh, div, eq, erf, exp, expm1, floor, ge, gt,
@@ -246,6 +247,22 @@ def concatenate(operands, dimension):
     return ops.concatenate(*[as_value(x) for x in operands], axis=dimension)
 
 
+def split(operand, sizes, axis=0):
+    """The parts of these sizes along an axis, a list.
+
+    >>> import fgrad.numpy as fnp
+    >>> split(fnp.array([1.0, 2.0, 3.0]), (1, 2))
+    [Array([1.], f32[1]), Array([2., 3.], f32[2])]
+    """
+    x = as_value(operand)
+    axis = dimension_of(axis, x.ndim, "split")
+    if sum(sizes) != x.shape[axis]:
+        raise ShapeError("split needs sizes that add up to the axis.", given=[
+            f"operand: {x.type}", f"sizes={tuple(sizes)}, axis={axis}"])
+    stops = [sum(sizes[:k + 1]) for k in range(len(sizes))]
+    return [slice_in_dim(x, stop - n, stop, 1, axis) for n, stop in zip(sizes, stops)]
+
+
 def expand_dims(x, dimensions):
     """x with axes of size 1 at these positions of the result."""
     x = as_value(x)
@@ -396,6 +413,17 @@ def dot_general(lhs, rhs, dimension_numbers, preferred_element_type=None):
     batch = [first[i] for i in batch_lhs]
     to = batch + [c for c in (*first, *second) if c not in summed and c not in batch]
     return ops.dot_general(lhs, rhs, lhs="".join(first), rhs="".join(second), to="".join(to))
+
+
+def conv(lhs, rhs, window_strides, padding):
+    """conv_general_dilated without dilation, channels first."""
+    return conv_general_dilated(lhs, rhs, window_strides, padding)
+
+
+def conv_with_general_padding(lhs, rhs, window_strides, padding, lhs_dilation=None,
+                              rhs_dilation=None):
+    """conv_general_dilated, channels first."""
+    return conv_general_dilated(lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation)
 
 
 def dot(lhs, rhs):

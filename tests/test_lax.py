@@ -195,3 +195,22 @@ def test_leading_zeros_are_those_of_the_binary_digits(dtype):
     assert lax.clz(x).tolist() == jit(lax.clz)(x).tolist() == want
     assert lax.population_count(x).tolist() == [d.count("1") for d in digits]
     assert lax.clz(x).dtype == dtype
+
+
+def test_split_gives_parts_of_the_sizes_and_refuses_others():
+    x = np.arange(12.0).reshape(3, 4)
+    parts = lax.split(x, (1, 0, 3), axis=-1)
+    for got, want in zip(parts, np.split(x, [1, 1], axis=1), strict=True):
+        np.testing.assert_array_equal(got, want)
+    with pytest.raises(ShapeError, match="add up"):
+        lax.split(x, (1, 1), axis=0)
+
+
+def test_conv_is_conv_general_dilated_without_dilation():
+    rng = np.random.default_rng(0)
+    x, w = rng.standard_normal((1, 2, 5, 5)), rng.standard_normal((3, 2, 2, 2))
+    want = lax.conv_general_dilated(x, w, (1, 2), "SAME")
+    np.testing.assert_array_equal(lax.conv(x, w, (1, 2), "SAME"), want)
+    dilated = lax.conv_with_general_padding(x, w, (1, 1), [(0, 0)] * 2, None, (2, 2))
+    np.testing.assert_array_equal(dilated, lax.conv_general_dilated(
+        x, w, (1, 1), [(0, 0)] * 2, rhs_dilation=(2, 2)))
