@@ -16,7 +16,9 @@ from .bf16 import BF16
 from .core import Array, Value, as_value
 from .errors import ArgumentError, AxisError, DtypeError, GradientError, ShapeError
 from .text import noun_of
-from .types import BOOL, F64, I64, SCALARS, SHORT, ArrayType, dtype_of_scalar, is_known
+from .types import (
+    BOOL, F64, I64, INEXACT_KINDS, SCALARS, SHORT, ArrayType, default_complex,
+    dtype_of_scalar, is_known)
 
 WIDE = {bool: BOOL, int: I64, float: F64}
 
@@ -28,14 +30,14 @@ def is_array(x):
     they are.
     """
     kind = x.__class__
-    return (kind is Array or kind in SCALARS or isinstance(x, Value)
+    return (kind is Array or kind in SCALARS or kind is complex or isinstance(x, Value)
             or isinstance(x, (np.ndarray, np.generic)) and is_known(x.dtype))
 
 
 def is_float(x):
     """Is the leaf an array of floats, or a float: what has a derivative?"""
     return is_array(x) and (x.__class__ is float or x.__class__ not in SCALARS
-                            and x.dtype.kind == "f")
+                            and x.dtype.kind in INEXACT_KINDS)
 
 
 def put(leaves, places, values):
@@ -74,6 +76,8 @@ def type_of(x):
         return x
     if x.__class__ in SCALARS:
         return ArrayType(dtype_of_scalar(x), ())
+    if x.__class__ is complex:
+        return ArrayType(default_complex(), ())
     return ArrayType(x.dtype if x.dtype in SHORT else BF16, x.shape)
 
 
@@ -249,6 +253,29 @@ def not_a_float(what, name, x):
     return GradientError(f"{what} needs float arguments, but `{name}` is {shown}.",
                          given=f"{name}: {text_of(x)}", expected="f16, bf16, f32 or f64",
                          fix=[fix, "allow_int=True, for a gradient of zeros"])
+
+
+def not_real(value, f, holomorphic):
+    """The error for a complex result where a real one is needed, or the other way round."""
+    if holomorphic:
+        return GradientError(f"holomorphic=True needs a complex result, but `{name_of(f)}` returned "
+                             f"{value.type}.", fix="leave it out for real functions")
+    return GradientError(f"grad needs a real result, but `{name_of(f)}` returned {value.type}.",
+                         expected="f32 or f64",
+                         fix=["return its real part, or abs(…), as a loss",
+                              "holomorphic=True, for the derivative of a function of complex "
+                              "numbers", "vjp, for one cotangent"])
+
+
+def not_holomorphic(what, name, x):
+    """The error for complex arguments without `holomorphic`, or real ones with it."""
+    if type_of(x).dtype.kind == "c":
+        return GradientError(f"{what} by the complex `{name}` needs holomorphic=True.",
+                             given=f"{name}: {text_of(x)}",
+                             fix=["holomorphic=True, for a function of complex numbers",
+                                  "or differentiate by its real and imaginary parts"])
+    return GradientError(f"holomorphic=True needs complex arguments, but `{name}` is "
+                         f"{text_of(x)}.", fix=f"{name}.astype('complex64')")
 
 
 def not_scalar(out, f, what="grad"):

@@ -19,7 +19,7 @@ from . import arguments, tree
 from .core import EVALUATE, Primitive
 from .errors import ArgumentError, DtypeError, GradientError, ShapeError
 from .ops import size_of, to_front
-from .types import ArrayType
+from .types import INEXACT_KINDS, ArrayType
 
 
 # ---------------------------------------------------------------------------- operations
@@ -52,7 +52,7 @@ class Callback(Primitive):
 
     def refuse_derivative(self, params):
         """Raises GradientError where a result would have a derivative."""
-        if any(t.dtype.kind == "f" for t in params["types"]):
+        if any(t.dtype.kind in INEXACT_KINDS for t in params["types"]):
             raise no_derivative(params["function"])
 
     def batch(self, dims, *args, function, types, vectorized=False):

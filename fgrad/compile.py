@@ -19,6 +19,7 @@ from .core import Array
 from .errors import ArgumentError, DeviceError
 from .interpreters import call as calls
 from .ir_text import all_programs, canonical
+from .passes import pairs
 from .text import noun_of
 
 EXECUTABLES = OrderedDict()          # (canonical text, device, donated inputs) → executable
@@ -49,13 +50,35 @@ def executable(program, device, donate=()):
             EXECUTABLES.move_to_end(key)
             return found
     backend = base.find(device)
-    plan = passes.plan(program, backend.target(device), donate=donate)
-    made = backend.compile(plan, device)
+    real = pairs.expanded(program)
+    if real is program:
+        made = backend.compile(passes.plan(program, backend.target(device), donate=donate), device)
+    else:
+        plan = passes.plan(real, backend.target(device))
+        made = OfComplex(backend.compile(plan, device), program.out_types)
     with _lock:
         EXECUTABLES[key] = made
         while len(EXECUTABLES) > LIMIT:
             EXECUTABLES.popitem(last=False)
     return made
+
+
+class OfComplex:
+    """An executable of real arrays, called with complex ones and giving them: the same memory."""
+
+    def __init__(self, executable, types):
+        self.executable, self.types = executable, types
+
+    @property
+    def plan(self):
+        return self.executable.plan
+
+    def __call__(self, values):
+        out = self.executable([pairs.to_memory(x) for x in values])
+        return [pairs.from_memory(x, t) for x, t in zip(out, self.types)]
+
+    def native(self, *args):
+        """None: calls go through Python."""
 
 
 def inlined(program):
@@ -112,7 +135,7 @@ def text(program, stage, device):
     Code that the device's backend does not write is shown as the backend that does would write it.
     Raises ArgumentError for an unknown stage.
     """
-    flat, target = inlined(program), base.find(device).target(device)
+    flat, target = pairs.expanded(inlined(program)), base.find(device).target(device)
     if stage == "ir":
         return str(program)
     found = passes.stages(flat, target)

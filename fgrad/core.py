@@ -29,7 +29,9 @@ from .errors import (
 from .bf16 import BF16, values_of, words_of
 from .ir_text import OPERATIONS as PRIMITIVES
 from .text import noun_of
-from .types import DTYPES, F32, SCALARS, SHORT, ArrayType, default_for, dtype_of_scalar
+from .types import (
+    DTYPES, F32, INEXACT_KINDS, SCALARS, SHORT, ArrayType, default_complex, default_for,
+    dtype_of_scalar)
 
 NOTHING = {}               # the parameters of an operation that has none; never written to
 UFUNCS = {}                # NumPy ufunc → function of values; filled by fgrad.numpy
@@ -78,7 +80,7 @@ class Value:
         return float(self.value_for("float"))
 
     def __complex__(self):
-        return complex(float(self))
+        return complex(self.value_for("complex"))
 
     def __int__(self):
         return int(self.value_for("int"))
@@ -335,7 +337,7 @@ class Tracer(Value):
         if stores_into_array(frame):
             self.__array__()
         value = self.value_for(what)
-        if self.dtype.kind == "f":
+        if self.dtype.kind in INEXACT_KINDS:
             line = frame.f_code.co_filename, frame.f_lineno
             notice(("constant", *line), f"{what} takes the number out of a value that is being "
                    "differentiated: no gradient flows through it")
@@ -512,6 +514,8 @@ def as_value(x):
         return Array(np.array(x, dtype_of_scalar(x)))
     if isinstance(x, (np.ndarray, np.generic)) and x.dtype in SHORT:
         return Array(x)
+    if x.__class__ is complex:
+        return Array(np.array(x, default_complex()))
     convert = CONVERT.get("array")
     if convert is None:
         raise ArgumentError(f"{noun_of(x)} is not an array.")

@@ -33,7 +33,7 @@ from .interpreters.stage import evaluate, stage
 from .interpreters.watch import entry
 from .ir import Program, Var
 from .ops import convert, plus, reduce_sum, to_front, transpose
-from .types import ArrayType
+from .types import INEXACT_KINDS, ArrayType
 
 
 # ---------------------------------------------------------------------------- stop_gradient
@@ -525,12 +525,12 @@ def cotangents(found, given):
         out.extend(leaves)
     out = [ct for ct, x in zip(out, given.leaves) if is_array(x)]
     for ct, type_, name in zip(out, given.types, given.names):
-        if ct is not None and type_.dtype.kind == "f":
+        if ct is not None and type_.dtype.kind in INEXACT_KINDS:
             arguments.check_same_shape(f"the backward rule of `{given.name}`",
                                        f"the cotangent of {name}", ct, type_, f"`{name}`")
     return filled([ArrayType(t.dtype, t.shape) for t in given.types],
                   [converted(ct,
-                             t) if t.dtype.kind == "f" else None
+                             t) if t.dtype.kind in INEXACT_KINDS else None
                              for ct, t in zip(out, given.types)])
 
 

@@ -74,7 +74,7 @@ def _erf(x):
 def _divide(x, y):
     """True division of floats; integers round towards zero, and x / 0 is 0."""
     x, y = np.asarray(x), np.asarray(y)
-    if x.dtype.kind == "f":
+    if x.dtype.kind in "fc":
         return np.divide(x, y)
     safe = np.where(y == 0, np.ones_like(y), y)
     quotient = np.floor_divide(x, safe)

@@ -26,7 +26,7 @@ from .interpreters.partial import Linear, Linearize
 from .interpreters.stage import Specialise, evaluate, stage, staging
 from .interpreters.watch import entry
 from .ops import broadcast, full, reshape, transpose, zeros_like
-from .types import SCALARS, ArrayType
+from .types import INEXACT_KINDS, SCALARS, ArrayType
 
 ONES = {}                  # dtype → the scalar 1, a cotangent; written by `one` only
 
@@ -34,7 +34,8 @@ ONES = {}                  # dtype → the scalar 1, a cotangent; written by `on
 # ---------------------------------------------------------------------------- grad
 
 @boundary
-def value_and_grad(f, argnums=0, argnames=None, has_aux=False, allow_int=False):
+def value_and_grad(f, argnums=0, argnames=None, has_aux=False, allow_int=False,
+                   holomorphic=False):
     """A function that gives (f(…), gradient); the gradient has the tree of the chosen argument.
 
     argnums: position or name of the argument, or a tuple of them (the gradient is a tuple then).
@@ -42,8 +43,11 @@ def value_and_grad(f, argnums=0, argnames=None, has_aux=False, allow_int=False):
     is ((loss, aux), gradient).  allow_int: integer leaves are allowed, and have zeros of their own
     dtype for a gradient; leaves that are no arrays have None.
 
-    f returns a float scalar.  It runs on real values, so `if x > 0` works.  Raises GradientError
-    for other results and for integer arguments, ArgumentError for arguments that f does not have.
+    f returns a float scalar.  It runs on real values, so `if x > 0` works.  By a complex argument
+    z = x + iy the gradient of a real f is ∂f/∂x - i ∂f/∂y, as in JAX; a step against its conjugate
+    makes f smaller.  holomorphic: f returns a complex number, and the result is its derivative.
+    Raises GradientError for other results and for integer arguments, ArgumentError for arguments
+    that f does not have.
 
     >>> from fgrad import ops
     >>> value_and_grad(lambda x: ops.mul(x, x))(3.0)
@@ -56,14 +60,14 @@ def value_and_grad(f, argnums=0, argnames=None, has_aux=False, allow_int=False):
     def value_and_grad(*args, **kwargs):
         leaves, structure = tree.flatten(places.take(args, kwargs))
         owner = Linearize(current())
-        inputs = [owner.input(x) if x.__class__ is Array and x.dtype.kind == "f" else
+        inputs = [owner.input(x) if x.__class__ is Array and x.dtype.kind in INEXACT_KINDS else
                   differentiated(owner, x, k, structure, places, allow_int)
                   for k, x in enumerate(leaves)]
         args, kwargs = places.put(tree.unflatten(structure, inputs), args, kwargs)
         try:
             out = owner.run(functools.partial(f, **kwargs) if kwargs else f, *args)
             out, aux = arguments.pair_of(out, f) if has_aux else (out, None)
-            out = scalar_result(out, f)
+            out = scalar_result(out, f, holomorphic)
         finally:
             owner.finish()
         cts = backward(owner, (out,), (one(out),))
@@ -77,7 +81,7 @@ def value_and_grad(f, argnums=0, argnames=None, has_aux=False, allow_int=False):
 
 
 @boundary
-def grad(f, argnums=0, argnames=None, has_aux=False, allow_int=False):
+def grad(f, argnums=0, argnames=None, has_aux=False, allow_int=False, holomorphic=False):
     """A function that gives the gradient of f; with has_aux, (gradient, aux).
 
     The options and errors are those of value_and_grad.
@@ -86,7 +90,7 @@ def grad(f, argnums=0, argnames=None, has_aux=False, allow_int=False):
     >>> grad(lambda x: ops.mul(x, x))(3.0)
     Array(6., f32[])
     """
-    both = value_and_grad(f, argnums, argnames, has_aux, allow_int)
+    both = value_and_grad(f, argnums, argnames, has_aux, allow_int, holomorphic)
 
     @entry
     @functools.wraps(f, updated=())
@@ -103,20 +107,24 @@ def differentiated(owner, x, k, structure, places, allow_int):
     """
     if not is_array(x):
         return x
-    if arguments.type_of(x).dtype.kind == "f":
+    if arguments.type_of(x).dtype.kind in INEXACT_KINDS:
         return owner.input(lifted(x))
     if not allow_int:
         raise arguments.not_a_float(places.what, places.leaf_name(structure, k), x)
     return x
 
 
-def scalar_result(out, f):
-    """The result as a Value.  Raises GradientError unless it is a float scalar."""
+def scalar_result(out, f, holomorphic=False):
+    """The result as a Value.  Raises GradientError unless it is a float scalar, or if holomorphic a
+    complex one.
+    """
     if not is_array(out):
         raise arguments.not_scalar(out, f)
     value = as_value(out)
-    if value.shape != () or value.dtype.kind != "f":
+    if value.shape != () or value.dtype.kind not in INEXACT_KINDS:
         raise arguments.not_scalar(out, f)
+    if holomorphic != (value.dtype.kind == "c"):
+        raise arguments.not_real(value, f, holomorphic)
     return value
 
 
@@ -442,12 +450,13 @@ def placed(x, d, to, size, f):
 # ---------------------------------------------------------------------------- jacobians
 
 @boundary
-def jacrev(f, argnums=0, argnames=None, has_aux=False):
+def jacrev(f, argnums=0, argnames=None, has_aux=False, holomorphic=False):
     """The derivative of every result element by every argument element, in reverse: for few
     results.
 
     Per result leaf a tree like the argument, of arrays [*result's shape, *argument's shape].
-    Raises GradientError for integer arguments.  With has_aux, (jacobian, aux).
+    Raises GradientError for integer arguments.  With has_aux, (jacobian, aux).  Complex numbers
+    need `holomorphic`: the derivative is that of a function of complex numbers.
 
     >>> from fgrad import ops
     >>> jacrev(lambda x: ops.mul(x, x))(np.array([1.0, 2.0]))
@@ -459,7 +468,7 @@ def jacrev(f, argnums=0, argnames=None, has_aux=False):
     @entry
     @functools.wraps(f, updated=())
     def jacobian(*args, **kwargs):
-        chosen, inner = by_chosen(f, places, args, kwargs)
+        chosen, inner = by_chosen(f, places, args, kwargs, holomorphic)
         out, pull, *aux = vjp(inner, chosen, has_aux=has_aux)
         results = [x for x in pull.results if is_array(x)]
         columns = [jacobian_row(pull, results, k) for k in range(len(results))]
@@ -493,14 +502,19 @@ def basis(x):
     return array_in(np.eye(x.size).reshape(x.size, *x.shape), x.dtype)
 
 
-def by_chosen(f, places, args, kwargs):
+def by_chosen(f, places, args, kwargs, holomorphic):
     """(the chosen arguments, f as a function of them); raises GradientError for integers among
-    them.
+    them, and for complex numbers unless holomorphic.
     """
     chosen = places.take(args, kwargs)
     leaves, structure = tree.flatten(chosen)
     for k, x in enumerate(leaves):
-        if is_array(x) and arguments.type_of(x).dtype.kind != "f":
+        if not is_array(x):
+            continue
+        kind = arguments.type_of(x).dtype.kind
+        if kind in INEXACT_KINDS and holomorphic != (kind == "c"):
+            raise arguments.not_holomorphic(places.what, places.leaf_name(structure, k), x)
+        if kind not in INEXACT_KINDS:
             raise arguments.not_a_float(places.what, places.leaf_name(structure, k), x)
 
     def inner(chosen):
@@ -510,7 +524,7 @@ def by_chosen(f, places, args, kwargs):
 
 
 @boundary
-def jacfwd(f, argnums=0, argnames=None, has_aux=False):
+def jacfwd(f, argnums=0, argnames=None, has_aux=False, holomorphic=False):
     """The derivative of every result element by every argument element, forward: for few arguments.
 
     The result and errors are those of jacrev.
@@ -525,7 +539,7 @@ def jacfwd(f, argnums=0, argnames=None, has_aux=False):
     @entry
     @functools.wraps(f, updated=())
     def jacobian(*args, **kwargs):
-        chosen, inner = by_chosen(f, places, args, kwargs)
+        chosen, inner = by_chosen(f, places, args, kwargs, holomorphic)
         leaves, structure = tree.flatten(chosen)
         leaves = [lifted(x) if is_array(x) else x for x in leaves]
         per_leaf, aux = [], None
@@ -567,14 +581,15 @@ def jacobian_columns(f, leaves, structure, k, has_aux):
 
 
 @boundary
-def hessian(f, argnums=0, argnames=None):
+def hessian(f, argnums=0, argnames=None, holomorphic=False):
     """The second derivatives of f by the chosen argument: jacfwd of jacrev.
 
     >>> from fgrad import ops
     >>> hessian(lambda x: ops.mul(x, ops.mul(x, x)))(2.0)
     Array(12., f32[])
     """
-    return jacfwd(jacrev(f, argnums, argnames), argnums, argnames)
+    inner = jacrev(f, argnums, argnames, holomorphic=holomorphic)
+    return jacfwd(inner, argnums, argnames, holomorphic=holomorphic)
 
 
 # ---------------------------------------------------------------------------- types and programs

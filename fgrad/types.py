@@ -24,6 +24,8 @@ I8, I16, I32, I64 = map(np.dtype, ("int8", "int16", "int32", "int64"))
 U8, U16, U32, U64 = map(np.dtype, ("uint8", "uint16", "uint32", "uint64"))
 F16, F32, F64 = map(np.dtype, ("float16", "float32", "float64"))
 
+C64, C128 = map(np.dtype, ("complex64", "complex128"))
+
 FLOATS = (F16, F32, F64, BF16)           # BF16 last: NumPy takes 1 µs to compare with it
 SIGNED = (I8, I16, I32, I64)
 UNSIGNED = (U8, U16, U32, U64)
@@ -31,8 +33,13 @@ INTS = SIGNED + UNSIGNED
 NUMBERS = INTS + FLOATS
 DTYPES = (BOOL, *NUMBERS)
 SIGNED_NUMBERS = SIGNED + FLOATS
+COMPLEX = (C64, C128)
+INEXACT = FLOATS + COMPLEX
+ARITHMETIC = NUMBERS + COMPLEX
+EVERY = DTYPES + COMPLEX
+INEXACT_KINDS = "fc"       # kinds of dtypes that have a derivative
 
-SHORT = {d: d.kind + str(8 * d.itemsize) for d in NUMBERS} | {BOOL: "bool", BF16: "bf16"}
+SHORT = {d: d.kind + str(8 * d.itemsize) for d in (*NUMBERS, *COMPLEX)} | {BOOL: "bool", BF16: "bf16"}
 LONG = {short: d for d, short in SHORT.items()}
 SCALARS = frozenset((bool, int, float))          # Python numbers that may stand for an argument
 
@@ -109,6 +116,11 @@ def default_float():
     return F64 if _wide.get() else F32
 
 
+def default_complex():
+    """The dtype of Python's complex numbers: c64, or c128 under default_dtype("float64")."""
+    return C128 if _wide.get() else C64
+
+
 def default_int():
     """The dtype of Python ints: i32, or i64 under default_dtype("float64")."""
     return I64 if _wide.get() else I32
@@ -181,7 +193,8 @@ def rules():
 
 def default_for(dtype):
     """What a Python number of this dtype becomes when it settles: f32 or i32, bool stays."""
-    return {"f": default_float(), "i": default_int()}.get(dtype.kind, dtype)
+    defaults = {"f": default_float(), "i": default_int(), "c": default_complex()}
+    return defaults.get(dtype.kind, dtype)
 
 
 def dtype_of_scalar(x):
@@ -259,6 +272,28 @@ def finfo(dtype):
     return LIMITS if dtype is BF16 else np.finfo(dtype)
 
 
+# ---------------------------------------------------------------------------- complex numbers
+
+def complex_of(dtype):
+    """The dtype of complex numbers whose parts are of a dtype; of integers, the default.
+
+    >>> complex_of(F64), complex_of(F16)
+    (dtype('complex128'), dtype('complex64'))
+    """
+    if dtype.kind != "f":
+        return default_complex()
+    return C128 if dtype == F64 else C64
+
+
+def part_of(dtype):
+    """The dtype of the parts of complex numbers.
+
+    >>> part_of(C64)
+    dtype('float32')
+    """
+    return F64 if dtype == C128 else F32
+
+
 # ---------------------------------------------------------------------------- promotion
 
 def promote(a, b):
@@ -269,9 +304,9 @@ def promote(a, b):
     """
     if a == b:
         return a
-    if a.kind == "f" and b.kind != "f":
+    if a.kind in INEXACT_KINDS and b.kind not in INEXACT_KINDS:
         return a
-    if b.kind == "f" and a.kind != "f":
+    if b.kind in INEXACT_KINDS and a.kind not in INEXACT_KINDS:
         return b
     both = {a, b}
     if U64 in both and any(d in SIGNED for d in both):
@@ -285,7 +320,9 @@ def promote_number(kind, dtype):
     >>> promote_number(int, F16), promote_number(float, I32), promote_number(bool, U8)
     (dtype('float16'), dtype('float32'), dtype('uint8'))
     """
-    if kind is float and dtype.kind != "f":
+    if kind is complex:
+        return dtype if dtype.kind == "c" else complex_of(dtype)
+    if kind is float and dtype.kind not in INEXACT_KINDS:
         return default_float()
     if kind is int and dtype == BOOL:
         return default_int()

@@ -25,7 +25,7 @@ from ..interpreters.stage import stage
 from ..ir import Equation, Program, Var
 from ..ops import broadcast, transpose, zeros_like
 from ..text import noun_of
-from ..types import default_float
+from ..types import INEXACT_KINDS, default_float
 
 # function → {(cells, structure, types, how, default, axes): (cells, Body)}
 BODIES = weakref.WeakKeyDictionary()
@@ -198,8 +198,8 @@ def reached(program, mask):
     active = set(chosen(program.inputs, mask))
     for eqn in program.eqns:
         if eqn.op.differentiable and any(v in active for v in eqn.variables):
-            active.update(v for v in eqn.outs if v.dtype.kind == "f")
-    return tuple([v in active and v.dtype.kind == "f" for v in program.outputs])
+            active.update(v for v in eqn.outs if v.dtype.kind in INEXACT_KINDS)
+    return tuple([v in active and v.dtype.kind in INEXACT_KINDS for v in program.outputs])
 
 
 def carried(program, consts, carry, rest=()):

@@ -23,7 +23,7 @@ from ..interpreters.forward import filled, push
 from ..interpreters.stage import evaluate
 from ..ops import (
     add, and_, convert, iota, lt, reduce_or, select, to_front, zeros_like)
-from ..types import BOOL, INTS, ArrayType, promote
+from ..types import BOOL, INEXACT_KINDS, INTS, ArrayType, promote
 from .bodies import (
     Control, Opened, body_of, carried, check_carry, closed, in_common, leaves_of, place_of,
     spread)
@@ -237,7 +237,7 @@ def bound(test, step, consts, carry):
 
 def while_active(body, mask, n):
     """Which carries have a tangent."""
-    start = tuple([m and v.dtype.kind == "f" for m, v in zip(mask[n:], body.inputs[n:])])
+    start = tuple([m and v.dtype.kind in INEXACT_KINDS for m, v in zip(mask[n:], body.inputs[n:])])
     return carried(body, mask[:n], start)
 
 

@@ -27,7 +27,7 @@ from ..interpreters.call import (
 from ..interpreters.forward import filled, push
 from ..interpreters.stage import evaluate
 from ..ops import add, to_front, zeros_like
-from ..types import held_as
+from ..types import INEXACT_KINDS, held_as
 from .bodies import (
     Control, body_of, carried, check_carry, closed, leaves_of, moved, place_of, reached)
 
@@ -212,7 +212,7 @@ def jvp_body(body, mask, n_consts, n_carry):
 def carried_mask(body, mask, n_consts, n_carry):
     """Which carries depend on what the mask says is differentiated."""
     at = n_consts + n_carry
-    start = tuple([m and v.dtype.kind == "f"
+    start = tuple([m and v.dtype.kind in INEXACT_KINDS
                    for m, v in zip(mask[n_consts:at], body.inputs[n_consts:at])])
     return carried(body, mask[:n_consts], start, mask[at:])
 

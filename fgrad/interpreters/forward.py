@@ -10,6 +10,7 @@ import functools
 
 from ..core import Interpreter, Primitive, Tracer, as_value, current
 from ..ops import zeros_like
+from ..types import INEXACT_KINDS
 from .stage import staging
 
 
@@ -54,8 +55,8 @@ class Forward(Interpreter):
             t = self.stage.marked(out, self.below.run, functools.partial(op.jvp, **params), out,
                                   primals, tangents)
         if op.multiple:
-            return tuple([x if dx is None or x.dtype.kind != "f" else Dual(self, x, dx)
-                          for x, dx in zip(out, t)])
+            return tuple([Dual(self, x, dx) if dx is not None and x.dtype.kind in INEXACT_KINDS
+                          else x for x, dx in zip(out, t)])
         return out if t is None else Dual(self, out, t)
 
     def finish(self):

@@ -17,6 +17,7 @@ rely on it.
 from __future__ import annotations
 
 from ..core import Interpreter, Tracer, as_value, current
+from ..types import INEXACT_KINDS
 
 
 class Linear(Tracer):
@@ -86,7 +87,7 @@ class Linearize(Interpreter):
         if op.multiple:
             return self.several(*op.linearize(self.below, primals, active, params))
         out = self.below.process(op, primals, params)
-        if out.dtype.kind != "f":
+        if out.dtype.kind not in INEXACT_KINDS:
             return out
         rows = self.rows
         rows.append((op, out, primals, params, active))
@@ -97,7 +98,7 @@ class Linearize(Interpreter):
         rows, node = self.rows, len(self.rows)
         rows.append(row)
         rows.extend([(item, x, (), k, (node,)) for k, x in enumerate(outs)])
-        return tuple([Linear(self, x, node + 1 + k) if x.dtype.kind == "f" else x
+        return tuple([Linear(self, x, node + 1 + k) if x.dtype.kind in INEXACT_KINDS else x
                       for k, x in enumerate(outs)])
 
     def value(self, x):

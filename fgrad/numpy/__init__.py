@@ -9,16 +9,17 @@ import numpy as _np
 from . import linalg, methods, protocols
 from .axes import broadcast_shapes
 from .bits import (
-    angle, bitwise_count, conjugate, frexp, gcd, imag, iscomplex, iscomplexobj, isreal, isrealobj,
-    isscalar, lcm, ldexp, modf, nextafter, packbits, real, spacing, unpackbits)
+    bitwise_count, frexp, gcd, isscalar, lcm, ldexp, modf, nextafter, packbits, spacing, unpackbits)
 from .compare import allclose, array_equal, interp, isclose, searchsorted, select
+from .complex import (
+    angle, conjugate, imag, iscomplex, iscomplexobj, isreal, isrealobj, real, real_if_close)
 from .contract import (
     cross, dot, inner, kron, matmul, matvec, outer, tensordot, vdot, vecdot, vecmat)
 from .creation import (
     array, asarray, ascontiguousarray, copy, empty, empty_like, full, full_like, ones, ones_like,
     zeros, zeros_like)
 from .dtypes import (
-    bfloat16, bool_, can_cast, dtype, e, euler_gamma, finfo, float16, float32, float64, iinfo, inf,
+    bfloat16, bool_, can_cast, complex64, complex128, dtype, e, euler_gamma, finfo, float16, float32, float64, iinfo, inf,
     int8, int16, int32, int64,
     isdtype, issubdtype, nan, newaxis, pi, promote_types, uint8, uint16, uint32, uint64)
 from .einsum import einsum

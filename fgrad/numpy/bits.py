@@ -1,4 +1,4 @@
-"""Whole numbers and bits, the parts of floats, and what of complex numbers real ones have."""
+"""Whole numbers and bits, and the parts of floats."""
 
 from __future__ import annotations
 
@@ -175,49 +175,7 @@ def spacing(x, /):
     return ops.select(ops.is_finite(x), out, float("nan"))
 
 
-# ---------------------------------------------------------------------------- real numbers
-
-def real(val, /):
-    """The real part: of a real array, itself."""
-    return as_value(val)
-
-
-def imag(val, /):
-    """The imaginary part: of a real array, zeros."""
-    return ops.zeros_like(as_value(val))
-
-
-def conjugate(x, /):
-    """The conjugate: of a real array, itself."""
-    return as_value(x)
-
-
-def angle(z, deg=False):
-    """The angle of a number in the complex plane: 0, or π (180 with `deg`) for negative ones."""
-    x = as_float(z)
-    half = 180.0 if deg else float(np.pi)
-    return where(isnan(x), x, where(same(ops.lt, x, 0.0), half, ops.zeros_like(x)))
-
-
-def isreal(x):
-    """Has the element no imaginary part?   n[*s] → bool[*s], always true"""
-    return ops.full(shape=as_value(x).shape, value=True, dtype=BOOL)
-
-
-def iscomplex(x):
-    """Has the element an imaginary part?   n[*s] → bool[*s], always false"""
-    return ops.full(shape=as_value(x).shape, value=False, dtype=BOOL)
-
-
-def iscomplexobj(x):
-    """Is the dtype complex?  There is none yet."""
-    return False
-
-
-def isrealobj(x):
-    """Is the dtype real?"""
-    return True
-
+# ---------------------------------------------------------------------------- numbers
 
 def isscalar(element):
     """Is it a number, or an array without axes?"""

@@ -13,6 +13,7 @@ from .. import ops, source
 from ..core import Value, _current, as_value
 from ..errors import ShapeError
 from .axes import axes_in_order, axis_of, broadcast_shapes, typed
+from .complex import conjugate
 from .promotion import (
     as_number, beside_others, binary, broadcast_to, join, kind, same)
 
@@ -103,15 +104,15 @@ def dot(a, b):
 
 
 def vdot(a, b):
-    """The sum of products of all elements, both taken flat."""
-    x, y = numbers(a, b)
+    """The sum of products of all elements, both taken flat; of complex ones a is conjugated."""
+    x, y = numbers(conjugate(a), b)
     flat = [ops.reshape(v, shape=(v.size,)) for v in (x, y)]
     return matmul(*flat)
 
 
 def vecdot(x1, x2, /, axis=-1):
-    """The sum of products along one axis, the others broadcast."""
-    product = binary(ops.mul, *numbers(x1, x2))
+    """The sum of products along one axis, the others broadcast; of complex ones x1 is conjugated."""
+    product = binary(ops.mul, *numbers(conjugate(x1), x2))
     return ops.reduce_sum(product, axes=(axis_of(axis, product.ndim, "vecdot"),))
 
 

@@ -17,7 +17,7 @@ from ..text import noun_of
 from ..types import SCALARS, as_dtype, default_float, default_int
 from .axes import shape_of
 from .lists import from_list, native, number, shortened
-from .promotion import broadcast_to, cast, in_kind, join
+from .promotion import WEAK, broadcast_to, cast, in_kind, join
 
 
 # ---------------------------------------------------------------------------- from what there is
@@ -66,7 +66,7 @@ def converted(x, dtype, copy):
     """x as a Value; `dtype` is what Python numbers should become."""
     if isinstance(x, Value):
         return x.settled()
-    if x.__class__ in SCALARS:
+    if x.__class__ in WEAK:
         return number(x, dtype)
     if isinstance(x, (list, tuple)):
         return from_list(x, dtype)

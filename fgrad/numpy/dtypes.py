@@ -15,6 +15,7 @@ int8, int16, int32, int64 = np.int8, np.int16, np.int32, np.int64
 uint8, uint16, uint32, uint64 = np.uint8, np.uint16, np.uint32, np.uint64
 float16, float32, float64 = np.float16, np.float32, np.float64
 bfloat16 = BF16
+complex64, complex128 = np.complex64, np.complex128
 dtype = np.dtype
 
 pi, e, euler_gamma, inf, nan = np.pi, np.e, np.euler_gamma, np.inf, np.nan
@@ -22,8 +23,10 @@ newaxis = None
 
 
 def finfo(dtype):
-    """The limits of a dtype of floats, or of an array's: eps, max, min, tiny, …"""
+    """The limits of a dtype of floats, or of an array's, or of the parts of complex numbers: eps, …"""
     dtype = dtype_of(dtype)
+    if dtype.kind == "c":
+        dtype = types.part_of(dtype)
     if dtype.kind != "f":
         raise DtypeError(f"finfo is for floats, not {SHORT[dtype]}.",
                          fix="iinfo gives the limits of integers")
@@ -46,7 +49,7 @@ def dtype_of(x):
 
 KINDS = {"bool": "b", "signed integer": "i", "unsigned integer": "u", "integral": "iu",
          "real floating": "f",
-         "numeric": "iuf"}
+         "complex floating": "c", "numeric": "iufc"}
 
 
 def issubdtype(dtype, kind):

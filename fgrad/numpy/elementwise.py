@@ -12,7 +12,8 @@ from .. import ops
 from ..core import NOTHING, _current, as_value
 from ..custom import stop_gradient
 from ..errors import ArgumentError, RangeError
-from ..types import BOOL, SCALARS, finfo
+from ..types import BOOL, INEXACT_KINDS, SCALARS, finfo
+from .complex import modulus
 from .promotion import (
     as_bool, as_float, as_number, beside, binary_float, cast, floating, floating_together, same,
     same_shape, together, unary)
@@ -77,21 +78,21 @@ def power(x1, x2, /):
             return known
     x, y = (x1, x2) if x1.__class__ in SCALARS or x2.__class__ in SCALARS else together(x1, x2)
     kinds = [type(v).__name__[0] if v.__class__ in SCALARS else v.dtype.kind for v in (x, y)]
-    if "f" in kinds:
+    if "f" in kinds or "c" in kinds:
         return binary_float(ops.pow, x, y)
     return whole_power(*together(as_number(x), as_number(y)))
 
 
 def known_power(x, n):
     """x to the power of a Python number by multiplication or a root, or None where neither does."""
-    if x.dtype.kind != "f" and n.__class__ is float:
+    if x.dtype.kind not in INEXACT_KINDS and n.__class__ is float:
         return None
     if n == 2:
         return ops.square(x)
-    if x.dtype.kind == "f" and n == 0.5:
+    if x.dtype.kind in INEXACT_KINDS and n == 0.5:
         return ops.sqrt(x)
     if n == int_or_none(n) and abs(n) <= INTEGER_POWERS:
-        if n < 0 and x.dtype.kind != "f":
+        if n < 0 and x.dtype.kind not in INEXACT_KINDS:
             raise RangeError("integers cannot be raised to negative powers.",
                              given=f"{x.type} ** {n}",
                              fix="use a float: x.astype(float) ** n")
@@ -131,8 +132,10 @@ def positive(x, /):
 
 
 def absolute(x, /):
-    """|x|; its derivative at 0 is 0.   n[*s] → n[*s]"""
+    """|x|; its derivative at 0 is 0.   n[*s] → n[*s], c[*s] → f[*s]"""
     x = as_value(x)
+    if x.dtype.kind == "c":
+        return modulus(x)
     return x if x.dtype == BOOL else _current.get().process(ops.abs, (x,), NOTHING)
 
 
@@ -235,6 +238,8 @@ def isnan(x, /):
 def isinf(x, /):
     """Is x infinite?   n[*s] → bool[*s]"""
     x = as_value(x)
+    if x.dtype.kind == "c":
+        return same(ops.or_, isinf(ops.real(x)), isinf(ops.imag(x)))
     if x.dtype.kind != "f":
         return ops.full(shape=x.shape, value=False, dtype=BOOL)
     return same(ops.eq, ops.abs(x), math.inf)
@@ -243,7 +248,7 @@ def isinf(x, /):
 def isfinite(x, /):
     """Is x a finite number?   n[*s] → bool[*s]"""
     x = as_value(x)
-    if x.dtype.kind != "f":
+    if x.dtype.kind not in INEXACT_KINDS:
         return ops.full(shape=x.shape, value=True, dtype=BOOL)
     return ops.is_finite(x)
 

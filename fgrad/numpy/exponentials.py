@@ -10,6 +10,7 @@ import math
 
 from .. import ops
 from ..types import COMPUTED
+from .complex import is_complex
 from .promotion import as_float, floating, floating_together, same
 
 
@@ -51,6 +52,8 @@ def arcsinh(x, /):
     overflows.
     """
     x = as_float(x)
+    if is_complex(x):
+        return turned_back(ops.asin(turned(x)))
     negative = same(ops.lt, x, 0.0)
     a = ops.select(negative, ops.neg(x), x)
     large = same(ops.gt, a, 1e2 if x.dtype in COMPUTED else 1e8)
@@ -67,13 +70,28 @@ def arccosh(x, /):
     log1p(t + √(2t + t²)) of t = x - 1; log 2x where t² overflows.
     """
     x = as_float(x)
+    if is_complex(x):
+        roots = [ops.sqrt(same(op, x, 1.0)) for op in (ops.add, ops.sub)]
+        return ops.log(same(ops.add, x, same(ops.mul, *roots)))
     large = same(ops.gt, x, 1e2 if x.dtype in COMPUTED else 1e8)
     t = same(ops.sub, ops.select(large, 2.0, x), 1.0)
     small = ops.log1p(same(ops.add, t, ops.sqrt(same(ops.mul, t, same(ops.add, t, 2.0)))))
     return ops.select(large, same(ops.add, ops.log(ops.select(large, x, 1.0)), math.log(2)), small)
 
 
+def turned(z):
+    """z times i."""
+    return ops.complex(ops.neg(ops.imag(z)), ops.real(z))
+
+
+def turned_back(z):
+    """z over i."""
+    return ops.complex(ops.imag(z), ops.neg(ops.real(z)))
+
+
 def arctanh(x, /):
     """The inverse of tanh; NaN outside of [-1, 1].   f[*s] → f[*s]"""
     x = as_float(x)
+    if is_complex(x):
+        return turned_back(ops.atan(turned(x)))
     return same(ops.mul, same(ops.sub, ops.log1p(x), ops.log1p(ops.neg(x))), 0.5)

@@ -15,7 +15,7 @@ from ..errors import DtypeError, RangeError, ShapeError
 from ..text import noun_of
 from ..types import SCALARS, SHORT, computed, default_float
 from .axes import text_of
-from .promotion import cast, join, kind
+from .promotion import WEAK, cast, join, kind
 
 
 def from_list(x, dtype):
@@ -48,7 +48,7 @@ def collect_kinds(x, kinds):
     for part in x:
         if isinstance(part, (list, tuple)):
             collect_kinds(part, kinds)
-        elif isinstance(part, Value) or part.__class__ in SCALARS:
+        elif isinstance(part, Value) or part.__class__ in WEAK:
             kinds.add(kind(part))
         else:
             kinds.add(as_value(part).dtype)

@@ -8,6 +8,7 @@ an equal type, with nothing to promote.
 from __future__ import annotations
 
 import ast
+import builtins
 import sys
 
 import numpy as np
@@ -16,17 +17,17 @@ from .. import ops, source
 from ..bf16 import BF16
 from ..core import NOTHING, Array, Value, _current
 from ..errors import DtypeError, MutationError, boundary, shorten
-from ..types import SCALARS, as_dtype
-from . import contract, elementwise, indexing, matrices, reductions, shape, sorting, ufuncs
+from ..types import INEXACT_KINDS, SCALARS, as_dtype
+from . import complex, contract, elementwise, indexing, matrices, reductions, shape, sorting, ufuncs
 from .promotion import binary, binary_float, cast
 from .updates import At
 
-OTHERS = (np.ndarray, np.generic)
+OTHERS = (np.ndarray, np.generic, builtins.complex)
 
 
 # ---------------------------------------------------------------------------- operators
 
-def operator(op, slow=binary, kinds="fiu", swap=False, others=OTHERS):
+def operator(op, slow=binary, kinds="fiuc", swap=False, others=OTHERS):
     """The method of an operator that is one operation; `kinds` of dtype need no conversion.
 
     others: classes that are made arrays; what is none of them is left to Python.
@@ -36,7 +37,7 @@ def operator(op, slow=binary, kinds="fiu", swap=False, others=OTHERS):
             cls = y.__class__
             if cls is float or cls is int:
                 kind = x.dtype.kind
-                if kind == "f" or cls is int and kind in kinds:
+                if kind in INEXACT_KINDS or cls is int and kind in kinds:
                     return _current.get().process(op, (y, x) if swap else (x, y), NOTHING)
             elif isinstance(y, Value):
                 if x.shape == y.shape and x.dtype is y.dtype and x.dtype.kind in kinds:
@@ -167,8 +168,19 @@ class Methods:
 
     @property
     def real(x):
-        """x itself: there are no complex arrays."""
-        return x
+        """The real part: of a real array, itself."""
+        return complex.real(x)
+
+    @property
+    def imag(x):
+        """The imaginary part: of a real array, zeros."""
+        return complex.imag(x)
+
+    def conj(x):
+        """x with the sign of its imaginary part changed."""
+        return complex.conjugate(x)
+
+    conjugate = conj
 
     def reshape(x, *sizes):
         """The elements in another shape: x.reshape(2, -1), or x.reshape((2, -1))."""

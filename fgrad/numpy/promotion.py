@@ -10,22 +10,25 @@ from __future__ import annotations
 import functools
 import math
 
+import numpy as np
+
 from .. import ops, source
-from ..core import NOTHING, Tracer, Value, _current, as_value
+from ..core import NOTHING, Array, Tracer, Value, _current, as_value
 from ..errors import DtypeError, RangeError, ShapeError, notice
 from ..types import (
-    BOOL, F32, F64, SCALARS, SHORT, as_dtype, default_float, default_int, dtype_of_scalar,
-    is_strict, promote, promote_number)
+    BOOL, F32, F64, INEXACT_KINDS, SCALARS, SHORT, as_dtype, default_complex, default_float,
+    default_int, dtype_of_scalar, is_strict, promote, promote_number)
 from .axes import broadcast_shapes, text_of
 
 KIND_OF_NUMBER = {"b": bool, "i": int, "f": float}
+WEAK = SCALARS | {complex}      # classes of Python numbers, which take the dtype of arrays beside them
 
 
 # ---------------------------------------------------------------------------- dtypes
 
 def kind(x):
     """What decides about promotion: the class of a Python number, traced or not, else the dtype."""
-    if x.__class__ in SCALARS:
+    if x.__class__ in WEAK:
         return x.__class__
     return KIND_OF_NUMBER[x.dtype.kind] if x.is_number else x.dtype
 
@@ -36,7 +39,7 @@ def join(kinds):
     Raises DtypeError where promotion is strict and two dtypes differ.  Optimizers may mix: theirs
     are counts and moments of f32 beside parameters of any dtype, which keep theirs.
     """
-    arrays = dict.fromkeys(k for k in kinds if k not in SCALARS)
+    arrays = dict.fromkeys(k for k in kinds if k not in WEAK)
     if len(arrays) > 1 and is_strict() and not source.called_from("optim"):
         raise too_strict(*list(arrays)[:2], joined(kinds))
     return joined(kinds)
@@ -55,8 +58,10 @@ def too_strict(first, second, both):
 
 def joined(kinds):
     """What `join` gives, where promotion is not strict."""
-    dtypes = [k for k in kinds if k not in SCALARS]
-    numbers = [k for k in kinds if k in SCALARS]
+    dtypes = [k for k in kinds if k not in WEAK]
+    numbers = [k for k in kinds if k in WEAK]
+    if not dtypes and complex in numbers:
+        return default_complex()
     if not dtypes:
         return dtype_of_scalar(1.0 if float in numbers else 1 if int in numbers else True)
     return functools.reduce(lambda d, number: promote_number(number, d), numbers,
@@ -71,7 +76,7 @@ def result_type(*args):
     >>> result_type("int32", "float16"), result_type("float16", 2.0)
     (dtype('float16'), dtype('float16'))
     """
-    return joined([kind(a) if a.__class__ in SCALARS or isinstance(a, Value)
+    return joined([kind(a) if a.__class__ in WEAK or isinstance(a, Value)
                    else a.dtype if hasattr(a, "dtype") and not isinstance(a, type) else as_dtype(a)
                    for a in args])
 
@@ -96,9 +101,9 @@ def beside_others(x, dtype):
 
 
 def as_float(x):
-    """x as a value of floats: integers and bools become the default float."""
+    """x as a value of floats or complex numbers: others become the default float."""
     x = as_value(x)
-    return x if x.dtype.kind == "f" else cast(x, default_float())
+    return x if x.dtype.kind in INEXACT_KINDS else cast(x, default_float())
 
 
 def as_bool(x):
@@ -147,7 +152,7 @@ def stretching(shape, to):
 
 def together(*xs, dtype=None):
     """Values of one dtype and one shape; `dtype` None is what they make together."""
-    numbers = [x.__class__ in SCALARS for x in xs]
+    numbers = [x.__class__ in WEAK for x in xs]
     values = [x if number else as_value(x) for x, number in zip(xs, numbers)]
     dtype = dtype or join(list(map(kind, values)))
     values = [full_scalar(x, dtype) if number else beside_others(x, dtype)
@@ -166,6 +171,8 @@ def floating_together(*xs):
 
 def full_scalar(x, dtype):
     """A Python number as a value without axes.  Raises RangeError when it does not fit."""
+    if dtype.kind == "c":
+        return Array(np.array(x, dtype))
     return ops.full(shape=(), value=in_kind(x, dtype), dtype=dtype)
 
 
@@ -192,8 +199,8 @@ def same_shape(*xs):
 
 def binary(op, x, y):
     """op(x, y): Python numbers stay numbers where they may, other differences are removed first."""
-    scalar_x, scalar_y = x.__class__ in SCALARS, y.__class__ in SCALARS
-    if scalar_x and scalar_y:
+    scalar_x, scalar_y = x.__class__ in WEAK, y.__class__ in WEAK
+    if scalar_x and scalar_y or x.__class__ is complex or y.__class__ is complex:
         x, y = together(x, y)
     elif scalar_y:
         x = beside(as_value_or_number(x), y.__class__)
@@ -221,7 +228,8 @@ def beside(x, kind_of_number):
     """The value, in the dtype it has beside a Python number of that class."""
     if x.is_number:
         return x
-    if kind_of_number is float and x.dtype.kind != "f" or kind_of_number is int and x.dtype == BOOL:
+    kind = x.dtype.kind
+    if kind_of_number is float and kind not in INEXACT_KINDS or kind_of_number is int and kind == "b":
         return cast(x, promote_number(kind_of_number, x.dtype))
     return x
 
@@ -230,18 +238,20 @@ def binary_float(op, x, y):
     """op(x, y) of floats: integers and bools become the default float first."""
     if x.__class__ in SCALARS and y.__class__ in SCALARS:
         return binary(op, float(x), float(y))
+    if x.__class__ is complex or y.__class__ is complex:
+        return binary(op, *together(x, y))
     x = float(x) if x.__class__ in SCALARS else as_value_or_number(x)
     y = float(y) if y.__class__ in SCALARS else as_value_or_number(y)
-    kinds = ["f" if v.__class__ is float else v.dtype.kind for v in (x, y)]
-    if "f" not in kinds:
+    kinds = {"f" if v.__class__ is float else v.dtype.kind for v in (x, y)}
+    if not kinds & set(INEXACT_KINDS):
         join([kind(x), kind(y)])                 # refuses where promotion is strict
         x, y = as_float(x), as_float(y)
     return binary(op, x, y)
 
 
 def floating(op, x):
-    """op(x) of floats: integers and bools become the default float first."""
-    if not isinstance(x, Value) or x.dtype.kind != "f":
+    """op(x) of floats or complex numbers: others become the default float first."""
+    if not isinstance(x, Value) or x.dtype.kind not in INEXACT_KINDS:
         x = as_float(x)
     return _current.get().process(op, (x,), NOTHING)
 

@@ -16,6 +16,7 @@ from ..core import _current, as_value
 from ..errors import ShapeError
 from ..types import BOOL, as_dtype, computed, default_int
 from .axes import axes_of, axis_of, typed
+from .complex import modulus
 from .elementwise import where as choose
 from .promotion import as_bool, as_float, binary, broadcast_to, cast, same
 
@@ -136,7 +137,10 @@ def var(a, axis=None, dtype=None, ddof=0, keepdims=False, *, where=None):
     x = as_float(a) if dtype is None else cast(as_value(a), as_dtype(dtype))
     axes, wide = axes_of(axis, x.ndim, "var"), widened(x)
     centre = broadcast_to(mean(wide, axes, keepdims=True, where=where), x.shape)
-    squares = counted(ops.square(same(ops.sub, wide, centre)), where, 0)
+    apart = same(ops.sub, wide, centre)
+    if apart.dtype.kind == "c":
+        apart = modulus(apart)
+    squares = counted(ops.square(apart), where, 0)
     total = reduced(ops.reduce_sum, squares, axes, keepdims, "var")
     if where is None:
         divisor = float(builtins.max(count(x, axes) - ddof, 0))

@@ -8,7 +8,9 @@ operations is in `elementwise.py`.
 from __future__ import annotations
 
 from .. import ops
-from ..core import NOTHING, Value, _current
+from ..core import NOTHING, Value, _current, as_value
+from ..types import INEXACT_KINDS
+from .complex import direction, is_complex
 from .promotion import as_bool, binary, binary_float, floating, unary
 
 
@@ -27,7 +29,7 @@ TOGETHER = """The arguments are promoted to one dtype and broadcast to one shape
 def floats(name, op, doc):
     """A function of one argument on floats; integers and bools become floats first."""
     def function(x, /):
-        if isinstance(x, Value) and x.dtype.kind == "f":
+        if isinstance(x, Value) and x.dtype.kind in INEXACT_KINDS:
             return _current.get().process(op, (x,), NOTHING)
         return floating(op, x)
     return named(function, name, f"{doc}   f[*s] → f[*s]\n\n    {FLOATS_FIRST}\n    ")
@@ -73,7 +75,13 @@ arctan2 = float_pairs("arctan2", ops.atan2, "The angle of the point (x2, x1), in
 fmod = pairs("fmod", ops.rem, "The remainder with the sign of x1, as in C.")
 negative = keeps("negative", ops.neg, "-x.")
 square = keeps("square", ops.square, "x².")
-sign = keeps("sign", ops.sign, "-1, 0 or 1, as x is negative, zero or positive.")
+
+
+def sign(x, /):
+    """-1, 0 or 1, as x is negative, zero or positive; of complex numbers x / |x|.   n[*s] → n[*s]"""
+    x = as_value(x)
+    return direction(x) if is_complex(x) else unary(ops.sign, x)
+
 
 # ---------------------------------------------------------------------------- floats
 

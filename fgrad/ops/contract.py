@@ -19,7 +19,7 @@ import numpy as np
 from .. import scalar
 from ..core import Primitive
 from ..errors import DtypeError, ShapeError
-from ..types import F16, F32, NUMBERS, SHORT, ArrayType
+from ..types import ARITHMETIC, F16, F32, SHORT, ArrayType
 from . import move
 from .elementwise import quiet
 
@@ -33,11 +33,11 @@ class DotGeneral(Primitive):
     Raises ShapeError where one label has two sizes, DtypeError for different dtypes.
     """
     linear_in = (0, 1)
-    dtypes = NUMBERS
+    dtypes = ARITHMETIC
 
     def type(self, a, b, /, *, lhs, rhs, to):
         text = f"[{lhs},{rhs}->{to}]"
-        if a.dtype != b.dtype or a.dtype not in NUMBERS:
+        if a.dtype != b.dtype or a.dtype not in ARITHMETIC:
             raise DtypeError(f"dot_general needs two arrays of numbers of one dtype, "
                              f"not {SHORT[a.dtype]} and {SHORT[b.dtype]}.",
                              given=[f"a: {a}", f"b: {b}"], fix="convert with astype first")

@@ -21,7 +21,7 @@ from numpy.lib.stride_tricks import as_strided
 from .. import index, scalar
 from ..core import Primitive
 from ..errors import DtypeError, ShapeError
-from ..types import NUMBERS, ArrayType, computed
+from ..types import ARITHMETIC, ArrayType, computed
 from . import contract, move
 from .elementwise import quiet
 
@@ -37,10 +37,10 @@ class ConvGeneral(Primitive):
     Raises ShapeError where sizes do not agree, DtypeError for different dtypes.
     """
     linear_in = (0, 1)
-    dtypes = NUMBERS
+    dtypes = ARITHMETIC
 
     def type(self, x, w, /, *, lhs, rhs, to, window, stride, dilation):
-        if x.dtype != w.dtype or x.dtype not in NUMBERS:
+        if x.dtype != w.dtype or x.dtype not in ARITHMETIC:
             raise DtypeError("conv_general needs two arrays of numbers of one dtype.",
                              given=[f"x: {x}", f"w: {w}"], fix="convert with astype first")
         check_labels(x, w, lhs, rhs, to, window, stride, dilation)

@@ -17,7 +17,9 @@ from .. import scalar
 from ..bf16 import BF16
 from ..core import NOTHING, Array, Primitive, _current
 from ..errors import ArgumentError, DtypeError, RangeError, ShapeError
-from ..types import (BOOL, DTYPES, F16, F32, F64, FLOATS, INTS, NUMBERS, SCALARS, SHORT, ArrayType)
+from ..types import (
+    ARITHMETIC, BOOL, DTYPES, EVERY, F16, F32, F64, FLOATS, INEXACT, INEXACT_KINDS, INTS, NUMBERS,
+    SCALARS, SHORT, ArrayType)
 from . import move
 
 quiet = np.errstate(all="ignore")        # a decorator: NumPy is silent about inf and NaN; 0.4 µs
@@ -53,7 +55,7 @@ def number_array(value, dtype):
 
 def check_number(value, dtype):
     """Raises DtypeError when a Python number of this kind cannot stand beside dtype."""
-    kinds = {bool: "biuf", int: "iuf", float: "f"}[value.__class__]
+    kinds = {bool: "biufc", int: "iufc", float: "fc"}[value.__class__]
     if dtype.kind not in kinds:
         raise DtypeError(
             f"the Python number {value!r} cannot stand beside an array of {SHORT[dtype]}.",
@@ -269,14 +271,14 @@ def compare(name, dtypes=DTYPES):
 
 # ---------------------------------------------------------------------------- arithmetic
 
-add = Elementwise("add", DTYPES, partials=[1, 1])
-sub = Elementwise("sub", NUMBERS, partials=[1, -1])
-mul = Elementwise("mul", DTYPES, partials=[lambda out, x, y: y,
-                                           lambda out, x, y: x])
-div = Elementwise("div", NUMBERS, partials=[lambda out, x, y: reciprocal(y),
-                                            lambda out, x, y: neg(div(out, y))])
+add = Elementwise("add", EVERY, partials=[1, 1])
+sub = Elementwise("sub", ARITHMETIC, partials=[1, -1])
+mul = Elementwise("mul", EVERY, partials=[lambda out, x, y: y,
+                                          lambda out, x, y: x])
+div = Elementwise("div", ARITHMETIC, partials=[lambda out, x, y: reciprocal(y),
+                                               lambda out, x, y: neg(div(out, y))])
 rem = Elementwise("rem", NUMBERS, partials=[1, negative_truncated_quotient])
-neg = Elementwise("neg", NUMBERS, partials=[-1])
+neg = Elementwise("neg", ARITHMETIC, partials=[-1])
 abs = Elementwise("abs", NUMBERS, partials=[lambda out, x: sign(x)])
 sign = Elementwise("sign", NUMBERS, partials=[None])
 max = Elementwise("max", DTYPES, partials=[lambda out, x, y: share(out, x, y),
@@ -286,7 +288,7 @@ min = Elementwise("min", DTYPES, partials=[lambda out, x, y: share(out, x, y),
 floor = Elementwise("floor", FLOATS, partials=[None])
 ceil = Elementwise("ceil", FLOATS, partials=[None])
 round = Elementwise("round", FLOATS, partials=[None])
-square = Elementwise("square", NUMBERS, numpy=quiet(np.square),
+square = Elementwise("square", ARITHMETIC, numpy=quiet(np.square),
                      scalar=lambda x: scalar.apply("mul", x, x),
                      partials=[lambda out, x: add(x, x)])
 clamp = Elementwise("clamp", NUMBERS,                       # (lo, x, hi)
@@ -298,14 +300,14 @@ clamp = Elementwise("clamp", NUMBERS,                       # (lo, x, hi)
 
 # ---------------------------------------------------------------------------- powers, exponentials
 
-sqrt = Elementwise("sqrt", FLOATS, partials=[lambda out, x: div(0.5, out)])
-rsqrt = Elementwise("rsqrt", FLOATS, partials=[lambda out, x: mul(-0.5, div(out, x))])
-exp = Elementwise("exp", FLOATS, partials=[lambda out, x: out])
-expm1 = Elementwise("expm1", FLOATS, partials=[lambda out, x: add(out, 1.0)])
-log = Elementwise("log", FLOATS, partials=[lambda out, x: div(1.0, x)])
-log1p = Elementwise("log1p", FLOATS, partials=[lambda out, x: div(1.0, add(x, 1.0))])
-pow = Elementwise("pow", FLOATS, partials=[pow_by_x, pow_by_y])
-logistic = Elementwise("logistic", FLOATS, partials=[lambda out, x: mul(out, sub(1.0, out))])
+sqrt = Elementwise("sqrt", INEXACT, partials=[lambda out, x: div(0.5, out)])
+rsqrt = Elementwise("rsqrt", INEXACT, partials=[lambda out, x: mul(-0.5, div(out, x))])
+exp = Elementwise("exp", INEXACT, partials=[lambda out, x: out])
+expm1 = Elementwise("expm1", INEXACT, partials=[lambda out, x: add(out, 1.0)])
+log = Elementwise("log", INEXACT, partials=[lambda out, x: div(1.0, x)])
+log1p = Elementwise("log1p", INEXACT, partials=[lambda out, x: div(1.0, add(x, 1.0))])
+pow = Elementwise("pow", INEXACT, partials=[pow_by_x, pow_by_y])
+logistic = Elementwise("logistic", INEXACT, partials=[lambda out, x: mul(out, sub(1.0, out))])
 logaddexp = Elementwise("logaddexp", FLOATS, numpy=quiet(np.logaddexp), scalar=larger_and_rest,
                         partials=[lambda out, x, y: logistic_of_difference(x, y),
                                   lambda out, x, y: logistic_of_difference(y, x)])
@@ -314,23 +316,24 @@ erf = Elementwise("erf", FLOATS,
 
 # ---------------------------------------------------------------------------- circle and hyperbola
 
-sin = Elementwise("sin", FLOATS, partials=[lambda out, x: cos(x)])
-cos = Elementwise("cos", FLOATS, partials=[lambda out, x: neg(sin(x))])
-tan = Elementwise("tan", FLOATS, partials=[lambda out, x: add(1.0, square(out))])
-asin = Elementwise("asin", FLOATS, partials=[lambda out, x: rsqrt(sub(1.0, square(x)))])
-acos = Elementwise("acos", FLOATS, partials=[lambda out, x: neg(rsqrt(sub(1.0, square(x))))])
-atan = Elementwise("atan", FLOATS, partials=[lambda out, x: div(1.0, add(1.0, square(x)))])
+sin = Elementwise("sin", INEXACT, partials=[lambda out, x: cos(x)])
+cos = Elementwise("cos", INEXACT, partials=[lambda out, x: neg(sin(x))])
+tan = Elementwise("tan", INEXACT, partials=[lambda out, x: add(1.0, square(out))])
+asin = Elementwise("asin", INEXACT, partials=[lambda out, x: rsqrt(sub(1.0, square(x)))])
+acos = Elementwise("acos", INEXACT, partials=[lambda out, x: neg(rsqrt(sub(1.0, square(x))))])
+atan = Elementwise("atan", INEXACT, partials=[lambda out, x: div(1.0, add(1.0, square(x)))])
 atan2 = Elementwise("atan2", FLOATS,                        # (y, x): the angle of the point (x, y)
                     partials=[lambda out, y, x: div(x, squared_length(x, y)),
                               lambda out, y, x: neg(div(y, squared_length(x, y)))])
-sinh = Elementwise("sinh", FLOATS, partials=[lambda out, x: cosh(x)])
-cosh = Elementwise("cosh", FLOATS, partials=[lambda out, x: sinh(x)])
-tanh = Elementwise("tanh", FLOATS, partials=[lambda out, x: sub(1.0, square(out))])
+sinh = Elementwise("sinh", INEXACT, partials=[lambda out, x: cosh(x)])
+cosh = Elementwise("cosh", INEXACT, partials=[lambda out, x: sinh(x)])
+tanh = Elementwise("tanh", INEXACT, partials=[lambda out, x: sub(1.0, square(out))])
 
 # ---------------------------------------------------------------------------- truth and bits
 
-eq, ne, lt, le, gt, ge = map(compare, ("eq", "ne", "lt", "le", "gt", "ge"))
-is_finite = compare("is_finite", FLOATS)
+eq, ne = compare("eq", EVERY), compare("ne", EVERY)
+lt, le, gt, ge = map(compare, ("lt", "le", "gt", "ge"))
+is_finite = compare("is_finite", INEXACT)
 nextafter = Elementwise("nextafter", (F16, F32, F64), numpy=quiet(np.nextafter), scalar="add")
 nextafter.pull = None                    # compiled code calls the NumPy rule
 and_ = Elementwise("and", (BOOL, *INTS))
@@ -346,7 +349,8 @@ shr = Elementwise("shr", INTS)
 class Convert(Primitive):
     """x in another dtype: number to bool x != 0.   n[*s] → dtype[*s]
 
-    Float to int goes towards zero; what does not fit gives the nearest integer, NaN gives 0.
+    Float to int goes towards zero; what does not fit gives the nearest integer, NaN gives 0.  Of
+    complex numbers a real dtype keeps the real part.
     """
     linear_in = (0,)
 
@@ -355,11 +359,13 @@ class Convert(Primitive):
 
     @quiet
     def numpy(self, x, /, *, dtype):
+        if x.dtype.kind == "c" and dtype.kind not in "cb":
+            x = x.real
         whole = x.dtype.kind == "f" and dtype.kind in "iu"
         return saturated(x, dtype) if whole else x.astype(dtype)
 
     def jvp(self, out, args, tangents, /, *, dtype):
-        return self(tangents[0], dtype=dtype) if dtype.kind == "f" else None
+        return self(tangents[0], dtype=dtype) if dtype.kind in INEXACT_KINDS else None
 
     def transpose(self, ct, i, x, /, *, dtype):
         return self(ct, dtype=x.dtype)
@@ -386,17 +392,17 @@ def saturated(x, dtype):
 
 class IntegerPow(Primitive):
     """xⁿ for a known integer n, by repeated squaring; integers need n >= 0.   n[*s] → n[*s]"""
-    dtypes = NUMBERS
+    dtypes = ARITHMETIC
 
     def type(self, x, /, *, n):
-        if x.dtype not in NUMBERS or (n < 0 and x.dtype.kind != "f"):
+        if x.dtype not in ARITHMETIC or (n < 0 and x.dtype.kind not in INEXACT_KINDS):
             raise DtypeError(f"integer_pow[n={n}] is not defined for {SHORT[x.dtype]}.",
                              given=str(x), fix="convert with astype first")
         return x
 
     @quiet
     def numpy(self, x, /, *, n):
-        if n < 0 and x.dtype.kind != "f":
+        if n < 0 and x.dtype.kind not in INEXACT_KINDS:
             self.type(ArrayType(x.dtype, x.shape), n=n)
         power = repeated_squaring(x, builtins.abs(n), np.multiply)
         power = np.ones_like(x) if power is None else power

@@ -15,7 +15,7 @@ import numpy as np
 from .. import index, scalar
 from ..core import Primitive
 from ..errors import ArgumentError, DtypeError, ShapeError
-from ..types import DTYPES, I32, I64, INTS, NUMBERS, SHORT, ArrayType, without
+from ..types import ARITHMETIC, DTYPES, I32, I64, INTS, NUMBERS, SHORT, ArrayType, without
 from . import elementwise, move
 from .elementwise import quiet
 
@@ -445,7 +445,7 @@ def block_indices(starts, dims, n, sizes, shape):
 
 gather = Gather("gather")
 scatter_set = ScatterSet("scatter_set", "set", None, DTYPES)
-scatter_add = ScatterAdd("scatter_add", "sum", np.add, NUMBERS)
+scatter_add = ScatterAdd("scatter_add", "sum", np.add, ARITHMETIC)
 scatter_mul = ScatterMul("scatter_mul", "prod", np.multiply, NUMBERS)
 scatter_max = ScatterExtreme("scatter_max", "max", np.maximum, DTYPES)
 scatter_min = ScatterExtreme("scatter_min", "min", np.minimum, DTYPES)

@@ -14,7 +14,7 @@ import numpy as np
 from .. import scalar
 from ..core import Primitive
 from ..errors import DtypeError, ShapeError
-from ..types import BOOL, DTYPES, F16, I32, NUMBERS, SHORT, computed
+from ..types import ARITHMETIC, BOOL, DTYPES, F16, I32, NUMBERS, SHORT, computed
 from . import elementwise, move
 from .elementwise import quiet
 
@@ -230,8 +230,8 @@ def shifted(x, distance, fill, axis, reverse):
     return move.pad(part, float(fill), low=low, high=high, interior=none)
 
 
-reduce_sum = ReduceSum("reduce_sum", "sum", np.add, NUMBERS)
-reduce_prod = ReduceProd("reduce_prod", "prod", np.multiply, NUMBERS)
+reduce_sum = ReduceSum("reduce_sum", "sum", np.add, ARITHMETIC)
+reduce_prod = ReduceProd("reduce_prod", "prod", np.multiply, ARITHMETIC)
 reduce_max = ReduceExtreme("reduce_max", "max", np.maximum, DTYPES)
 reduce_min = ReduceExtreme("reduce_min", "min", np.minimum, DTYPES)
 reduce_and = Reduce("reduce_and", "and", np.logical_and, (BOOL,))
@@ -239,7 +239,7 @@ reduce_or = Reduce("reduce_or", "or", np.logical_or, (BOOL,))
 reduce_and.differentiable = reduce_or.differentiable = False
 argmax = ArgExtreme("argmax", "max", np.argmax)
 argmin = ArgExtreme("argmin", "min", np.argmin)
-cumsum = RunningSum("cumsum", "sum", elementwise.add, np.add.accumulate, NUMBERS)
-cumprod = RunningStep("cumprod", "prod", elementwise.mul, np.multiply.accumulate, NUMBERS)
+cumsum = RunningSum("cumsum", "sum", elementwise.add, np.add.accumulate, ARITHMETIC)
+cumprod = RunningStep("cumprod", "prod", elementwise.mul, np.multiply.accumulate, ARITHMETIC)
 cummax = RunningStep("cummax", "max", elementwise.max, np.maximum.accumulate, NUMBERS)
 cummin = RunningStep("cummin", "min", elementwise.min, np.minimum.accumulate, NUMBERS)
