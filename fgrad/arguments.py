@@ -17,8 +17,8 @@ from .core import Array, Value, as_value
 from .errors import ArgumentError, AxisError, DtypeError, GradientError, ShapeError
 from .text import noun_of
 from .types import (
-    BOOL, F64, I64, INEXACT_KINDS, SCALARS, SHORT, ArrayType, default_complex,
-    dtype_of_scalar, is_known)
+    BOOL, F64, I64, INEXACT_KINDS, SCALARS, SHORT, ArrayType, default_complex, dtype_of_scalar,
+    is_known)
 
 WIDE = {bool: BOOL, int: I64, float: F64}
 
@@ -258,8 +258,8 @@ def not_a_float(what, name, x):
 def not_real(value, f, holomorphic):
     """The error for a complex result where a real one is needed, or the other way round."""
     if holomorphic:
-        return GradientError(f"holomorphic=True needs a complex result, but `{name_of(f)}` returned "
-                             f"{value.type}.", fix="leave it out for real functions")
+        return GradientError(f"holomorphic=True needs a complex result, but `{name_of(f)}` "
+                             f"returned {value.type}.", fix="leave it out for real functions")
     return GradientError(f"grad needs a real result, but `{name_of(f)}` returned {value.type}.",
                          expected="f32 or f64",
                          fix=["return its real part, or abs(…), as a loss",

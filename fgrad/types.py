@@ -39,7 +39,7 @@ ARITHMETIC = NUMBERS + COMPLEX
 EVERY = DTYPES + COMPLEX
 INEXACT_KINDS = "fc"       # kinds of dtypes that have a derivative
 
-SHORT = {d: d.kind + str(8 * d.itemsize) for d in (*NUMBERS, *COMPLEX)} | {BOOL: "bool", BF16: "bf16"}
+SHORT = {d: d.kind + str(8 * d.itemsize) for d in ARITHMETIC} | {BOOL: "bool", BF16: "bf16"}
 LONG = {short: d for d, short in SHORT.items()}
 SCALARS = frozenset((bool, int, float))          # Python numbers that may stand for an argument
 

@@ -104,14 +104,14 @@ def dot(a, b):
 
 
 def vdot(a, b):
-    """The sum of products of all elements, both taken flat; of complex ones a is conjugated."""
+    """The sum of products of all elements, both taken flat; a is conjugated."""
     x, y = numbers(conjugate(a), b)
     flat = [ops.reshape(v, shape=(v.size,)) for v in (x, y)]
     return matmul(*flat)
 
 
 def vecdot(x1, x2, /, axis=-1):
-    """The sum of products along one axis, the others broadcast; of complex ones x1 is conjugated."""
+    """The sum of products along one axis, the others broadcast; x1 is conjugated."""
     product = binary(ops.mul, *numbers(conjugate(x1), x2))
     return ops.reduce_sum(product, axes=(axis_of(axis, product.ndim, "vecdot"),))
 

@@ -23,7 +23,7 @@ newaxis = None
 
 
 def finfo(dtype):
-    """The limits of a dtype of floats, or of an array's, or of the parts of complex numbers: eps, …"""
+    """The limits of a dtype of floats, or of an array's: eps, max, min, tiny, …"""
     dtype = dtype_of(dtype)
     if dtype.kind == "c":
         dtype = types.part_of(dtype)

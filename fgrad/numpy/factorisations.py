@@ -15,8 +15,10 @@ from ..errors import ArgumentError, ShapeError
 from ..types import COMPUTED, I32, computed, finfo
 from . import contract, reductions
 from .axes import broadcast_shapes, typed
+from .complex import conjugate, squared
 from .matrices import eye, tril, triu
 from .promotion import as_float, binary, broadcast_to, cast, join, same
+from .elementwise import absolute
 from .shape import matrix_transpose, moveaxis
 
 EighResult = namedtuple("EighResult", "eigenvalues eigenvectors")
@@ -108,9 +110,9 @@ def lstsq(a, b, rcond=None):
     rcond = max(m, n) * float(finfo(dtype).eps) if rcond is None else float(rcond)
     out = contract.matmul(ops.pinv(x, rtol=rcond), y)
     s = svdvals(x)
-    apart = ops.square(same(ops.sub, contract.matmul(x, out), y))
+    apart = squared(same(ops.sub, contract.matmul(x, out), y))
     residuals = ops.reshape(ops.reduce_sum(apart, axes=(0,)), shape=y.shape[1:] or (1,))
-    residuals = residuals if m > n else ops.full(shape=(0,), value=0.0, dtype=dtype)
+    residuals = residuals if m > n else ops.full(shape=(0,), value=0.0, dtype=s.dtype)
     return out, residuals, rank_of(s, rcond), s
 
 
@@ -160,7 +162,7 @@ def det(a):
     if 1 <= n <= 3:
         return back(written_out(*[[x[..., i, j] for j in range(n)] for i in range(n)]), a)
     sign, size = ops.slogdet(x)
-    return back(same(ops.mul, sign, ops.exp(size)), a)
+    return back(binary(ops.mul, sign, ops.exp(size)), a)
 
 
 def written_out(first, *rest):
@@ -212,7 +214,7 @@ def wide_qr(x):
     """Of the square in front: Q; the other columns of R are Qᵀ times those of x."""
     m = x.shape[-2]
     q, r = ops.qr(x[..., :m], full=False)
-    rest = contract.matmul(matrix_transpose(q), x[..., m:])
+    rest = contract.matmul(conjugate(matrix_transpose(q)), x[..., m:])
     return q, ops.concatenate(r, rest, axis=x.ndim - 1)
 
 
@@ -253,7 +255,7 @@ def mirrored(x, uplo):
         raise ArgumentError(f"UPLO={uplo!r} names no triangle.", expected="'L' or 'U'")
     half = tril(x) if uplo == "L" else triu(x)
     strict = tril(x, -1) if uplo == "L" else triu(x, 1)
-    return same(ops.add, half, matrix_transpose(strict))
+    return same(ops.add, half, conjugate(matrix_transpose(strict)))
 
 
 def eigvalsh(a, UPLO="L", symmetrize_input=True):
@@ -298,9 +300,9 @@ def cond(x, p=None):
 def norm_of(x, p):
     """The norm of matrices, of which 1, -1, inf, -inf and "fro" are enough here."""
     if p == "fro":
-        return ops.sqrt(reductions.sum(ops.square(x), (-2, -1)))
+        return ops.sqrt(reductions.sum(squared(x), (-2, -1)))
     if p not in (1, -1, math.inf, -math.inf):
         raise ArgumentError(f"cond has no order {p!r}.",
                             expected="None, 'fro', 1, -1, 2, -2, inf or -inf")
-    sums = reductions.sum(ops.abs(x), -2 if abs(p) == 1 else -1)
+    sums = reductions.sum(absolute(x), -2 if abs(p) == 1 else -1)
     return reductions.max(sums, -1) if p > 0 else reductions.min(sums, -1)

@@ -12,8 +12,9 @@ from ..core import as_value
 from ..errors import ArgumentError, ShapeError
 from . import contract, reductions
 from .axes import axes_in_order, axes_of, typed
+from .complex import squared
 from .contract import cross, matmul, multi_dot, outer, tensordot, vecdot
-from .elementwise import power
+from .elementwise import absolute, power
 from .factorisations import (
     cholesky, cond, det, eigh, eigvalsh, inv, lstsq, matrix_rank, pinv, qr, slogdet, solve, svd,
     svdvals, tensorinv, tensorsolve)
@@ -62,14 +63,14 @@ def matrix_norm(x, /, *, keepdims=False, ord="fro"):
 
 def root_of_squares(x, axes, keepdims):
     """√(Σ x²)"""
-    return ops.sqrt(reductions.reduced(ops.reduce_sum, ops.square(x), axes, keepdims, "norm"))
+    return ops.sqrt(reductions.reduced(ops.reduce_sum, squared(x), axes, keepdims, "norm"))
 
 
 def vector_order(x, ord, axes, keepdims):
     """(Σ |x|ᵖ)^(1/p), or its limit for p = ±inf, or the count of what is not 0 for p = 0."""
     if ord == 2:
         return root_of_squares(x, axes, keepdims)
-    size = ops.abs(x)
+    size = absolute(x)
     if ord == math.inf:
         return reductions.max(size, axes, keepdims=keepdims)
     if ord == -math.inf:
@@ -93,7 +94,7 @@ def matrix_order(x, ord, rows, columns, keepdims):
         raise ArgumentError(f"norm has no order {ord!r} for matrices.",
                             expected="'fro', 'nuc', 1, -1, 2, -2, inf or -inf")
     summed, other = (rows, columns) if abs(ord) == 1 else (columns, rows)
-    sums = reductions.sum(ops.abs(x), summed, keepdims=True)
+    sums = reductions.sum(absolute(x), summed, keepdims=True)
     extreme = reductions.max if ord > 0 else reductions.min
     out = extreme(sums, other, keepdims=True)
     return out if keepdims else ops.reshape(out, shape=tuple(

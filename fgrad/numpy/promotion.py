@@ -21,7 +21,7 @@ from ..types import (
 from .axes import broadcast_shapes, text_of
 
 KIND_OF_NUMBER = {"b": bool, "i": int, "f": float}
-WEAK = SCALARS | {complex}      # classes of Python numbers, which take the dtype of arrays beside them
+WEAK = SCALARS | {complex}               # classes of Python numbers: arrays decide their dtype
 
 
 # ---------------------------------------------------------------------------- dtypes
@@ -228,8 +228,8 @@ def beside(x, kind_of_number):
     """The value, in the dtype it has beside a Python number of that class."""
     if x.is_number:
         return x
-    kind = x.dtype.kind
-    if kind_of_number is float and kind not in INEXACT_KINDS or kind_of_number is int and kind == "b":
+    real = x.dtype.kind not in INEXACT_KINDS
+    if kind_of_number is float and real or kind_of_number is int and x.dtype == BOOL:
         return cast(x, promote_number(kind_of_number, x.dtype))
     return x
 

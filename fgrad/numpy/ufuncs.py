@@ -78,7 +78,7 @@ square = keeps("square", ops.square, "x².")
 
 
 def sign(x, /):
-    """-1, 0 or 1, as x is negative, zero or positive; of complex numbers x / |x|.   n[*s] → n[*s]"""
+    """-1, 0 or 1, as x is negative, zero or positive; if complex x / |x|.   n[*s] → n[*s]"""
     x = as_value(x)
     return direction(x) if is_complex(x) else unary(ops.sign, x)
 

@@ -131,7 +131,7 @@ for _name, _method in list(vars(Part).items()):
         setattr(Part, _name, boundary(_method))
 
 
-RANK = {"b": 0, "u": 1, "i": 1, "f": 2}
+RANK = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
 COMBINE = {"add": ops.add, "mul": ops.mul, "min": ops.min, "max": ops.max}
 
 

@@ -17,14 +17,16 @@ import numpy as np
 
 from ..core import Primitive
 from ..errors import DtypeError, GradientError, ShapeError
-from ..types import F32, F64, I32, SHORT
+from ..types import COMPLEX, F32, F64, I32, SHORT, part_of
 from . import move
+from .complex import complex, imag, real
 from .contract import dot_general
-from .elementwise import add, div, eq, ge, mul, ne, neg, quiet, select, sub
-from .move import broadcast, iota, transpose
+from .elementwise import add, convert, div, eq, ge, mul, ne, neg, quiet, select, sub
+from .move import broadcast, iota, transpose, zeros_like
 from .reduce import reduce_sum
 
 BATCH = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+MATRICES = (F32, F64, *COMPLEX)
 BLOCK = 64                 # rows that one step of triangular substitution solves at once
 
 
@@ -41,14 +43,40 @@ def turned(x):
     return transpose(x, perm=(*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
 
 
+def adjoint(x):
+    """The transposed matrices, of complex numbers conjugated."""
+    return turned(complex(real(x), neg(imag(x))) if x.dtype.kind == "c" else x)
+
+
+def adjoint_of(x):
+    """The same of a NumPy array."""
+    return np.swapaxes(np.conj(x), -1, -2)
+
+
+def real_part(x):
+    """The real part; of real numbers, they themselves."""
+    return real(x) if x.dtype.kind == "c" else x
+
+
+def imaginary(x):
+    """i times the imaginary part, as complex numbers."""
+    part = imag(x)
+    return complex(zeros_like(part), part)
+
+
 def along_rows(v, like):
-    """Matrices of the shape of `like` whose rows are all v: column j is scaled by v[j]."""
-    return broadcast(v, shape=like.shape, axes=(like.ndim - 2,))
+    """Matrices like `like` whose rows are all v: column j is scaled by v[j]."""
+    return as_like(broadcast(v, shape=like.shape, axes=(like.ndim - 2,)), like)
 
 
 def along_columns(v, like):
-    """Matrices of the shape of `like` whose columns are all v: row i is scaled by v[i]."""
-    return broadcast(v, shape=like.shape, axes=(like.ndim - 1,))
+    """Matrices like `like` whose columns are all v: row i is scaled by v[i]."""
+    return as_like(broadcast(v, shape=like.shape, axes=(like.ndim - 1,)), like)
+
+
+def as_like(x, like):
+    """x in the dtype of the other."""
+    return x if x.dtype == like.dtype else convert(x, dtype=like.dtype)
 
 
 def below(x, k):
@@ -68,6 +96,11 @@ def diagonal_of(x):
     return reduce_sum(select(eq(row, column), x, 0.0), axes=(x.ndim - 2,))
 
 
+def on_diagonal(x):
+    """x on the diagonal, else 0."""
+    return sub(lower_part(x), lower_part(x, 1))
+
+
 def half_lower(x):
     """Φ(x) of Giles: the lower triangle with half of the diagonal; x = xᵀ is Φ(x) + Φ(x)ᵀ."""
     return mul(0.5, add(lower_part(x), lower_part(x, 1)))
@@ -84,10 +117,11 @@ def one_over_differences(w):
 
 
 def check_matrices(name, x, square=True):
-    """Raises DtypeError unless f32 or f64, ShapeError unless there are (square) matrices."""
-    if x.dtype not in (F32, F64):
+    """Raises DtypeError for other dtypes, ShapeError unless there are (square) matrices."""
+    if x.dtype not in MATRICES:
         raise DtypeError(f"{name} is not defined for {SHORT[x.dtype]}.", given=str(x),
-                         expected="f32 f64", fix="convert with astype first")
+                         expected=" ".join(SHORT[d] for d in MATRICES),
+                         fix="convert with astype first")
     if x.ndim < 2 or square and x.shape[-1] != x.shape[-2]:
         raise ShapeError(f"{name} needs {'square ' if square else ''}matrices.", given=str(x),
                          expected="f[…,n,n]" if square else "f[…,m,n]")
@@ -118,7 +152,7 @@ def missing(routine, *matrices):
 
 class Factorisation(Primitive):
     """An operation on one stack of matrices; a batch is one more axis of the stack."""
-    dtypes = (F32, F64)
+    dtypes = MATRICES
 
     def batch(self, dims, x, /, **params):
         out = self(move.to_front(x, *dims), **params)
@@ -128,12 +162,12 @@ class Factorisation(Primitive):
 # ---------------------------------------------------------------------------- factorisations
 
 class Cholesky(Factorisation):
-    """L, lower triangular, with L Lᵀ = (x + xᵀ) / 2.   f[…,n,n] → f[…,n,n]
+    """L, lower triangular, with L Lᴴ = (x + xᴴ) / 2.   f[…,n,n] → f[…,n,n]
 
-    NaN unless positive definite.
+    NaN unless positive definite.  ᴴ is ᵀ, and of complex numbers conjugated too.
 
-    dL = L Φ(L⁻¹ dx L⁻ᵀ), where Φ takes the lower triangle and half of the diagonal: with
-    M = L⁻¹ dL, which is lower triangular, dx = dL Lᵀ + L dLᵀ says M + Mᵀ = L⁻¹ dx L⁻ᵀ (Giles, 4.1).
+    dL = L Φ(L⁻¹ dx L⁻ᴴ), where Φ takes the lower triangle and half of the diagonal: with
+    M = L⁻¹ dL, which is lower triangular, dx = dL Lᴴ + L dLᴴ says M + Mᴴ = L⁻¹ dx L⁻ᴴ (Giles, 4.1).
     """
 
     def type(self, x, /):
@@ -141,38 +175,44 @@ class Cholesky(Factorisation):
         return x
 
     def numpy(self, x, /):
-        return per_matrix(np.linalg.cholesky, (x + np.swapaxes(x, -1, -2)) / x.dtype.type(2))
+        return per_matrix(np.linalg.cholesky, (x + adjoint_of(x)) / x.dtype.type(2))
 
     def jvp(self, out, args, tangents, /):
         (t,) = tangents
-        t = mul(0.5, add(t, turned(t)))
+        t = mul(0.5, add(t, adjoint(t)))
         left = triangular_solve(out, t, lower=True, unit=False)            # L⁻¹ dx
-        both = triangular_solve(out, turned(left), lower=True, unit=False)   # L⁻¹ dx L⁻ᵀ
+        both = triangular_solve(out, adjoint(left), lower=True, unit=False)   # L⁻¹ dx L⁻ᴴ
         return product(out, half_lower(both))
 
 
 class Eigh(Factorisation):
-    """(w, V): eigenvalues, ascending, and vectors, in columns, of (x + xᵀ) / 2.
+    """(w, V): eigenvalues, ascending and real, and vectors, in columns, of (x + xᴴ) / 2.
 
     f[…,n,n] → f[…,n], f[…,n,n]
 
-    With E = Vᵀ dx V: dw = diag E, and dV = V (F ∘ E), Fᵢⱼ = 1 / (wⱼ - wᵢ) off the diagonal: the
-    derivative of xV = V diag w, times Vᵀ (Giles, 3.1).  Vectors of equal eigenvalues have none.
+    With E = Vᴴ dx V: dw = diag E, and dV = V (F ∘ E), Fᵢⱼ = 1 / (wⱼ - wᵢ) off the diagonal: the
+    derivative of xV = V diag w, times Vᴴ (Giles, 3.1).  Vectors of equal eigenvalues have none.
     """
     multiple = True
 
     def type(self, x, /):
         check_matrices(self.name, x)
-        return x.with_shape(x.shape[:-1]), x
+        return real_type(x.with_shape(x.shape[:-1])), x
 
     def numpy(self, x, /):
-        return tuple(per_matrix(eigh_of, (x + np.swapaxes(x, -1, -2)) / x.dtype.type(2)))
+        return tuple(per_matrix(eigh_of, (x + adjoint_of(x)) / x.dtype.type(2)))
 
     def jvp(self, out, args, tangents, /):
         (w, v), (t,) = out, tangents
-        t = mul(0.5, add(t, turned(t)))
-        inside = product(turned(v), product(t, v))
-        return diagonal_of(inside), product(v, mul(one_over_differences(w), inside))
+        t = mul(0.5, add(t, adjoint(t)))
+        inside = product(adjoint(v), product(t, v))
+        apart = as_like(one_over_differences(w), inside)
+        return real_part(diagonal_of(inside)), product(v, mul(apart, inside))
+
+
+def real_type(x):
+    """The type of the parts, of real numbers the type itself."""
+    return x.with_dtype(part_of(x.dtype)) if x.dtype.kind == "c" else x
 
 
 def eigh_of(x):
@@ -185,8 +225,9 @@ class Qr(Factorisation):
 
     f[…,m,n] → f[…,m,n], f[…,n,n]; full: Q is f[…,m,m], and R f[…,m,n]
 
-    With C = dx R⁻¹ and M = Qᵀ C: Qᵀ dQ = Ω is antisymmetric and dR R⁻¹ = M - Ω upper triangular, so
-    Ω = lower(M) - lower(M)ᵀ, dQ = C - Q (M - Ω), dR = (M - Ω) R (Seeger et al., 2017).
+    With C = dx R⁻¹ and M = Qᴴ C: Qᴴ dQ = Ω is antihermitian and dR R⁻¹ = M - Ω upper triangular, of
+    a real diagonal, so Ω = lower(M) - lower(M)ᴴ + i Im diag(M), dQ = C - Q (M - Ω), dR = (M - Ω) R
+    (Seeger et al., 2017).
     """
     multiple = True
 
@@ -208,20 +249,22 @@ class Qr(Factorisation):
         if full and q.shape[-1] != r.shape[-1]:
             raise no_derivative("qr", "mode='reduced'")
         c = turned(triangular_solve(turned(r), turned(t), lower=True, unit=False))
-        m = product(turned(q), c)
+        m = product(adjoint(q), c)
         strict = lower_part(m, 1)
-        rest = sub(m, sub(strict, turned(strict)))
+        rest = sub(m, sub(strict, adjoint(strict)))
+        if m.dtype.kind == "c":
+            rest = sub(rest, imaginary(on_diagonal(m)))
         return sub(c, product(q, rest)), product(rest, r)
 
 
 class Svd(Factorisation):
-    """(U, s, Vᵀ) with x = U diag(s) Vᵀ; s descends.
+    """(U, s, Vᴴ) with x = U diag(s) Vᴴ; s descends, and is real.
 
-    f[…,m,n] → f[…,m,k], f[…,k], f[…,k,n], k = min(m,n); full: U is f[…,m,m], and Vᵀ f[…,n,n].
+    f[…,m,n] → f[…,m,k], f[…,k], f[…,k,n], k = min(m,n); full: U is f[…,m,m], and Vᴴ f[…,n,n].
 
-    With E = Uᵀ dx V: ds = diag E, dU = U (F ∘ (E S + S Eᵀ)), dV = V (F ∘ (S E + Eᵀ S)), where
-    Fᵢⱼ = 1 / (sⱼ² - sᵢ²) off the diagonal; and, outside of the space of U, (I - U Uᵀ) dx V S⁻¹,
-    likewise for V (Giles, 3.2).  Vectors of equal singular values have no derivative.
+    With E = Uᴴ dx V: ds = diag E, dU = U (F ∘ (E S + S Eᴴ)), dV = V (F ∘ (S E + Eᴴ S)), where
+    Fᵢⱼ = 1 / (sⱼ² - sᵢ²) off the diagonal; and, outside of the space of U, (I - U Uᴴ) dx V S⁻¹,
+    likewise for V (Giles, 3.2).  Of complex numbers U turns by i Im(diag E) / s too.  Vectors of equal singular values have no derivative.
     """
     multiple = True
 
@@ -230,7 +273,8 @@ class Svd(Factorisation):
         *lead, m, n = x.shape
         k = min(m, n)
         shapes = (m, m if full else k), (k,), (n if full else k, n)
-        return tuple(x.with_shape((*lead, *s)) for s in shapes)
+        u, s, vt = (x.with_shape((*lead, *shape)) for shape in shapes)
+        return u, real_type(s), vt
 
     def numpy(self, x, /, *, full=False):
         return tuple(per_matrix(lambda a: tuple(np.linalg.svd(a, full)), x))
@@ -239,24 +283,27 @@ class Svd(Factorisation):
         (u, s, vt), (t,) = out, tangents
         if full and u.shape[-1] != vt.shape[-1]:
             raise no_derivative("svd", "full_matrices=False")
-        v = turned(vt)
+        v = adjoint(vt)
         moved = product(t, v)                                                # dx V
-        inside = product(turned(u), moved)
-        apart = one_over_differences(mul(s, s))
+        inside = product(adjoint(u), moved)
+        apart = as_like(one_over_differences(mul(s, s)), inside)
         by_columns = mul(inside, along_rows(s, inside))
         by_rows = mul(inside, along_columns(s, inside))
-        du = product(u, mul(apart, add(by_columns, turned(by_columns))))
-        dv = product(v, mul(apart, add(by_rows, turned(by_rows))))
+        within = mul(apart, add(by_columns, adjoint(by_columns)))
+        if inside.dtype.kind == "c":
+            within = add(within, div(imaginary(on_diagonal(inside)), along_rows(s, inside)))
+        du = product(u, within)
+        dv = product(v, mul(apart, add(by_rows, adjoint(by_rows))))
         if u.shape[-2] > u.shape[-1]:
             du = add(du, outside(u, moved, s))
         if v.shape[-2] > v.shape[-1]:
-            dv = add(dv, outside(v, product(turned(t), u), s))
-        return du, diagonal_of(inside), turned(dv)
+            dv = add(dv, outside(v, product(adjoint(t), u), s))
+        return du, real_part(diagonal_of(inside)), adjoint(dv)
 
 
 def outside(u, moved, s):
-    """(I - U Uᵀ) of what moved, over s."""
-    left = sub(moved, product(u, product(turned(u), moved)))
+    """(I - U Uᴴ) of what moved, over s."""
+    left = sub(moved, product(u, product(adjoint(u), moved)))
     return div(left, along_rows(s, left))
 
 
@@ -274,7 +321,7 @@ class Solution(Primitive):
     dy = a⁻¹ (db - da y), from da y + a dy = db; so the cotangents are a⁻ᵀ ct for b, and for a that
     times -yᵀ.
     """
-    dtypes = (F32, F64)
+    dtypes = MATRICES
 
     def type(self, a, b, /, **params):
         check_matrices(self.name, a)
@@ -357,7 +404,7 @@ class Pinv(Factorisation):
 
     f[…,m,n] → f[…,n,m]
 
-    dP = -P dx P + P Pᵀ dxᵀ (I - x P) + (I - P x) dxᵀ Pᵀ P, where the rank is constant (Golub,
+    dP = -P dx P + P Pᴴ dxᴴ (I - x P) + (I - P x) dxᴴ Pᴴ P, where the rank is constant (Golub,
     Pereyra).
     """
 
@@ -370,11 +417,11 @@ class Pinv(Factorisation):
 
     def jvp(self, out, args, tangents, /, *, rtol):
         (x,), (t,) = args, tangents
-        p, pt, tt = out, turned(out), turned(t)
+        p, pt, tt = out, adjoint(out), adjoint(t)
         first = neg(product(p, product(t, p)))
-        second = product(p, product(pt, tt))                                 # P Pᵀ dxᵀ
+        second = product(p, product(pt, tt))                                 # P Pᴴ dxᴴ
         second = sub(second, product(product(second, x), p))
-        third = product(product(tt, pt), p)                                  # dxᵀ Pᵀ P
+        third = product(product(tt, pt), p)                                  # dxᴴ Pᴴ P
         third = sub(third, product(p, product(x, third)))
         return add(first, add(second, third))
 
@@ -382,14 +429,15 @@ class Pinv(Factorisation):
 class Slogdet(Factorisation):
     """(sign, log |det x|); (0, -inf) for a singular matrix.   f[…,n,n] → f[…], f[…]
 
-    d log |det x| = tr(x⁻¹ dx) (Giles, 2.2.4); the sign is constant.
+    d log |det x| = Re tr(x⁻¹ dx) (Giles, 2.2.4); the sign is constant, or, as a complex number, turns
+    by the imaginary part.
     """
     multiple = True
 
     def type(self, x, /):
         check_matrices(self.name, x)
         out = x.with_shape(x.shape[:-2])
-        return out, out
+        return out, real_type(out)
 
     @quiet
     def numpy(self, x, /):
@@ -398,7 +446,9 @@ class Slogdet(Factorisation):
     def jvp(self, out, args, tangents, /):
         (x,), (t,) = args, tangents
         inside = diagonal_of(solve(x, t))
-        return None, reduce_sum(inside, axes=(inside.ndim - 1,))
+        total = reduce_sum(inside, axes=(inside.ndim - 1,))
+        turn = mul(imaginary(total), out[0]) if total.dtype.kind == "c" else None
+        return turn, real_part(total)
 
 
 cholesky = Cholesky("cholesky")

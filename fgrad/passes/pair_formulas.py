@@ -1,8 +1,8 @@
 """The elementary functions of complex numbers, written with real ones: (re, im) → (re, im).
 
 Chosen so that what is finite does not overflow on the way, and nothing cancels near the axes.
-Branch cuts are NumPy's.  Source: Kahan, Branch cuts for complex elementary functions, 1987; Abramowitz
-and Stegun 4.3 and 4.5.  `pairs` relies on it; it relies on the operations.
+Branch cuts are NumPy's.  Source: Kahan, Branch cuts for complex elementary functions, 1987;
+Abramowitz and Stegun 4.3 and 4.5.  `pairs` relies on it; it relies on the operations.
 """
 
 from __future__ import annotations

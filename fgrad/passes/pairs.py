@@ -5,8 +5,8 @@
 A complex array lies in memory as f32[…,2] or f64[…,2], so nothing is copied on the way in or out;
 within a Program its parts are two arrays, which fuse like any others.  Operations that only move
 elements, or are linear with real factors, work on both parts; products are made of four; the
-functions have formulas in `pair_formulas`.  What has no pull is called on complex arrays (`OnPairs`).
-The compile driver calls `expanded`; relies on the operations and on staging.
+functions have formulas in `pair_formulas`.  What has no pull is called on complex arrays
+(`OnPairs`).  The compile driver calls `expanded`; relies on the operations and on staging.
 """
 
 from __future__ import annotations
@@ -167,8 +167,8 @@ def nested(eqn, args, types, interpreter):
 
 # Operations on the real and on the imaginary part apart.
 BY_PARTS = frozenset("""add sub neg reshape transpose broadcast slice pad concatenate rev gather
-    scatter_set scatter_add dynamic_slice dynamic_update_slice select reduce_sum cumsum barrier named
-    stop_gradient reduce_window_sum window_take window_put window_spread""".split())
+    scatter_set scatter_add dynamic_slice dynamic_update_slice select reduce_sum cumsum barrier
+    named stop_gradient""".split())
 
 # Operations linear in each of two arguments.
 PRODUCTS = frozenset(("mul", "dot_general", "conv_general"))

@@ -271,7 +271,7 @@ numbers.
     (TypeError, lambda: fnp.array(["a"])),
     (TypeError, lambda: fnp.array([None])),
     (TypeError, lambda: fnp.array(np.array([object()]))),
-    (TypeError, lambda: fnp.zeros(2, "complex64")),
+    (TypeError, lambda: fnp.zeros(2, "complex256")),
     (TypeError, lambda: fnp.zeros((2, -1))),
     (TypeError, lambda: fnp.zeros(2.5)),
     (TypeError, lambda: fnp.array(x for x in range(3))),

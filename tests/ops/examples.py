@@ -30,6 +30,9 @@ class X:
         dtype = as_dtype(self.dtype or dtype)
         if dtype.kind == "b":
             return rng.random(self.shape) < 0.5
+        if dtype.kind == "c":
+            parts = [rng.uniform(self.low, self.high, self.shape) for _ in "ri"]
+            return (parts[0] + 1j * parts[1]).astype(dtype)
         if dtype.kind == "f":
             return numbers(rng.uniform(self.low, self.high, self.shape), dtype)
         low = max(self.low, 0) if dtype.kind == "u" else self.low
@@ -43,7 +46,8 @@ class Number:
 
     def draw(self, dtype, rng):
         kind = as_dtype(dtype).kind
-        return bool(self.value) if kind == "b" else self.value if kind == "f" else int(self.value)
+        return bool(self.value) if kind == "b" else self.value if kind in "fc" else \
+            int(self.value)
 
 
 @dataclass(frozen=True)
@@ -255,6 +259,8 @@ EXAMPLES = {
     "is_finite": each(1) + [case(Values((np.inf, -np.inf, np.nan, 1.0)))],
     "and": each(2), "or": each(2), "xor": each(2), "not": each(1),
     "shl": each(2, 0, 9), "shr": each(2, -9, 9),
+    "real": each(1), "imag": each(1),
+    "complex": [case(X(s), X(s)) for s in ((), (0,), (1,), (2, 3))],
     "convert": [case(X(s), dtype=np.dtype(d)) for s in ((), (0,), (2, 3))
                 for d in ("bool", "i4", "f2", "f4", "f8")],
     "integer_pow": [case(X(s, 1, 2), n=n) for s in ((), (0,), (2, 3)) for n in (0, 1, 2, 3, 7)],
