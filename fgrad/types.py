@@ -223,6 +223,8 @@ def as_dtype(x):
         return default_int()
     if x is float or x is None:
         return default_float()
+    if x is complex:
+        return default_complex()
     try:
         dtype = _dtype(x)
     except TypeError:

@@ -146,7 +146,8 @@ def var(a, axis=None, dtype=None, ddof=0, keepdims=False, *, where=None):
         divisor = float(builtins.max(count(x, axes) - ddof, 0))
     else:
         divisor = binary(ops.max, binary(ops.sub, size_of(x, axes, keepdims, where), ddof), 0.0)
-    return cast(binary(ops.div, total, divisor), x.dtype)
+    out = binary(ops.div, total, divisor)
+    return out if x.dtype.kind == "c" else cast(out, x.dtype)
 
 
 def std(a, axis=None, dtype=None, ddof=0, keepdims=False, *, where=None):

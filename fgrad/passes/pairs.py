@@ -178,6 +178,8 @@ def by_parts(op, args, params):
     """op on the real parts, and on the imaginary ones, which of a Python number is zero."""
     outs = []
     for name in ("re", "im"):
+        if name == "im" and "fill" in params:
+            params = {**params, "fill": 0.0}
         given = [getattr(a, name) if a.__class__ is Pair else
                  0.0 if name == "im" and a.__class__ in SCALARS else a for a in args]
         out = op(*given, **params)

@@ -201,7 +201,8 @@ class Emitter:
         """The element of a buffer at x, or the vector of them."""
         buffer, x = n.data
         pointer, dtype = self.pointers[buffer], buffer.type.dtype
-        if not self.varies(x) and not self.ranges:
+        safe = not self.ranges or 0 <= x.lo and x.hi < buffer.type.size
+        if not self.varies(x) and safe:
             return self.element(buffer, self.index(x)), False
         if self.ranges or dtype == F16 or self.count < self.lanes or not self.unit(x):
             return self.by_lane(n)

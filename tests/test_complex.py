@@ -1,0 +1,221 @@
+"""Complex numbers: compiled code against NumPy's, derivatives, promotion, and what is refused."""
+
+import numpy as np
+import pytest
+
+import fgrad
+import fgrad.numpy as fnp
+from fgrad import lax, ops
+from fgrad.core import PRIMITIVES
+from fgrad.errors import DtypeError, GradientError
+from fgrad.types import C64, C128, SCALARS
+from tests.ops.examples import EXAMPLES
+
+RNG = np.random.default_rng(3)
+Z, W = RNG.standard_normal((2, 3, 4)) + 1j * RNG.standard_normal((2, 3, 4))
+TOLERANCE = {"complex64": 2e-5, "complex128": 1e-11}
+COMPILED = [name for name, op in PRIMITIVES.items() if name in EXAMPLES
+            and (C128 in op.dtypes or name in ("complex", "select", "reshape", "transpose", "rev",
+                                               "broadcast", "slice", "pad", "concatenate", "gather",
+                                               "dynamic_slice", "dynamic_update_slice"))]
+
+
+def close(got, want, dtype="complex64"):
+    got, want = np.asarray(got), np.asarray(want)
+    assert got.shape == want.shape and got.dtype == want.dtype, (got.dtype, want.dtype)
+    scale = np.max(np.abs(want), initial=1.0)
+    np.testing.assert_allclose(got / scale, want / scale, atol=TOLERANCE[dtype], rtol=0)
+
+
+@pytest.mark.parametrize("device", ["cpu", "opencl"])
+@pytest.mark.parametrize("name", COMPILED)
+def test_compiled_operations_agree_with_numpy(name, device):
+    op = PRIMITIVES[name]
+    for k, case in enumerate(EXAMPLES[name]):
+        args = case.draw(C128 if C128 in op.dtypes or name != "complex" else "float64", seed=k)
+        numbers = {j: a for j, a in enumerate(args) if a.__class__ in SCALARS}
+        arrays = [fnp.asarray(a) for j, a in enumerate(args) if j not in numbers]
+
+        def run(*arrays, numbers=numbers, count=len(args), case=case):
+            given = iter(arrays)
+            return op(*[numbers[j] if j in numbers else next(given) for j in range(count)],
+                      **case.params)
+        want, got = run(*arrays), fgrad.jit(run, device=device)(*arrays)
+        for a, b in zip(fgrad.tree.leaves(got), fgrad.tree.leaves(want)):
+            assert a.type is b.type
+            np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=1e-8, atol=1e-8,
+                                       err_msg=f"{name} {case}")
+
+
+UNARY = """exp expm1 log log1p sqrt sin cos tan sinh cosh tanh arcsin arccos arctan arcsinh arccosh
+    arctanh square negative conjugate absolute real imag angle sign reciprocal exp2 log2 log10 isnan
+    isinf isfinite isreal iscomplex sum prod mean var std cumsum cumprod ravel""".split()
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_functions_of_complex_numbers_agree_with_numpy_eager_and_compiled(dtype):
+    z = Z.astype(dtype)
+    for name in UNARY:
+        want, function = getattr(np, name)(z), getattr(fnp, name)
+        close(function(fnp.asarray(z)), want, dtype)
+        close(fgrad.jit(function)(z), want, dtype)
+
+
+def test_elementary_functions_on_the_axes_and_at_extremes_agree_with_numpy():
+    z = np.array([0, 1, -1, 1j, -1j, 2, -2, 2j, -2j, 1e-9 + 1e-9j, 300 + 300j, 1e-300, -0.5 + 0j])
+    for name in ("exp", "sqrt", "tanh", "sin", "arcsinh", "arctan", "log1p", "expm1", "absolute"):
+        with np.errstate(all="ignore"):
+            want = getattr(np, name)(z)
+        got = np.asarray(fgrad.jit(getattr(fnp, name))(z))
+        finite = np.isfinite(want)
+        np.testing.assert_allclose(got[finite], want[finite], rtol=1e-9, atol=1e-15, err_msg=name)
+
+
+def test_products_and_moves_agree_with_numpy():
+    for function in (lambda m, z, w: z @ w.T, lambda m, z, w: m.einsum("ij,ij->i", z, w),
+                     lambda m, z, w: m.vdot(z, w), lambda m, z, w: m.tensordot(z, w, 2),
+                     lambda m, z, w: m.where(m.abs(z) > 1, z, w) ** 2 + 1j * z - z / (1 + 2j),
+                     lambda m, z, w: m.concatenate([z, w], 1)[:, ::-1][1:, ::2],
+                     lambda m, z, w: z**w + z**-3 + z**0.5 + 2.0**z,
+                     lambda m, z, w: m.pad(z, 1)[[0, 2, 1]] + m.mean(z), lambda m, z, w: z.T.conj()):
+        want = function(np, Z, W)
+        close(function(fnp, fnp.asarray(Z), fnp.asarray(W)), want, "complex128")
+        close(fgrad.jit(lambda z, w, f=function: f(fnp, z, w))(Z, W), want, "complex128")
+
+
+@pytest.mark.parametrize("make, dtype", [
+    (lambda: 1j * fnp.ones(2), "complex64"), (lambda: fnp.asarray(np.ones(2)) * 0.1j, "complex128"),
+    (lambda: fnp.arange(3) + 1j, "complex64"), (lambda: fnp.asarray([1 + 2j, 3.0]), "complex64"),
+    (lambda: fnp.zeros(2, complex), "complex64"), (lambda: fnp.ones(2, "float16") * 1j, "complex64"),
+    (lambda: fnp.asarray(np.ones(2)) + fnp.ones(2, "complex64"), "complex128"),
+    (lambda: fnp.ones(2, "complex64").real, "float32"), (lambda: abs(fnp.array(3 + 4j)), "float32"),
+    (lambda: fnp.ones(2, "complex128") * 2.0, "complex128")])
+def test_complex_dtypes_promote_as_in_jax(make, dtype):
+    assert make().dtype == dtype
+
+
+def test_python_numbers_keep_their_digits_beside_double_precision():
+    assert complex((fnp.asarray(np.ones(())) * 0.1j).item()) == 0.1j
+
+
+def test_control_flow_carries_complex_numbers():
+    def run(z):
+        last, seen = lax.scan(lambda c, v: (c * v + 1j, c), z[0], z)
+        last = lax.fori_loop(0, 3, lambda i, c: c * c * 0.3 + last, last)
+        last = lax.while_loop(lambda c: fnp.sum(abs(c)) < 90, lambda c: 2 * c, last)
+        return lax.cond(fnp.real(last[0]) > 0, lambda c: c, lambda c: -c, last), seen
+    for a, b in zip(run(fnp.asarray(Z)), fgrad.jit(run)(Z)):
+        close(a, b, "complex128")
+
+
+# ---------------------------------------------------------------------------- derivatives
+
+HOLOMORPHIC = "exp log sqrt sin cos tan sinh cosh tanh arcsin arctan arcsinh arccosh square".split()
+
+
+@pytest.mark.parametrize("name", HOLOMORPHIC)
+def test_holomorphic_derivatives_are_difference_quotients_in_every_direction(name):
+    function = getattr(fnp, name)
+    got = fgrad.grad(lambda z: fnp.sum(function(z)), holomorphic=True)(fnp.asarray(Z * 0.7))
+    jitted = fgrad.jit(fgrad.grad(lambda z: fnp.sum(function(z)), holomorphic=True))(Z * 0.7)
+    for h in (1e-6, 1e-6j):
+        want = (getattr(np, name)(Z * 0.7 + h) - getattr(np, name)(Z * 0.7 - h)) / (2 * h)
+        np.testing.assert_allclose(got, want, rtol=1e-5)
+        np.testing.assert_allclose(jitted, want, rtol=1e-5)
+
+
+def loss(z):
+    """A real function of complex numbers."""
+    return fnp.sum(abs(fnp.exp(z) @ z.T + fnp.conj(z)[:, :3] * 1j) ** 2 / (1 + fnp.angle(z[:, :3])))
+
+
+def test_the_gradient_of_a_real_function_is_the_two_partial_derivatives():
+    z = fnp.asarray(Z * 0.3)
+    got = np.asarray(fgrad.grad(loss)(z))
+    for at in ((0, 0), (1, 2), (2, 3)):
+        step = np.zeros((3, 4))
+        step[at] = 1e-6
+        dx = (loss(z + step) - loss(z - step)) / 2e-6
+        dy = (loss(z + 1j * step) - loss(z - 1j * step)) / 2e-6
+        assert got[at] == pytest.approx(complex(dx.item(), -dy.item()), rel=1e-5)
+    close(fgrad.jit(fgrad.grad(loss))(z), got, "complex128")
+    close(fgrad.vmap(fgrad.grad(loss))(z[None])[0], got, "complex128")
+
+
+def test_descent_against_the_conjugate_gradient_reaches_the_minimum():
+    step = fgrad.jit(lambda z: z - 0.1 * fnp.conj(fgrad.grad(
+        lambda z: fnp.sum(abs(z - (1 + 2j)) ** 2))(z)))
+    z = fnp.zeros(2, complex)
+    for _ in range(60):
+        z = step(z)
+    np.testing.assert_allclose(z, [1 + 2j] * 2, atol=1e-4)
+
+
+def test_jacobians_of_holomorphic_functions():
+    function = lambda z: z * z[::-1]
+    for transform in (fgrad.jacfwd, fgrad.jacrev):
+        got = np.asarray(transform(function, holomorphic=True)(fnp.asarray(Z[0])))
+        np.testing.assert_allclose(got, np.diag(Z[0][::-1]) + np.fliplr(np.diag(Z[0])), atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["inv", "det", "cholesky", "eigvalsh", "svdvals", "solve", "qr",
+                                  "pinv", "slogdet", "norm"])
+def test_linear_algebra_and_its_gradients(name):
+    square = Z[:, :3]
+    matrix = square @ square.conj().T + 3 * np.eye(3) if name in ("cholesky", "eigvalsh") else square
+
+    def function(m, a):
+        if name == "solve":
+            return m.linalg.solve(a, W[:, :2])
+        if name == "svdvals":
+            return m.linalg.svd(a, compute_uv=False)
+        if name == "qr":
+            return abs(m.linalg.qr(a)[1])
+        found = getattr(m.linalg, name)(a)
+        return found[1] if name == "slogdet" else found
+    want = function(np, matrix)
+    close(function(fnp, fnp.asarray(matrix)), want, "complex128")
+    close(fgrad.jit(lambda a: function(fnp, a))(matrix), want, "complex128")
+
+    def total(a):
+        return fnp.sum(abs(function(fnp, a)) ** 2)
+    got, h = np.asarray(fgrad.grad(total)(fnp.asarray(matrix))), 1e-6
+    towards = RNG.standard_normal((3, 3)) + 1j * RNG.standard_normal((3, 3))
+    if name in ("cholesky", "eigvalsh"):
+        towards = towards + towards.conj().T
+    up, down = (total(fnp.asarray(matrix + s * h * towards)).item() for s in (1, -1))
+    assert np.sum(got * towards).real == pytest.approx((up - down) / (2 * h), rel=1e-5)
+
+
+# ---------------------------------------------------------------------------- what is refused
+
+def test_complex_numbers_have_no_order():
+    with pytest.raises(DtypeError, match="lt is not defined for c64"):
+        fnp.ones(2, complex) < 1
+    with pytest.raises(DtypeError, match="reduce_max is not defined for c64"):
+        fnp.max(fnp.ones(2, complex))
+
+
+def test_gradients_say_what_holomorphic_is_for():
+    z = fnp.asarray(1 + 1j)
+    with pytest.raises(GradientError, match="grad needs a real result, but .* returned c64"):
+        fgrad.grad(lambda z: z * z)(z)
+    with pytest.raises(GradientError, match="holomorphic=True needs a complex result"):
+        fgrad.grad(abs, holomorphic=True)(z)
+    with pytest.raises(GradientError, match="jacrev by the complex .* needs holomorphic=True"):
+        fgrad.jacrev(lambda z: z * z)(z)
+    with pytest.raises(GradientError, match="holomorphic=True needs complex arguments"):
+        fgrad.jacfwd(lambda z: z * z, holomorphic=True)(1.0)
+
+
+def test_programs_print_and_stages_show_pairs():
+    text = fgrad.show(lambda z: z * z, fnp.asarray(Z))
+    assert "mul z z" in text and "c128[3,4]" in text
+    assert "f64[3,4,2]" in fgrad.show(lambda z: z * z, fnp.asarray(Z), stage="loops")
+
+
+def test_dtypes_are_known_by_name():
+    assert ops.zeros_like(fnp.ones(2, "c64")).dtype == C64
+    assert fnp.iscomplexobj(fnp.ones(2, "c64")) and not fnp.iscomplexobj(fnp.ones(2))
+    assert fnp.issubdtype(C64, np.complexfloating) and fnp.finfo("c64").eps == np.finfo("f4").eps
+    assert fnp.real_if_close(np.array([1 + 0j])).dtype == "float64"
