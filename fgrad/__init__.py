@@ -25,7 +25,7 @@ from .core import Array
 from .custom import custom_jvp, custom_vjp, stop_gradient
 from .device import device, device_put
 from .errors import (
-    ArgumentError, AxisError, CheckError, ConcretizationError, DataError, DeviceError,
+    ArgumentError, AxisNameError, AxisError, CheckError, ConcretizationError, DataError, DeviceError,
     DonationError, DownloadError, DtypeError, FgradError, FgradWarning, GradientError,
     KeyReuseWarning, LeakError, MissingFileError, MissingRuleError, MutationError, NanError,
     NumpyError, ParseError, PositionError, RandomKeyError, RangeError, ShapeError, TreeError)

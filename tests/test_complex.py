@@ -77,7 +77,8 @@ def test_products_and_moves_agree_with_numpy():
                      lambda m, z, w: m.where(m.abs(z) > 1, z, w) ** 2 + 1j * z - z / (1 + 2j),
                      lambda m, z, w: m.concatenate([z, w], 1)[:, ::-1][1:, ::2],
                      lambda m, z, w: z**w + z**-3 + z**0.5 + 2.0**z,
-                     lambda m, z, w: m.pad(z, 1)[[0, 2, 1]] + m.mean(z), lambda m, z, w: z.T.conj()):
+                     lambda m, z, w: m.pad(z, 1)[[0, 2, 1]] + m.mean(z),
+                     lambda m, z, w: z.T.conj()):
         want = function(np, Z, W)
         close(function(fnp, fnp.asarray(Z), fnp.asarray(W)), want, "complex128")
         close(fgrad.jit(lambda z, w, f=function: f(fnp, z, w))(Z, W), want, "complex128")
@@ -86,7 +87,8 @@ def test_products_and_moves_agree_with_numpy():
 @pytest.mark.parametrize("make, dtype", [
     (lambda: 1j * fnp.ones(2), "complex64"), (lambda: fnp.asarray(np.ones(2)) * 0.1j, "complex128"),
     (lambda: fnp.arange(3) + 1j, "complex64"), (lambda: fnp.asarray([1 + 2j, 3.0]), "complex64"),
-    (lambda: fnp.zeros(2, complex), "complex64"), (lambda: fnp.ones(2, "float16") * 1j, "complex64"),
+    (lambda: fnp.zeros(2, complex), "complex64"),
+    (lambda: fnp.ones(2, "float16") * 1j, "complex64"),
     (lambda: fnp.asarray(np.ones(2)) + fnp.ones(2, "complex64"), "complex128"),
     (lambda: fnp.ones(2, "complex64").real, "float32"), (lambda: abs(fnp.array(3 + 4j)), "float32"),
     (lambda: fnp.ones(2, "complex128") * 2.0, "complex128")])
@@ -162,7 +164,8 @@ def test_jacobians_of_holomorphic_functions():
                                   "pinv", "slogdet", "norm"])
 def test_linear_algebra_and_its_gradients(name):
     square = Z[:, :3]
-    matrix = square @ square.conj().T + 3 * np.eye(3) if name in ("cholesky", "eigvalsh") else square
+    hermitian = name in ("cholesky", "eigvalsh")
+    matrix = square @ square.conj().T + 3 * np.eye(3) if hermitian else square
 
     def function(m, a):
         if name == "solve":
@@ -181,7 +184,7 @@ def test_linear_algebra_and_its_gradients(name):
         return fnp.sum(abs(function(fnp, a)) ** 2)
     got, h = np.asarray(fgrad.grad(total)(fnp.asarray(matrix))), 1e-6
     towards = RNG.standard_normal((3, 3)) + 1j * RNG.standard_normal((3, 3))
-    if name in ("cholesky", "eigvalsh"):
+    if hermitian:
         towards = towards + towards.conj().T
     up, down = (total(fnp.asarray(matrix + s * h * towards)).item() for s in (1, -1))
     assert np.sum(got * towards).real == pytest.approx((up - down) / (2 * h), rel=1e-5)

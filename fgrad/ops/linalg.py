@@ -264,7 +264,8 @@ class Svd(Factorisation):
 
     With E = Uᴴ dx V: ds = diag E, dU = U (F ∘ (E S + S Eᴴ)), dV = V (F ∘ (S E + Eᴴ S)), where
     Fᵢⱼ = 1 / (sⱼ² - sᵢ²) off the diagonal; and, outside of the space of U, (I - U Uᴴ) dx V S⁻¹,
-    likewise for V (Giles, 3.2).  Of complex numbers U turns by i Im(diag E) / s too.  Vectors of equal singular values have no derivative.
+    likewise for V (Giles, 3.2).  Of complex numbers U turns by i Im(diag E) / s too.  Vectors of
+    equal singular values have no derivative.
     """
     multiple = True
 
@@ -429,8 +430,8 @@ class Pinv(Factorisation):
 class Slogdet(Factorisation):
     """(sign, log |det x|); (0, -inf) for a singular matrix.   f[…,n,n] → f[…], f[…]
 
-    d log |det x| = Re tr(x⁻¹ dx) (Giles, 2.2.4); the sign is constant, or, as a complex number, turns
-    by the imaginary part.
+    d log |det x| = Re tr(x⁻¹ dx) (Giles, 2.2.4); the sign is constant, and a complex one turns by
+    the imaginary part.
     """
     multiple = True
 

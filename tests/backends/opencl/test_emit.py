@@ -57,7 +57,7 @@ def check(device, function, *arrays, length=1, slack=1):
 def in_turn(name, k):
     """A dtype for the k-th case of an operation: all of them have their turn."""
     own = PRIMITIVES["max"].dtypes if name == "select" else PRIMITIVES[name].dtypes
-    known = [d for d in own if d in DTYPES]
+    known = [d for d in own if d in DTYPES] or own[:1]
     return known[(k + len(name)) % len(known)]
 
 
