@@ -6,7 +6,7 @@ dtype says otherwise, and everything can be differentiated, batched and compiled
 
 import numpy as _np
 
-from . import linalg, methods, protocols
+from . import fft, linalg, methods, protocols
 from .axes import broadcast_shapes
 from .bits import (
     bitwise_count, frexp, gcd, isscalar, lcm, ldexp, modf, nextafter, packbits, spacing, unpackbits)
@@ -88,6 +88,8 @@ degrees, radians, around = rad2deg, deg2rad, round
 
 protocols.bound(globals())
 protocols.bound(vars(linalg), linalg.__all__)
+protocols.bound(vars(fft), fft.__all__)
 
 protocols.fill(globals(), [name for name in dir(_np) if not name.startswith("_")], _np)
 protocols.fill(vars(linalg), linalg.__all__, _np.linalg)
+protocols.fill(vars(fft), fft.__all__, _np.fft)

@@ -21,6 +21,7 @@ from .index import (
     dynamic_slice, dynamic_update_slice, gather, scatter, scatter_add, scatter_max, scatter_min,
     scatter_mul, scatter_set, take_along)
 from .complex import complex, imag, real
+from .fourier import fft, irfft, rfft
 from .linalg import cholesky, eigh, pinv, qr, slogdet, solve, svd, triangular_solve
 from .random import random_bits, random_fold_in, random_split
 from .sort import sort

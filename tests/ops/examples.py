@@ -259,6 +259,13 @@ EXAMPLES = {
     "is_finite": each(1) + [case(Values((np.inf, -np.inf, np.nan, 1.0)))],
     "and": each(2), "or": each(2), "xor": each(2), "not": each(1),
     "shl": each(2, 0, 9), "shr": each(2, -9, 9),
+    "fft": [case(X(s), axis=a, inverse=i) for s, a in (((1,), 0), ((7,), 0), ((3, 4), 0),
+                                                       ((2, 6), 1), ((0, 3), 1))
+            for i in (False, True)],
+    "rfft": [case(X(s), axis=a) for s, a in (((1,), 0), ((2,), 0), ((7,), 0), ((3, 4), 0),
+                                             ((2, 6), 1), ((0, 3), 1))],
+    "irfft": [case(X(s), axis=a, n=n) for s, a, n in (
+        ((1,), 0, 1), ((2,), 0, 2), ((4,), 0, 7), ((2, 3), 0, 3), ((2, 4), 1, 6), ((0, 2), 1, 3))],
     "real": each(1), "imag": each(1),
     "complex": [case(X(s), X(s)) for s in ((), (0,), (1,), (2, 3))],
     "convert": [case(X(s), dtype=np.dtype(d)) for s in ((), (0,), (2, 3))
