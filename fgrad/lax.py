@@ -85,6 +85,23 @@ def unsigned(x):
     return ops.convert(x, dtype=np.dtype(UNSIGNED.get(x.dtype.name, x.dtype)))
 
 
+def fft(x, fft_type, fft_lengths):
+    """The Fourier transform of the last axes, one for each length; inverses have the factor 1 / N.
+
+    fft_type: "fft", "ifft", "rfft" or "irfft", in any case.   c[…,*n] → c[…,*n]
+
+    >>> fft(np.ones(4, "complex64"), "FFT", (4,)).tolist()
+    [(4+0j), 0j, 0j, 0j]
+    """
+    kinds = {"fft": fnp.fft.fftn, "ifft": fnp.fft.ifftn, "rfft": fnp.fft.rfftn,
+             "irfft": fnp.fft.irfftn}
+    name = getattr(fft_type, "name", fft_type).lower()
+    if name not in kinds:
+        raise ArgumentError(f"there is no fft_type={fft_type!r}.", expected=" ".join(kinds))
+    lengths = (fft_lengths,) if fft_lengths.__class__ is int else tuple(fft_lengths)
+    return kinds[name](x, lengths, tuple(range(-len(lengths), 0)))
+
+
 def integer_pow(x, y):
     """x to the power of the int y, by multiplication."""
     return ops.integer_pow(as_value(x), n=y)

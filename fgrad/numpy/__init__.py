@@ -49,7 +49,7 @@ from .placement import (
     ix_, mask_indices, place, put, put_along_axis, ravel_multi_index, resize, tril_indices_from,
     triu_indices_from)
 from .polynomials import (
-    poly, polyadd, polyder, polydiv, polyfit, polyint, polymul, polysub, trim_zeros, vander)
+    poly, polyadd, polyder, polydiv, polyfit, polyint, polymul, polysub, roots, trim_zeros, vander)
 from .promotion import result_type
 from .ranges import arange, geomspace, indices, linspace, logspace, meshgrid
 from .reductions import (

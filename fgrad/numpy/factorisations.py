@@ -21,6 +21,7 @@ from .promotion import as_float, binary, broadcast_to, cast, join, same
 from .elementwise import absolute
 from .shape import matrix_transpose, moveaxis
 
+EigResult = namedtuple("EigResult", "eigenvalues eigenvectors")
 EighResult = namedtuple("EighResult", "eigenvalues eigenvectors")
 QRResult = namedtuple("QRResult", "Q R")
 SVDResult = namedtuple("SVDResult", "U S Vh")
@@ -261,6 +262,23 @@ def mirrored(x, uplo):
 def eigvalsh(a, UPLO="L", symmetrize_input=True):
     """The eigenvalues of symmetric matrices, ascending.   f[…,n,n] → f[…,n]"""
     return eigh(a, UPLO, symmetrize_input)[0]
+
+
+def eig(a):
+    """(eigenvalues, eigenvectors) of square matrices, complex, as LAPACK orders them; vectors are
+    columns.
+
+    n[…,n,n] → c[…,n], c[…,n,n].  Vectors of equal eigenvalues have no derivative.
+
+    >>> eig([[0.0, 1.0], [-1.0, 0.0]]).eigenvalues.tolist()
+    [1j, -1j]
+    """
+    return EigResult(*ops.eig(matrices(a, "eig")))
+
+
+def eigvals(a):
+    """The eigenvalues of square matrices, complex, in LAPACK's order.   n[…,n,n] → c[…,n]"""
+    return eig(a)[0]
 
 
 # ---------------------------------------------------------------------------- numbers of matrices

@@ -16,16 +16,17 @@ from .complex import squared
 from .contract import cross, matmul, multi_dot, outer, tensordot, vecdot
 from .elementwise import absolute, power
 from .factorisations import (
-    cholesky, cond, det, eigh, eigvalsh, inv, lstsq, matrix_rank, pinv, qr, slogdet, solve, svd,
-    svdvals, tensorinv, tensorsolve)
+    cholesky, cond, det, eig, eigh, eigvals, eigvalsh, inv, lstsq, matrix_rank, pinv, qr, slogdet,
+    solve, svd, svdvals, tensorinv, tensorsolve)
 from .matrices import diagonal, eye, trace
 from .promotion import as_float, binary, cast
 from .shape import matrix_transpose, moveaxis
 
-__all__ = ["cholesky", "cond", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "lstsq",
-           "matmul", "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "multi_dot",
-           "norm", "outer", "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "tensordot",
-           "tensorinv", "tensorsolve", "trace", "vecdot", "vector_norm"]
+__all__ = ["cholesky", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh",
+           "inv", "lstsq", "matmul", "matrix_norm", "matrix_power", "matrix_rank",
+           "matrix_transpose", "multi_dot", "norm", "outer", "pinv", "qr", "slogdet", "solve",
+           "svd", "svdvals", "tensordot", "tensorinv", "tensorsolve", "trace", "vecdot",
+           "vector_norm"]
 
 
 def norm(x, ord=None, axis=None, keepdims=False):

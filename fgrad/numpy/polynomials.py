@@ -1,6 +1,6 @@
 """Polynomials as vectors of coefficients, the highest power first, as in NumPy.
 
-`roots` is missing: roots are complex.  Relies on `numerics` and `factorisations`.
+Relies on `numerics` and `factorisations`.
 """
 
 from __future__ import annotations
@@ -10,18 +10,19 @@ import numpy as np
 from .. import ops
 from ..core import Array, as_value
 from ..errors import ArgumentError, ShapeError
-from ..types import finfo
+from ..types import complex_of, finfo
 from .axes import typed
 from .contract import matmul, numbers
-from .creation import asarray, ones_like, zeros_like
-from .factorisations import inv
+from .creation import asarray, ones_like, zeros, zeros_like
+from .factorisations import eigvals, inv
 from .indexing import known_value
 from .joining import concatenate, stack
+from .matrices import eye
 from .numerics import convolve
 from .padding import pad
 from .promotion import as_float, binary, cast, same
 from .reductions import sum as sum_of
-from .shape import atleast_1d
+from .shape import atleast_1d, reshape
 
 
 def vector(p, name):
@@ -158,6 +159,30 @@ def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
         return out, spread
     rest = sum_of(ops.square(right - matmul(left, out)), 0) / (x.size - left.shape[1])
     return out, spread * rest if y.ndim == 1 else spread[..., None] * rest
+
+
+def roots(p, *, strip_zeros=True):
+    """The numbers at which a polynomial is zero, complex: eigenvalues of its companion matrix.
+
+    n[k+1] → c[k].  Zeros at both ends are taken off first, which needs values; strip_zeros=False:
+    p[0] is not zero.
+
+    >>> roots([1.0, 0.0, 1.0]).shape
+    (2,)
+    """
+    x = vector(as_float(p), "roots")
+    behind = 0
+    if strip_zeros:
+        x = trim_zeros(x, "f")
+        behind, x = x.size, trim_zeros(x, "b")
+        behind = behind - x.size
+    k = max(x.size - 1, 0)
+    found = zeros(behind, dtype=x.dtype if x.dtype.kind == "c" else complex_of(x.dtype))
+    if k == 0:
+        return found
+    first = ops.neg(x[1:] / x[0])
+    companion = concatenate([reshape(first, (1, k)), eye(k - 1, k, dtype=x.dtype)])
+    return concatenate([eigvals(companion), found])
 
 
 def trim_zeros(filt, trim="fb"):

@@ -23,6 +23,7 @@ from .index import (
 from .complex import complex, imag, real
 from .fourier import fft, irfft, rfft
 from .linalg import cholesky, eigh, pinv, qr, slogdet, solve, svd, triangular_solve
+from .eigen import eig
 from .random import random_bits, random_fold_in, random_split
 from .sort import sort
 from .special import (

@@ -5,7 +5,7 @@ import pytest
 
 import fgrad
 import fgrad.numpy as fnp
-from fgrad.errors import ArgumentError, ShapeError
+from fgrad.errors import ArgumentError, DeviceError, ShapeError
 from fgrad.gradient_check import check_grads
 
 NORMS = [None, "backward", "ortho", "forward"]
@@ -90,10 +90,12 @@ def test_compiled_and_mapped_they_are_the_same():
         np.testing.assert_allclose(made(x), want, rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.opencl
 def test_on_a_device_they_are_the_same():
     x = numbers((6, 4), "float32")
-    got = fgrad.jit(fgrad.grad(spectrum), device="opencl")(x)
+    try:
+        got = fgrad.jit(fgrad.grad(spectrum), device="opencl")(x)
+    except DeviceError as error:
+        pytest.skip(str(error))
     np.testing.assert_allclose(got, fgrad.grad(spectrum)(x), rtol=1e-4, atol=1e-4)
 
 

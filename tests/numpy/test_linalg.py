@@ -123,3 +123,23 @@ def test_what_is_no_square_is_refused_by_name():
             getattr(fnp.linalg, name)(TALL)
     with pytest.raises(ArgumentError):
         fnp.linalg.qr(TALL, "raw")
+
+
+def test_eigenvalues_of_any_matrix_are_those_of_numpy():
+    x = np.random.default_rng(3).standard_normal((2, 4, 4))
+    w, v = fnp.linalg.eig(x)
+    assert w.dtype == v.dtype == "complex128"
+    np.testing.assert_allclose(np.asarray(x @ v), np.asarray(v * w[:, None, :]), atol=1e-12)
+    want = np.linalg.eigvals(x)
+    for made in (fnp.linalg.eigvals, fgrad.jit(fnp.linalg.eigvals), fgrad.vmap(fnp.linalg.eigvals)):
+        np.testing.assert_allclose(made(x), want, rtol=1e-12)
+    spread = lambda x: fnp.sum(fnp.abs(fnp.linalg.eigvals(x)) ** 2)
+    fgrad.check_grads(spread, (x[0],), order=1)
+
+
+def test_roots_are_where_the_polynomial_is_zero():
+    for p in ([2.0, -3.0, 1.0, 5.0], [0.0, 1.0, 0.0, 1.0, 0.0, 0.0], [3.0], [0.0], [1.0, 0.0]):
+        got = np.sort_complex(np.asarray(fnp.roots(np.array(p))))
+        np.testing.assert_allclose(got, np.sort_complex(np.roots(p)), rtol=1e-12, atol=1e-12)
+    plain = fgrad.jit(lambda p: fnp.roots(p, strip_zeros=False))
+    np.testing.assert_allclose(plain(np.array([1.0, 2.0, 5.0])), np.roots([1.0, 2.0, 5.0]))

@@ -347,6 +347,7 @@ EXAMPLES = {
     "triangular_solve": [case(Matrices(s), X((*s[:-1], 2)), lower=lower, unit=unit)
                          for s in SQUARES for lower in (True, False) for unit in (True, False)],
     "pinv": [case(X(s), rtol=1e-6) for s in ((1, 1), (4, 2), (2, 3), (2, 2, 3))],
+    "eig": [case(X(s)) for s in SQUARES],
     "slogdet": [case(Matrices(s)) for s in SQUARES],
     # random
     "random_bits": [case(K(), shape=s, dtype=np.dtype(d)) for s, d in BITS] + [
