@@ -132,6 +132,10 @@ SPECIAL = [
 Q = RNG.standard_normal((2, 3, 4, 6)).astype("float32")     # queries of four heads
 G = RNG.standard_normal((2, 5, 2, 6)).astype("float32")     # keys that pairs of them share
 
+FFT = [*each("fft rfft ihfft fftn rfftn fft2 rfft2 ifft ifftn ifft2 fftshift ifftshift", X),
+       *each("irfft hfft irfftn irfft2", X), ("fft", X, {"n": 3, "axis": 0, "norm": "ortho"}),
+       ("fftfreq", 5), ("rfftfreq", 6)]
+
 NN = [
     ("dot_product_attention", Q, G, G, {"is_causal": True, "scale": 0.5}),
     ("dot_product_attention", Q, G, G, {"local_window_size": (2, 1)}),
@@ -184,8 +188,8 @@ RANDOM = [
     ("multinomial", 10, P[0] / P[0].sum()),
 ]
 
-GROUPS = {"numpy": NUMPY, "numpy.linalg": LINALG, "numpy.fft": FFT, "scipy.special": SPECIAL, "nn": NN, "lax": LAX,
-          "random": RANDOM}
+GROUPS = {"numpy": NUMPY, "numpy.linalg": LINALG, "numpy.fft": FFT, "scipy.special": SPECIAL,
+          "nn": NN, "lax": LAX, "random": RANDOM}
 
 REASONS = {
     "numpy.linalg.lstsq": "residuals as NumPy gives them: none without more rows than columns",
