@@ -12,7 +12,7 @@ from ..bf16 import BF16, WORD
 from ..core import Array, WordArray
 from ..errors import ArgumentError, DataError
 from ..text import noun_of
-from ..types import SCALARS, SHORT, default_float, default_int
+from ..types import SCALARS, SHORT, default_complex, default_float, default_int
 
 NAMES = {dtype: short.upper() for dtype, short in SHORT.items()}       # F32, I64, BOOL, …
 DTYPES = {name: dtype for dtype, name in NAMES.items()}
@@ -58,12 +58,14 @@ def as_array(leaf, path):
     if a.dtype.newbyteorder("=") not in NAMES:
         raise ArgumentError(f"{pytree.path_text('tree', path)} cannot be saved.",
                             given=f"{noun_of(leaf)} of dtype {a.dtype}",
-                            expected="bool, integers, float16, bfloat16, float32 or float64")
+                            expected="bool, integers, floats or complex numbers")
     return a
 
 
 def number_dtype(leaf):
     """The dtype in which a Python number is stored; None for anything else."""
+    if type(leaf) is complex:
+        return default_complex()
     if type(leaf) not in SCALARS:
         return None
     return {bool: np.dtype(bool), int: default_int(), float: default_float()}[type(leaf)]
