@@ -153,8 +153,8 @@ def document(results):
     good = sum(r == "agrees" for _, _, r in results)
     lines = ["# fgrad and jax, function by function", "",
              "Made by `python -m benchmarks.jax_compat docs/jax-compat.md` with jax "
-             f"{jax.__version__}.  Values, dtypes, gradients and vmap of {len(results)} calls: {good} agree "
-             f"({100 * good / len(results):.1f} %).", ""]
+             f"{jax.__version__}.  Values, dtypes, gradients and vmap of {len(results)} calls: "
+             f"{good} agree ({100 * good / len(results):.1f} %).", ""]
     for group in GROUPS:
         lines += [f"## {group}", "", "| function | result |", "|---|---|"]
         seen = {}

@@ -25,8 +25,8 @@ from .core import Array
 from .custom import custom_jvp, custom_vjp, stop_gradient
 from .device import device, device_put
 from .errors import (
-    ArgumentError, AxisNameError, AxisError, CheckError, ConcretizationError, DataError, DeviceError,
-    DonationError, DownloadError, DtypeError, FgradError, FgradWarning, GradientError,
+    ArgumentError, AxisError, AxisNameError, CheckError, ConcretizationError, DataError,
+    DeviceError, DonationError, DownloadError, DtypeError, FgradError, FgradWarning, GradientError,
     KeyReuseWarning, LeakError, MissingFileError, MissingRuleError, MutationError, NanError,
     NumpyError, ParseError, PositionError, RandomKeyError, RangeError, ShapeError, TreeError)
 from .gradient_check import check_grads

@@ -17,7 +17,7 @@ def matches(name, patterns):
 
 
 def find(name):
-    """The workload of that name; those of the plots over sizes, which are no rows of tables, too."""
+    """The workload of that name, those of the plots over sizes included, which are in no table."""
     return next(workload for workload in (*ALL, *growth.WORKLOADS) if workload.name == name)
 
 

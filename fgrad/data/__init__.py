@@ -4,4 +4,5 @@ from . import augment, cifar, digits, idx, mnist, tables, text
 from .batches import Batches, batches
 from .split import Split
 
-__all__ = ["Batches", "Split", "augment", "batches", "cifar", "digits", "idx", "mnist", "tables", "text"]
+__all__ = ["Batches", "Split", "augment", "batches", "cifar", "digits", "idx", "mnist", "tables",
+           "text"]

@@ -1,7 +1,7 @@
 """Random changes of batches of images, in NumPy: more data out of the same data.
 
-Each function takes images u8 or f32 [n,height,width] or [n,height,width,channels] and a Generator (or
-a seed), draws for every image on its own, and gives new images of the same shape and dtype.
+Each function takes images u8 or f32 [n,height,width] or [n,height,width,channels] and a Generator
+(or a seed), draws for every image on its own, and gives new images of the same shape and dtype.
 `on` makes a transform for `data.batches` of several.
 """
 
@@ -13,7 +13,7 @@ from ..errors import ArgumentError, DtypeError, RangeError, ShapeError
 
 
 def on(*functions, at=0):
-    """A transform for `data.batches`: the functions, one after the other, on array `at` of the batch.
+    """A transform for `data.batches`: the functions, in order, on array `at` of the batch.
 
     functions: (images, rng) → images; options by functools.partial.
 
@@ -78,7 +78,8 @@ def flip(images, rng, p=0.5, axis=2):
     """
     images = checked(images, "flip")
     if not 0 <= p <= 1 or axis not in (1, 2):
-        raise RangeError("flip: p is a probability, axis is 1 or 2.", given=f"p={p!r}, axis={axis!r}")
+        raise RangeError("flip: p is a probability, axis is 1 or 2.",
+                         given=f"p={p!r}, axis={axis!r}")
     chosen = np.random.default_rng(rng).random(len(images)) < p
     return np.where(spread(chosen, images), np.flip(images, axis), images)
 
@@ -100,7 +101,8 @@ def crop(images, rng, padding=4, size=None, fill=0):
     spare = padded.shape[1] - height, padded.shape[2] - width
     if min(*spare, height, width) < 0:
         raise RangeError("crop: the window does not fit into the padded images.",
-                         given=f"a window of {height}×{width}, images of {padded.shape[1]}×{padded.shape[2]}")
+                         given=f"a window of {height}×{width}, "
+                               f"images of {padded.shape[1]}×{padded.shape[2]}")
     rng, n = np.random.default_rng(rng), len(images)
     down, right = (rng.integers(s + 1, size=n)[:, None, None] for s in spare)
     rows, columns = down + np.arange(height)[:, None], right + np.arange(width)
@@ -148,8 +150,8 @@ def between(images, down, right, fill):
 def jitter(images, rng, brightness=0.2, contrast=0.2):
     """Each image brighter or darker, and with more or less contrast about its mean.
 
-    The factors are drawn from 1 - brightness … 1 + brightness, likewise for contrast; u8 stays in 0 … 255,
-    floats may leave their range.
+    The factors are drawn from 1 - brightness … 1 + brightness, likewise for contrast; u8 stays in
+    0 … 255, floats may leave their range.
 
     >>> jitter(np.full((1, 2, 2), 100, np.uint8), 0, brightness=0, contrast=0.5)[0, 0]
     array([100, 100], dtype=uint8)

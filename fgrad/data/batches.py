@@ -1,6 +1,6 @@
 """Shuffled batches of arrays that fit in memory, as NumPy arrays, made ahead by a thread if wanted.
 
-Relies on NumPy, and on `fgrad.random` for its keys; what comes out is what a jitted train step takes.
+Relies on NumPy, and on `fgrad.random` for its keys; what comes out is what a train step takes.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ def batches(*arrays, size, seed=None, shuffle=True, drop_last=True, transforms=(
     """Tuples of `size` rows of each array, every row once, in an order drawn from `seed`.
 
     arrays: n[rows,*s] each  →  tuples of n[size,*s]: copies; views with shuffle=False.
-    seed: whatever np.random.default_rng takes: an int, or a tuple such as (seed, epoch); or a random
-    key of fgrad's.  One seed is one order, so give another to each epoch; None draws afresh.
+    seed: whatever np.random.default_rng takes: an int, or a tuple such as (seed, epoch); or a
+    random key.  One seed is one order, so give another to each epoch; None draws afresh.
     drop_last: leave out the rows behind the last full batch, so that all shapes are equal.
-    transforms: functions (batch, rng) → batch, one after the other; batch is the tuple of arrays and
-    rng a Generator that depends on the seed and the batch's number only (`data.augment.on`).
+    transforms: functions (batch, rng) → batch, in order; batch is the tuple of arrays, and rng
+    a Generator that depends on the seed and the batch's number only (`data.augment.on`).
     prefetch: how many batches a background thread makes ahead; they are the same batches.  What a
     transform raises is raised here; the thread ends with the loop, however that ends.
     Raises ShapeError for arrays of unequal length, RangeError when not even one batch can be made.
@@ -80,8 +80,8 @@ def entropy(seed):
     if not isinstance(seed, Key):
         return seed
     if seed.shape:
-        raise ArgumentError("batches needs one key.", given=f"an array of keys of shape {seed.shape}",
-                            fix="keys[0]")
+        raise ArgumentError("batches needs one key.", fix="keys[0]",
+                            given=f"an array of keys of shape {seed.shape}")
     return np.asarray(key_data(seed)).tolist()
 
 
@@ -90,7 +90,8 @@ def functions(transforms):
     listed = (transforms,) if callable(transforms) else tuple(transforms)
     strange = [f for f in listed if not callable(f)]
     if strange:
-        raise ArgumentError("a transform is a function (batch, rng) → batch.", given=repr(strange[0])[:200])
+        raise ArgumentError("a transform is a function (batch, rng) → batch.",
+                            given=repr(strange[0])[:200])
     return listed
 
 

@@ -1,7 +1,8 @@
 """The reader for CIFAR-10's binary files, plain or packed with gzip.
 
-A file is records of 3,073 bytes: one byte label, then 1,024 red, 1,024 green and 1,024 blue bytes, each
-plane 32×32 row by row (https://www.cs.toronto.edu/~kriz/cifar.html).  Relies on `idx.py` for unpacking.
+A file is records of 3,073 bytes: one byte label, then 1,024 red, 1,024 green and 1,024 blue bytes,
+each plane 32×32 row by row (https://www.cs.toronto.edu/~kriz/cifar.html).  Relies on `idx.py` for
+unpacking.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ def read(path):
     """
     data = idx.unpacked(path, lambda stream, limit: idx.read_at_most(stream, limit + 1))
     if not data:
-        raise DataError(f"{path} is empty.", expected=f"records of {RECORD} bytes", fix="fetch the file again")
+        raise DataError(f"{path} is empty.", expected=f"records of {RECORD} bytes",
+                        fix="fetch the file again")
     records, over = divmod(len(data), RECORD)
     strange = bytes(data[:records * RECORD:RECORD]).strip(bytes(range(len(CLASSES))))
     if strange or not records:
@@ -69,7 +71,8 @@ def load(folder, name="CIFAR-10"):
     parts = []
     for pattern, text in ((TRAIN, "data_batch_*.bin"), (TEST, "test_batch*.bin")):
         found = sorted(n for n in names if pattern.fullmatch(n))
-        plain = [n for n in found if not (n.endswith(".gz") and n[:-3] in found)]    # each file once
+        plain = [n for n in found                                    # each file once
+                 if not (n.endswith(".gz") and n[:-3] in found)]
         if not plain:
             raise MissingFileError(f"{folder} does not hold {text}.", given=contents(folder),
                                    expected="data_batch_1.bin …, test_batch.bin, each plain or .gz",

@@ -88,7 +88,7 @@ def read(path):
 
 
 def unpacked(path, take):
-    """take(stream, limit) of a file, unpacked where it is packed; it can give at most `limit` bytes.
+    """take(stream, limit) of a file, unpacked where it is packed; it gives at most `limit` bytes.
 
     Raises MissingFileError, and DataError for a folder or a damaged gzip file.
     """

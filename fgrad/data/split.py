@@ -13,8 +13,8 @@ from ..errors import DataError
 class Split:
     """Images and their classes, for training and for testing; `name` says what they are.
 
-    images: u8[n,height,width], 0 is paper and 255 is ink, or u8[n,height,width,channels]; labels: u8[n].
-    Raises DataError when the parts do not fit together.
+    images: u8[n,height,width], 0 is paper and 255 is ink, or u8[n,height,width,channels]; labels:
+    u8[n].  Raises DataError when the parts do not fit together.
     """
     name: str
     train_images: np.ndarray
@@ -36,11 +36,12 @@ class Split:
 
 
 def check_pair(what, images, labels):
-    """Raises DataError unless these are u8[n,height,width] or u8[n,height,width,channels], and u8[n]."""
+    """Raises DataError unless images are u8[n,height,width] or u8[…,channels] and labels u8[n]."""
     if images.dtype == labels.dtype == np.uint8 and images.ndim in (3, 4):
         if labels.shape == images.shape[:1]:
             return
     raise DataError(f"{what}: images and labels do not fit together.",
                     given=[f"images {images.dtype}{list(images.shape)}",
                            f"labels {labels.dtype}{list(labels.shape)}"],
-                    expected="images uint8[n,height,width] or uint8[n,height,width,channels], labels uint8[n]")
+                    expected="images uint8[n,height,width] or uint8[n,height,width,channels], "
+                             "labels uint8[n]")

@@ -1,6 +1,6 @@
 """Tables in CSV files, as dicts of columns and as matrices.
 
-Fields are split by the standard library's csv module, so quoted ones may hold delimiters and line ends.
+Fields are split by the standard library's csv, so quoted ones may hold delimiters and line ends.
 A column of whole numbers becomes i64, one of numbers f64, any other one an array of str.
 """
 
@@ -25,7 +25,7 @@ def read_csv(path, *, header=True, delimiter=None, missing=MISSING, types=None):
 
     header: the first line holds the names; without it they are "0", "1", ….
     delimiter: one character; None takes that of , ; tab | which the first line has most of.
-    missing: fields that stand for no value: NaN in a column of numbers, which is f64 then, "" in text.
+    missing: fields that stand for no value: NaN among numbers, which are f64 then, "" in text.
     types: {"column": "int", "float" or "text"} for columns whose kind shall not be guessed.
     Raises MissingFileError; DataError, naming the line, for a file that is empty, no text, has rows
     of unequal length, an open quote, one name twice, or a field that is not of the type asked for.
@@ -33,9 +33,9 @@ def read_csv(path, *, header=True, delimiter=None, missing=MISSING, types=None):
     >>> import pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder, "rooms.csv")
-    ...     _ = path.write_text('name,rooms,price\\n"Oak, 3",4,1.5\\nElm 1,2,\\n')
+    ...     _ = path.write_text('name,rooms\\n"Oak, 3",4\\nElm 1,\\n')
     ...     read_csv(path)
-    {'name': array(['Oak, 3', 'Elm 1'], dtype='<U6'), 'rooms': array([4, 2]), 'price': array([1.5, nan])}
+    {'name': array(['Oak, 3', 'Elm 1'], dtype='<U6'), 'rooms': array([ 4., nan])}
     """
     content = read_text(path)
     rows = split_rows(path, content, delimiter)
@@ -68,7 +68,7 @@ def matrix(columns, names=None):
         if name not in columns or columns[name].dtype.kind not in "if":
             how = "is not there" if name not in columns else "holds text"
             raise ArgumentError(f"the column {name!r} {how}.", given=", ".join(columns),
-                                fix="np.unique(column, return_inverse=True) numbers the classes of a column")
+                                fix="np.unique(column, return_inverse=True) numbers its classes")
     if not names:
         raise ArgumentError("there is no column of numbers.", given=", ".join(columns))
     return np.stack([columns[name].astype(np.float64) for name in names], axis=1)
@@ -88,8 +88,9 @@ def read_text(path):
     try:
         content = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise DataError(f"{path} is not UTF-8 text.", given=f"{look(data[:64])}; byte {error.start} is "
-                                                            f"{data[error.start]:02x}",
+        start = error.start
+        raise DataError(f"{path} is not UTF-8 text.",
+                        given=f"{look(data[:64])}; byte {start} is {data[start]:02x}",
                         fix="convert the file to UTF-8, or unpack it first") from None
     if "\0" in content:
         raise DataError(f"{path} is not text.", given=f"a zero byte; {look(data[:64])}",
@@ -113,8 +114,8 @@ def split_rows(path, content, delimiter):
             line = reader.line_num + 1
     except csv.Error as error:
         raise DataError(f"{path}, line {line}: {error}.", given=f"delimiter {delimiter!r}",
-                        fix=["close the quote that begins there", "or fetch the file again: it may be cut off"]
-                        ) from None
+                        fix=["close the quote that begins there",
+                             "or fetch the file again: it may be cut off"]) from None
     if not rows:
         raise DataError(f"{path} holds blank lines only.", expected="rows of fields")
     return rows
@@ -124,11 +125,13 @@ def check_names(path, names, types):
     """Raises unless the names differ, and `types` speaks of them."""
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise DataError(f"{path} has more than one column {twice[0]!r}.", given=", ".join(names)[:300],
+        raise DataError(f"{path} has more than one column {twice[0]!r}.",
+                        given=", ".join(names)[:300],
                         fix="header=False where the first line holds data")
     for name, kind in types.items():
         if name not in names or kind not in CONVERTERS:
-            raise ArgumentError(f"types has {name!r}: {kind!r}.", given=f"columns {', '.join(names)}"[:300],
+            raise ArgumentError(f"types has {name!r}: {kind!r}.",
+                                given=f"columns {', '.join(names)}"[:300],
                                 expected="names of columns, each with 'int', 'float' or 'text'")
 
 
@@ -136,7 +139,8 @@ def check_widths(path, names, rows):
     """Raises DataError for the first row with fewer or more fields than there are names."""
     for line, fields in rows:
         if len(fields) != len(names):
-            raise DataError(f"{path}, line {line}: {len(fields)} fields where {len(names)} are expected.",
+            raise DataError(f"{path}, line {line}: {len(fields)} fields where "
+                            f"{len(names)} are expected.",
                             given=str(fields)[:200], expected=", ".join(names)[:200],
                             fix=["delimiter=… where another one was meant", "or mend the line"])
 

@@ -1,7 +1,7 @@
 """Text for language models: characters or byte pairs as numbers, and windows of a corpus.
 
-A tokeniser has encode(text) → i32[n], decode(tokens) → text, save and load (JSON), and len: the size of
-its vocabulary.  Relies on `tables.py` for reading text.
+A tokeniser has encode(text) → i32[n], decode(tokens) → text, save and load (JSON), and len: the
+size of its vocabulary.  Relies on `tables.py` for reading text.
 """
 
 from __future__ import annotations
@@ -45,13 +45,14 @@ class CharTokenizer:
 
     def __init__(self, alphabet):
         if len(set(alphabet)) != len(alphabet) or not alphabet:
-            raise ArgumentError("an alphabet has characters, each once.", given=repr(alphabet)[:200])
+            raise ArgumentError("an alphabet has characters, each once.",
+                                given=repr(alphabet)[:200])
         self.alphabet = "".join(alphabet)
         self.number = {c: k for k, c in enumerate(self.alphabet)}
 
     @classmethod
     def train(cls, text):
-        """The tokeniser for the characters of a text, sorted.  Raises ArgumentError for an empty one."""
+        """The tokeniser for a text's characters, sorted.  Raises ArgumentError for an empty one."""
         return cls("".join(sorted(set(text))))
 
     def __len__(self):
@@ -65,8 +66,9 @@ class CharTokenizer:
         try:
             return np.array([self.number[c] for c in text], np.int32)
         except KeyError as error:
-            raise ArgumentError(f"the alphabet has no {error.args[0]!r}.", given=repr(self.alphabet)[:200],
-                                fix="train on all of the text, or leave such characters out") from None
+            raise ArgumentError(
+                f"the alphabet has no {error.args[0]!r}.", given=repr(self.alphabet)[:200],
+                fix="train on all of the text, or leave such characters out") from None
 
     def decode(self, tokens):
         """The text of i[n].  Raises RangeError for a number outside of the alphabet."""
@@ -100,7 +102,8 @@ class BytePairTokenizer:
         self.merges = [tuple(pair) for pair in merges]
         for k, pair in enumerate(self.merges):
             if len(pair) != 2 or not all(type(t) is int and 0 <= t < 256 + k for t in pair):
-                raise ArgumentError(f"merge {k} is no pair of earlier tokens.", given=str(pair)[:200])
+                raise ArgumentError(f"merge {k} is no pair of earlier tokens.",
+                                    given=str(pair)[:200])
         self.rank = {pair: k for k, pair in enumerate(self.merges)}
         if len(self.rank) < len(self.merges):
             raise ArgumentError("a pair stands twice among the merges.")
@@ -136,7 +139,8 @@ class BytePairTokenizer:
         """The tokens of one word: its bytes, merged in the order in which merges were learned."""
         tokens = list(word.encode("utf-8", "surrogatepass"))
         while len(tokens) > 1:
-            rank, pair = min((self.rank.get(pair, len(self.rank)), pair) for pair in zip(tokens, tokens[1:]))
+            rank, pair = min((self.rank.get(pair, len(self.rank)), pair)
+                             for pair in zip(tokens, tokens[1:]))
             if rank == len(self.rank):
                 break
             tokens = merged(tokens, pair, 256 + rank)
@@ -147,7 +151,8 @@ class BytePairTokenizer:
 
         Raises RangeError for a number outside of the vocabulary.
         """
-        return b"".join([self.bytes[t] for t in checked(tokens, len(self))]).decode("utf-8", "replace")
+        content = b"".join([self.bytes[t] for t in checked(tokens, len(self))])
+        return content.decode("utf-8", "replace")
 
     def save(self, path):
         """Writes the merges as JSON, whole or not at all."""
@@ -160,7 +165,8 @@ class BytePairTokenizer:
         try:
             return cls(merges)
         except (ArgumentError, TypeError) as error:
-            raise damaged(path, getattr(error, "sentence", "a merge is no pair").rstrip(".")) from None
+            wrong = getattr(error, "sentence", "a merge is no pair").rstrip(".")
+            raise damaged(path, wrong) from None
 
 
 def frequent_pairs(words, counts, n):
@@ -205,7 +211,8 @@ def checked(tokens, size):
     """The tokens as a list.  Raises RangeError for one outside of 0 … size - 1."""
     tokens = np.asarray(tokens)
     if tokens.ndim != 1 or tokens.size and tokens.dtype.kind not in "iu":
-        raise ShapeError("decode takes one row of whole numbers.", given=f"{tokens.dtype} of shape {tokens.shape}")
+        raise ShapeError("decode takes one row of whole numbers.",
+                         given=f"{tokens.dtype} of shape {tokens.shape}")
     if tokens.size and not (0 <= tokens.min() and tokens.max() < size):
         raise RangeError(f"tokens are 0 … {size - 1}.", given=f"{tokens.min()} … {tokens.max()}")
     return tokens.astype(int).tolist()
@@ -226,8 +233,11 @@ def read_json(path, format, **fields):
     except (ValueError, RecursionError) as error:
         raise damaged(path, f"it is not JSON ({error})") from None
     if not isinstance(found, dict) or found.get("format") != format:
-        given = found.get("format", "no format") if isinstance(found, dict) else type(found).__name__
-        raise damaged(path, "it is of another format", given=str(given)[:200], expected=f'"format": "{format}"')
+        given = type(found).__name__
+        if isinstance(found, dict):
+            given = str(found.get("format", "no format"))[:200]
+        raise damaged(path, "it is of another format", given=given,
+                      expected=f'"format": "{format}"')
     for name, kind in fields.items():
         if not isinstance(found.get(name), kind):
             raise damaged(path, f"the field {name!r} is missing or of another kind")
@@ -257,9 +267,10 @@ def windows(tokens, length, stride=None):
     if tokens.ndim != 1:
         raise ShapeError("windows takes one row of tokens.", given=f"shape {tokens.shape}")
     if length < 1 or stride < 1:
-        raise RangeError("windows: length and stride are at least 1.", given=f"length={length}, stride={stride}")
+        raise RangeError("windows: length and stride are at least 1.",
+                         given=f"length={length}, stride={stride}")
     if len(tokens) <= length:
-        raise RangeError(f"{len(tokens)} tokens make no window of {length} and the token behind it.",
+        raise RangeError(f"{len(tokens)} tokens make no window of {length} and the token behind.",
                          fix="a longer corpus, or shorter windows")
     both = np.lib.stride_tricks.sliding_window_view(tokens, length + 1)[::stride]
     return both[:, :-1], both[:, 1:]

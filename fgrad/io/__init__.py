@@ -6,4 +6,5 @@ from .npz import load_npz, save_npz
 from .safetensors import load, save
 from .torch import from_torch_state_dict
 
-__all__ = ["Checkpointer", "from_torch_state_dict", "load", "load_npz", "save", "save_npz", "write_whole"]
+__all__ = ["Checkpointer", "from_torch_state_dict", "load", "load_npz", "save", "save_npz",
+           "write_whole"]

@@ -19,8 +19,8 @@ from ..types import SCALARS
 from .safetensors import load, save
 
 NAME = re.compile(r"step-(\d{12,})\.safetensors")
-LEFT = re.compile(r"\.step-\d{12,}\.safetensors\.[0-9a-f]+\.new")        # by a process that was killed
-WIDE = {bool: np.bool_, int: np.int64, float: np.float64}               # so that no bit is lost
+LEFT = re.compile(r"\.step-\d{12,}\.safetensors\.[0-9a-f]+\.new")   # by a process that was killed
+WIDE = {bool: np.bool_, int: np.int64, float: np.float64}           # so that no bit is lost
 
 
 class Checkpointer:
@@ -77,7 +77,7 @@ class Checkpointer:
         return self.path(step)
 
     def tidy(self, step):
-        """Removes what killed processes left, and the oldest checkpoints but never that of `step`."""
+        """Removes what killed processes left, and the oldest checkpoints, never that of `step`."""
         left = [name for name in os.listdir(self.folder) if LEFT.fullmatch(name)]
         others = [s for s in self.steps() if s != step]
         old = others[:max(0, len(others) + 1 - self.keep)] if self.keep is not None else []

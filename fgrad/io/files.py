@@ -50,7 +50,7 @@ def write_whole(path, parts):
 
 
 def sync_folder(folder):
-    """Makes a new name in a folder outlive a power cut, where the system lets a folder be synced."""
+    """Makes a new name in a folder outlive a power cut, where the system can sync a folder."""
     if os.name == "posix":
         opened = os.open(folder, os.O_RDONLY)
         try:

@@ -1,6 +1,6 @@
 """The leaves of a pytree as named NumPy arrays, and back: what all file formats share.
 
-Relies on `tree.py` for paths; `safetensors.py`, `npz.py`, `checkpoint.py` and `torch.py` rely on it.
+Relies on `tree.py` for paths; `safetensors.py`, `npz.py`, `checkpoint.py`, `torch.py` rely on it.
 """
 
 from __future__ import annotations

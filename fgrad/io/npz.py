@@ -92,7 +92,8 @@ def read_members(archive, path, size):
         name = member.filename.removesuffix(".npy")
         if name == member.filename or name in arrays:
             raise damaged(path, f"{member.filename!r} is no array, or is there twice")
-        if member.flag_bits & 1 or member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        known = member.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+        if member.flag_bits & 1 or not known:
             raise damaged(path, f"{member.filename!r} is encrypted, or packed in an unknown way",
                           expected="members stored or deflated")
         if member.file_size > MAX_PACKED * min(member.compress_size, size):

@@ -7,9 +7,10 @@
     running_mean    mean        in the state of BatchNorm
     running_var     variance
 
-Modules are matched by their names where those are equal ("block.0" is block/0), else by order: the
-k-th module of a kind (normalisation, linear, 1-d to 3-d convolution) to the k-th layer of that kind.
-A state dict does not tell a transposed convolution from another one: give those by hand.
+Modules are matched by their names where those are equal ("block.0" is block/0), else by order:
+the k-th module of a kind (normalisation, linear, 1-d to 3-d convolution) to the k-th layer of
+that kind.  A state dict does not tell a transposed convolution from another one: give those by
+hand.
 Relies on `leaves.py`.
 """
 
@@ -37,8 +38,8 @@ def from_torch_state_dict(mapping, like, *, names=None, flattened=None):
     like: params, or the pair (params, state) that `init` gives.
     names: {"features.0": "conv1", …}, torch's module to layer path, for modules that neither name
     nor order matches; "" is the outermost module.
-    flattened: {"fc": (c, h, w)} for a Linear right behind a Flatten of torch's [n,c,h,w]: its inputs
-    are reordered to the channels-last order here.
+    flattened: {"fc": (c, h, w)} for a Linear right behind a Flatten of torch's [n,c,h,w]: its
+    inputs are reordered to the channels-last order here.
     Raises DataError naming all leaves that are missing, left over, or of another shape, and
     ArgumentError for `names` or `flattened` of modules that are not there.
 
@@ -63,8 +64,8 @@ def from_torch_state_dict(mapping, like, *, names=None, flattened=None):
             a = laid_out(module[ROLES[key]], key, leaf, flattened.get(match[layer]))
             out[name] = a.astype(leaf.dtype)
             if a.shape != tuple(leaf.shape):
-                problems.append(f"different {match[layer]}.{ROLES[key]}{list(module[ROLES[key]].shape)}, "
-                                f"{name} has {list(leaf.shape)}")
+                theirs = f"{match[layer]}.{ROLES[key]}{list(module[ROLES[key]].shape)}"
+                problems.append(f"different {theirs}, {name} has {list(leaf.shape)}")
         problems += [f"left over {match[layer]}.{role}{list(a.shape)}" for role, a in module.items()
                      if role not in [ROLES.get(key) for key in leaves]]
     if problems:

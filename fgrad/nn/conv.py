@@ -18,7 +18,7 @@ from .layers import Layer, Sequential
 
 @dataclass(frozen=True)
 class Conv(Layer):
-    """A convolution over as many axes as `kernel` has, channels last, plus a bias; an int k is (k, k).
+    """A convolution over as many axes as `kernel` has, channels last, plus a bias; int k is (k, k).
 
     stride, dilation: an int, or one per axis.  padding: "SAME", "VALID", an int, or an int or pair
     (before, after) per axis.  groups: features in group g see the channels of group g only; as many

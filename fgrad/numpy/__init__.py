@@ -19,9 +19,9 @@ from .creation import (
     array, asarray, ascontiguousarray, copy, empty, empty_like, full, full_like, ones, ones_like,
     zeros, zeros_like)
 from .dtypes import (
-    bfloat16, bool_, can_cast, complex64, complex128, dtype, e, euler_gamma, finfo, float16, float32, float64, iinfo, inf,
-    int8, int16, int32, int64,
-    isdtype, issubdtype, nan, newaxis, pi, promote_types, uint8, uint16, uint32, uint64)
+    bfloat16, bool_, can_cast, complex64, complex128, dtype, e, euler_gamma, finfo, float16,
+    float32, float64, iinfo, inf, int8, int16, int32, int64, isdtype, issubdtype, nan, newaxis, pi,
+    promote_types, uint8, uint16, uint32, uint64)
 from .einsum import einsum
 from .elementwise import (
     absolute, cbrt, ceil, clip, copysign, deg2rad, divmod, fabs, float_power, floor, floor_divide,
@@ -66,8 +66,8 @@ from .shape import (
     swapaxes, tile, transpose)
 from .sorting import argsort, median, percentile, quantile, sort
 from .statistics import (
-    argpartition, correlate, cumulative_prod, cumulative_sum, digitize, ediff1d, gradient, histogram,
-    histogram2d, histogram_bin_edges, histogramdd, lexsort, partition, unwrap)
+    argpartition, correlate, cumulative_prod, cumulative_sum, digitize, ediff1d, gradient,
+    histogram, histogram2d, histogram_bin_edges, histogramdd, lexsort, partition, unwrap)
 from .ufuncs import (
     add, arccos, arcsin, arctan, arctan2, bitwise_and, bitwise_or, bitwise_xor, cos, cosh, divide,
     equal, exp, expm1,

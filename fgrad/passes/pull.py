@@ -174,9 +174,9 @@ class Element:
 class Puller:
     """Elements of variables within one kernel.
 
-    `memo` also holds the values that the kernel itself stores, at their own index.  From DEEP nested
-    pulls on placeholders stand for elements; they are computed one after the other, at the end, so
-    that Python's stack holds few of our frames.
+    `memo` also holds the values that the kernel itself stores, at their own index.  From DEEP
+    nested pulls on placeholders stand for elements; they are computed one after the other, at the
+    end, so that Python's stack holds few of our frames.
     """
 
     def __init__(self, graph, stored):

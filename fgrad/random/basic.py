@@ -513,6 +513,6 @@ def revive_generator(_, children):
 tree.register_node(Generator, lambda g: ((g.data, g.count), None), revive_generator,
                    lambda meta, n: (".data", ".count"))
 
-bound(globals(), ["key", "key_data", "wrap_key_data", "clone", "split", "fold_in", "bits", "uniform",
-                  "randint", "normal", "truncated_normal", "bernoulli", "rademacher", "exponential",
-                  "gumbel", "laplace", "categorical", "permutation", "choice"])
+bound(globals(), ["key", "key_data", "wrap_key_data", "clone", "split", "fold_in", "bits",
+                  "uniform", "randint", "normal", "truncated_normal", "bernoulli", "rademacher",
+                  "exponential", "gumbel", "laplace", "categorical", "permutation", "choice"])

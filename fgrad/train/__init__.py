@@ -1,4 +1,4 @@
-"""A training loop for those who want one: epochs, progress, validation, early stopping, checkpoints, curves.
+"""A training loop for those who want one: epochs, progress, early stopping, checkpoints, curves.
 
 Nothing else in fgrad relies on it; a loop of one's own over `data.batches` does as well.
 """

@@ -21,14 +21,14 @@ PREFIX = "validation "
 def save_curves(path, history):
     """Draws the rows of `Trained.history`, one number per name and epoch, and writes the SVG file.
 
-    history: list of {"loss": …, "validation loss": …, …}; "validation x" is drawn in the panel of x.
-    Values that are no finite numbers leave a gap.  Raises ArgumentError for an empty history, and
-    MissingFileError when the folder does not exist.
+    history: list of {"loss": …, "validation loss": …, …}; "validation x" is drawn in the panel of
+    x.  Values that are no finite numbers leave a gap.  Raises ArgumentError for an empty history,
+    and MissingFileError when the folder does not exist.
 
     >>> import pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder, "curves.svg")
-    ...     save_curves(path, [{"loss": 2.0, "validation loss": 2.5}, {"loss": 1.0, "validation loss": 1.5}])
+    ...     save_curves(path, [{"loss": 2.0, "validation loss": 2.5}, {"loss": 1.0}])
     ...     path.read_text()[:4]
     '<svg'
     """
@@ -37,7 +37,8 @@ def save_curves(path, history):
     names = dict.fromkeys(name for row in history for name in row)
     panels = list(dict.fromkeys(name.removeprefix(PREFIX) for name in names))
     width, height = PANEL
-    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width * len(panels)}" height="{height}" '
+    across = width * len(panels)
+    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{across}" height="{height}" '
              'font-family="sans-serif" font-size="11">',
              '<rect width="100%" height="100%" fill="white"/>']
     for k, name in enumerate(panels):
@@ -61,12 +62,14 @@ def panel(name, lines):
     out = [f'<text x="{left}" y="{top - 12}" font-weight="bold">{escape(name)}</text>']
     for value in ticks:
         y = top + down * (high - value) / (high - low)
-        out.append(f'<line x1="{left}" x2="{left + across}" y1="{y:.1f}" y2="{y:.1f}" stroke="#ddd"/>'
+        ends = f'x1="{left}" x2="{left + across}" y1="{y:.1f}" y2="{y:.1f}"'
+        out.append(f'<line {ends} stroke="#ddd"/>'
                    f'<text x="{left - 6}" y="{y + 4:.1f}" text-anchor="end">{value:g}</text>')
     for epoch in dict.fromkeys((1, epochs)):
         x = place(epoch, low).split(",")[0]
         out.append(f'<text x="{x}" y="{top + down + 16}" text-anchor="middle">{epoch}</text>')
-    out.append(f'<text x="{left + across / 2}" y="{top + down + 28}" text-anchor="middle">epoch</text>')
+    middle, bottom = left + across / 2, top + down + 28
+    out.append(f'<text x="{middle}" y="{bottom}" text-anchor="middle">epoch</text>')
     for k, (line, colour, legend) in enumerate(zip(lines, COLOURS, ("training", "validation"))):
         if any(map(math.isfinite, line)):
             out.append(f'<text x="{left + across - 70 * (1 - k)}" y="{top - 12}" text-anchor="end" '
@@ -80,7 +83,8 @@ def drawn(points, colour):
     if len(points) == 1:
         x, y = points[0].split(",")
         return f'<circle cx="{x}" cy="{y}" r="2.5" fill="{colour}"/>'
-    return f'<polyline points="{" ".join(points)}" fill="none" stroke="{colour}" stroke-width="1.8"/>'
+    return (f'<polyline points="{" ".join(points)}" fill="none" stroke="{colour}" '
+            'stroke-width="1.8"/>')
 
 
 def pieces(line):

@@ -25,7 +25,7 @@ def correct(outputs, labels):
 
 
 def each(name, values, rows):
-    """A metric as one number per row, means over all other axes.  Raises ShapeError without a row axis."""
+    """A metric as one number per row, means over all other axes; ShapeError without a row axis."""
     if fnp.shape(values)[:1] != (rows,):
         raise ShapeError(f"the metric {name!r} gives one number per example.",
                          given=f"shape {fnp.shape(values)} for {rows} examples",
@@ -38,8 +38,9 @@ def each(name, values, rows):
 def check_metrics(metrics):
     """Raises ArgumentError unless these are functions by name."""
     if not isinstance(metrics, dict) or not all(map(callable, metrics.values())):
-        raise ArgumentError("metrics are functions (outputs, targets) → one number per example, by name.",
-                            given=repr(metrics)[:200], fix='metrics={"accuracy": fgrad.train.correct}')
+        raise ArgumentError(
+            "metrics are functions (outputs, targets) → one number per example, by name.",
+            given=repr(metrics)[:200], fix='metrics={"accuracy": fgrad.train.correct}')
 
 
 def evaluator(model, metrics, *, size=256, device=None):
@@ -48,8 +49,8 @@ def evaluator(model, metrics, *, size=256, device=None):
     model: anything with apply(params, state, x, *, train=False) → (outputs, state).
     metrics: name → function (outputs, targets) → f[rows], or f[rows,*s] whose mean is taken.
     x, y: n[rows,*s] of equal length.  size: rows at once.
-    Raises ArgumentError for metrics that are no functions; when it is called, ShapeError for arrays of
-    unequal length or a metric without an axis of rows, and RangeError for no rows.
+    Raises ArgumentError for metrics that are no functions; when it is called, ShapeError for
+    arrays of unequal length or a metric without an axis of rows, and RangeError for no rows.
 
     >>> from fgrad import nn
     >>> accuracy = evaluator(nn.Flatten(), {"accuracy": correct}, size=2)
@@ -62,8 +63,8 @@ def evaluator(model, metrics, *, size=256, device=None):
         def one(part):
             x, y, weights = part
             outputs, _ = model.apply(params, state, x, train=False)
-            return {name: fnp.sum(fnp.where(weights > 0, each(name, f(outputs, y), len(weights)), 0.0))
-                    for name, f in metrics.items()}
+            values = {name: each(name, f(outputs, y), len(weights)) for name, f in metrics.items()}
+            return {name: fnp.sum(fnp.where(weights > 0, v, 0.0)) for name, v in values.items()}
         return lax.map(one, (x, y, weights))
 
     compiled = jit(batch_sums, device=device)
@@ -74,25 +75,27 @@ def evaluator(model, metrics, *, size=256, device=None):
         check_size(1, len(x), True)
         rows = min(size, len(x))
         weights = np.ones(len(x), np.float32)
-        sums = compiled(params, state, in_batches(x, rows), in_batches(y, rows), in_batches(weights, rows, 0))
-        return {name: float(np.sum(np.asarray(s), dtype=np.float64)) / len(x) for name, s in sums.items()}
+        parts = in_batches(x, rows), in_batches(y, rows), in_batches(weights, rows, 0)
+        return {name: float(np.sum(np.asarray(sums), dtype=np.float64)) / len(x)
+                for name, sums in compiled(params, state, *parts).items()}
     return means
 
 
 def evaluate(model, params, state, x, y, metrics, *, size=256, device=None):
-    """{name: mean over all rows} of metrics; `evaluator` says more, and compiles once for many calls.
+    """{name: mean over all rows} of metrics; `evaluator` says more, compiles once for many calls.
 
     >>> from fgrad import nn
-    >>> evaluate(nn.Flatten(), {}, {}, np.eye(3, dtype=np.float32), np.arange(3), {"accuracy": correct})
+    >>> evaluate(nn.Flatten(), {}, {}, np.eye(3), np.arange(3), {"accuracy": correct})
     {'accuracy': 1.0}
     """
     return evaluator(model, metrics, size=size, device=device)(params, state, x, y)
 
 
 def in_batches(a, rows, fill=None):
-    """n[batches,rows,*s] of n[n,*s]; what is missing in the last is `fill`, or copies of the first row."""
+    """n[batches,rows,*s] of n[n,*s]; what the last one lacks is `fill`, or copies of row 0."""
     missing = -len(a) % rows
     if missing:
-        rest = np.broadcast_to(a[:1] if fill is None else np.asarray(fill, a.dtype), (missing, *a.shape[1:]))
+        rest = a[:1] if fill is None else np.asarray(fill, a.dtype)
+        rest = np.broadcast_to(rest, (missing, *a.shape[1:]))
         a = np.concatenate([a, rest])
     return a.reshape(-1, rows, *a.shape[1:])

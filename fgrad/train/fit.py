@@ -1,8 +1,8 @@
 """The training loop: epochs of shuffled batches through one compiled step.
 
-All that the next step depends on is in one tree, `run`, and in the numbers of the epoch and the batch;
-both go into checkpoints, so a run that was ended at any batch goes on as if it had not been.  Relies on
-`data.batches`, `optim`'s convention and `io.Checkpointer`.
+All that the next step depends on is in one tree, `run`, and in the numbers of the epoch and the
+batch; both go into checkpoints, so a run that was ended at any batch goes on as if it had not been.
+Relies on `data.batches`, `optim`'s convention and `io.Checkpointer`.
 """
 
 from __future__ import annotations
@@ -52,21 +52,22 @@ class Trained:
         return self.run["state"]
 
 
-def fit(model, data, *, epochs=1, size=64, seed=0, loss=None, optimizer=None, metrics=None, params=None,
-        state=None, start=None, validation=None, patience=None, monitor=None, checkpoints=None, every=None,
-        curves=None, transforms=(), prefetch=2, progress=True, device=None):
+def fit(model, data, *, epochs=1, size=64, seed=0, loss=None, optimizer=None, metrics=None,
+        params=None, state=None, start=None, validation=None, patience=None, monitor=None,
+        checkpoints=None, every=None, curves=None, transforms=(), prefetch=2, progress=True,
+        device=None):
     """Trains a model, or runs a step function, over epochs of batches, and gives a Trained.
 
     model: a layer with init and apply, trained with `loss`: (outputs, targets) → one number per
     example, and `optimizer` (of fgrad.optim); or a function step(run, batch, key) → (run, {name:
     number}), which is compiled, with `start` as its first run.
-    data: the arrays (x, y), n[rows,*s]; each batch is `size` rows of them, in an order by `seed` (an
-    int or a random key) and epoch.  transforms, prefetch: as for `data.batches`.
+    data: the arrays (x, y), n[rows,*s]; each batch is `size` rows of them, in an order by `seed`
+    (an int or a random key) and epoch.  transforms, prefetch: as for `data.batches`.
     metrics: name → (outputs, targets) → one number per example.
     params, state: where to begin, in place of model.init; `optimizer` begins anew.
     validation: (x, y), measured after each epoch; for a step function run → {name: number}.
-    patience: ends after so many epochs in which `monitor`, a name in the history ("validation loss" by
-    default, or "loss"), did not fall below its least; the run is then that of the best epoch.
+    patience: ends after so many epochs in which `monitor`, a name in the history ("validation loss"
+    by default, or "loss"), did not fall below its least; the run is then that of the best epoch.
     checkpoints: a folder or Checkpointer; saved after each epoch, on Ctrl-C, and after each `every`
     batches.  A run that is there is gone on with, bit for bit, given the same arguments.
     curves: path of an SVG file, drawn anew after each epoch.
@@ -89,11 +90,13 @@ def fit(model, data, *, epochs=1, size=64, seed=0, loss=None, optimizer=None, me
         step, run = model_step(model, loss, optimizer, metrics or {}, data, params, state, key)
         measure = model_measure(model, loss, metrics or {}, validation, size, device)
     else:
-        step, run, measure = own_step(model, start, validation, loss, optimizer, metrics, params, state)
+        unused = loss, optimizer, metrics, params, state
+        step, run, measure = own_step(model, start, validation, *unused)
     loop = Loop(jit(step, device=device), run, key, data, min(size, len(data[0])), measure)
     loop.options(epochs, patience, monitor, every, curves, transforms, prefetch, progress)
     if checkpoints is not None:
-        loop.use(checkpoints if isinstance(checkpoints, Checkpointer) else Checkpointer(checkpoints))
+        known = isinstance(checkpoints, Checkpointer)
+        loop.use(checkpoints if known else Checkpointer(checkpoints))
     return loop.go()
 
 
@@ -121,7 +124,8 @@ def model_step(model, loss, optimizer, metrics, data, params, state, key):
     """(step, first run) for a model: gradients of the mean loss, one update."""
     if loss is None or optimizer is None or len(data) != 2:
         raise ArgumentError("training a model takes (x, y), a loss and an optimizer.",
-                            given=f"{len(data)} arrays, loss={loss!r}, optimizer={optimizer!r}"[:200],
+                            given=[f"{len(data)} arrays", f"loss={loss!r}"[:100],
+                                   f"optimizer={optimizer!r}"[:100]],
                             fix="fit(model, (x, y), loss=…, optimizer=optim.adam(1e-3))")
     check_metrics(metrics)
     if params is None:
@@ -135,11 +139,13 @@ def model_step(model, loss, optimizer, metrics, data, params, state, key):
         def mean_loss(params):
             outputs, state = model.apply(params, run["state"], x, train=True, key=key)
             value = fnp.mean(each("loss", loss(outputs, y), len(x)))
-            shown = {name: fnp.mean(each(name, f(outputs, y), len(x))) for name, f in metrics.items()}
+            shown = {name: fnp.mean(each(name, f(outputs, y), len(x)))
+                     for name, f in metrics.items()}
             return value, (state, {"loss": value, **shown})
         (_, (state, shown)), grads = value_and_grad(mean_loss, has_aux=True)(run["params"])
         updates, after = optimizer.update(grads, run["optimizer"], run["params"])
-        return {"params": apply_updates(run["params"], updates), "state": state, "optimizer": after}, shown
+        params = apply_updates(run["params"], updates)
+        return {"params": params, "state": state, "optimizer": after}, shown
     return step, run
 
 
@@ -153,11 +159,12 @@ def model_measure(model, loss, metrics, validation, size, device):
 
 
 def own_step(step, start, validation, *others):
-    """(step, first run, measure) for a step function.  Raises ArgumentError for a model's arguments."""
+    """(step, first run, measure) for a step function; ArgumentError for a model's arguments."""
     if not callable(step) or start is None or any(other is not None for other in others):
-        raise ArgumentError("fit takes a model, with loss and optimizer, or a step function, with start.",
-                            given=repr(step)[:200],
-                            fix="fit(step, data, start=run) with step(run, batch, key) → (run, {name: number})")
+        raise ArgumentError(
+            "fit takes a model, with loss and optimizer, or a step function, with start.",
+            given=repr(step)[:200],
+            fix="fit(step, data, start=run) with step(run, batch, key) → (run, {name: number})")
     if validation is not None and not callable(validation):
         raise ArgumentError("validation of a step function is a function run → {name: number}.",
                             given=type(validation).__name__)
@@ -216,7 +223,8 @@ class Loop:
         except KeyboardInterrupt:
             ended = "interrupted"
             self.save()
-        return Trained(self.at.best if ended == "early" else self.at.run, list(self.at.history), ended)
+        run = self.at.best if ended == "early" else self.at.run
+        return Trained(run, list(self.at.history), ended)
 
     def epoch(self):
         """One epoch, or what is left of it: its batches, then validation, a line, a checkpoint."""
@@ -228,7 +236,8 @@ class Loop:
         finally:
             if line:
                 line.clear()
-        self.close({**self.at.means(), **{f"validation {name}": float(v) for name, v in measured.items()}})
+        measured = {f"validation {name}": float(v) for name, v in measured.items()}
+        self.close({**self.at.means(), **measured})
         if line:
             line.done(self.at.history[-1])
         self.save()
@@ -259,8 +268,8 @@ class Loop:
         """Ends an epoch with this row of the history."""
         at = self.at
         if self.patience and self.monitor not in row:
-            raise ArgumentError(f"there is no {self.monitor!r} in the history.", given=", ".join(row),
-                                fix="monitor= one of these")
+            raise ArgumentError(f"there is no {self.monitor!r} in the history.",
+                                given=", ".join(row), fix="monitor= one of these")
         history = (*at.history, row)
         best = at.run if best_epoch(history, self.monitor) == len(history) - 1 else at.best
         self.at = Point(at.run, best, history)
@@ -276,7 +285,8 @@ class Loop:
 
     def tree(self):
         """What a checkpoint holds."""
-        return {"run": self.at.run, "key": self.key, **({"best": self.at.best} if self.patience else {})}
+        best = {"best": self.at.best} if self.patience else {}
+        return {"run": self.at.run, "key": self.key, **best}
 
     def save(self):
         """Writes the log, then the checkpoint: a log without its checkpoint does no harm."""
@@ -285,7 +295,8 @@ class Loop:
         at, kept = self.at, self.checkpoints.steps()
         number = len(at.history) * self.steps + at.batch
         log = {k: row for k, row in self.read_log().items() if int(k) in kept}
-        log[str(number)] = {"history": at.history, "batch": at.batch, "sums": at.sums, "steps": self.steps}
+        log[str(number)] = {"history": at.history, "batch": at.batch, "sums": at.sums,
+                            "steps": self.steps}
         write_whole(os.path.join(self.checkpoints.folder, LOG), [json.dumps(log).encode()])
         self.checkpoints.save(number, self.tree())
 
@@ -298,7 +309,8 @@ class Loop:
             with open(path, encoding="utf8") as file:
                 return dict(json.load(file))
         except (ValueError, TypeError) as error:
-            raise DataError(f"{path} is not a history: {error}.", fix="begin anew in another folder") from None
+            raise DataError(f"{path} is not a history: {error}.",
+                            fix="begin anew in another folder") from None
 
     def use(self, checkpoints):
         """Goes on from the latest checkpoint, where there is one."""
@@ -307,10 +319,11 @@ class Loop:
             return
         log = self.read_log().get(str(number))
         if log is None or log["steps"] != self.steps:
-            raise DataError(f"the checkpoint of step {number} in {checkpoints.folder} is of another run.",
-                            given="no history of it" if log is None else f"{log['steps']} batches an epoch",
-                            expected=f"{self.steps} batches an epoch",
-                            fix="give the same data and size, or another folder")
+            given = "no history of it" if log is None else f"{log['steps']} batches an epoch"
+            raise DataError(
+                f"the checkpoint of step {number} in {checkpoints.folder} is of another run.",
+                given=given, expected=f"{self.steps} batches an epoch",
+                fix="give the same data and size, or another folder")
         found = checkpoints.restore(like=self.tree(), step=number)
         self.key = found["key"]
         self.at = Point(found["run"], found.get("best", found["run"]), tuple(log["history"]),

@@ -1,4 +1,4 @@
-"""What a training run shows: one line that is drawn over on a terminal, one line per epoch in a log.
+"""What a training run shows: one line, drawn over, on a terminal; one line per epoch in a log.
 
 Standard library only.
 """
@@ -13,7 +13,7 @@ PAUSE = 0.1                # seconds between two drawings
 
 
 class Progress:
-    """The lines of one epoch, on `stream` (stderr by default); the bar only where that is a terminal."""
+    """The lines of one epoch, on `stream` (default stderr); the bar only where it is a terminal."""
 
     def __init__(self, title, steps, rows, stream=None):
         self.stream = sys.stderr if stream is None else stream
@@ -46,7 +46,8 @@ class Progress:
     def done(self, values):
         """The line of a whole epoch, in place of the bar."""
         self.clear()
-        print(f"{self.title}  {listed(values)}  {self.rate(self.steps)}", file=self.stream, flush=True)
+        text = f"{self.title}  {listed(values)}  {self.rate(self.steps)}"
+        print(text, file=self.stream, flush=True)
 
 
 def listed(values):

@@ -42,7 +42,7 @@ def test_planes_become_channels_last(tmp_path, pack):
 def test_a_folder_becomes_a_split(tmp_path):
     first, second, test = records([1, 2]), records([3]), records([4])
     (tmp_path / "data_batch_1.bin").write_bytes(first[0])
-    (tmp_path / "data_batch_1.bin.gz").write_bytes(gzip.compress(first[0]))       # the same once more
+    (tmp_path / "data_batch_1.bin.gz").write_bytes(gzip.compress(first[0]))    # the same once more
     (tmp_path / "data_batch_2.bin.gz").write_bytes(gzip.compress(second[0]))
     (tmp_path / "test_batch.bin").write_bytes(test[0])
     split = cifar.load(tmp_path)

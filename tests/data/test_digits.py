@@ -77,7 +77,8 @@ def test_digits_in_colour_are_a_split_of_the_same_labels(n):
     coloured = digits.in_colour(grey, seed=1)
     assert coloured.train_images.shape == (n, 32, 32, 3) and "in colour" in repr(coloured)
     np.testing.assert_array_equal(coloured.test_labels, grey.test_labels)
-    np.testing.assert_array_equal(coloured.train_images, digits.in_colour(grey, seed=1).train_images)
+    again = digits.in_colour(grey, seed=1)
+    np.testing.assert_array_equal(coloured.train_images, again.train_images)
 
 
 def test_ink_and_paper_of_a_digit_in_colour_differ():

@@ -81,7 +81,8 @@ def test_no_more_than_prefetch_batches_are_made_ahead():
 def test_the_thread_sees_the_settings_of_the_loop():
     seen = []
     with default_dtype("float64"):
-        list(batches(X, size=20, transforms=lambda b, rng: seen.append(default_float()) or b, prefetch=1))
+        note = lambda b, rng: seen.append(default_float()) or b        # noqa: E731
+        list(batches(X, size=20, transforms=note, prefetch=1))
     assert seen == [np.float64]
 
 
@@ -93,9 +94,10 @@ def test_two_loops_at_once_do_not_mix():
 def test_transforms_come_one_after_the_other_with_a_generator_of_each_batch():
     first = lambda b, rng: (b[0] + 1,)                     # noqa: E731
     second = lambda b, rng: (b[0] * 10,)                   # noqa: E731
-    assert lists(batches(np.arange(2), size=2, shuffle=False, transforms=[first, second])) == [[[10, 20]]]
-    draws = [b.tolist() for b, in batches(np.zeros(4), size=2, seed=1, transforms=lambda b, rng: (rng.random(2),))]
-    again = [b.tolist() for b, in batches(np.zeros(4), size=2, seed=1, transforms=lambda b, rng: (rng.random(2),))]
+    found = batches(np.arange(2), size=2, shuffle=False, transforms=[first, second])
+    assert lists(found) == [[[10, 20]]]
+    draw = lambda b, rng: (rng.random(2),)                 # noqa: E731
+    draws, again = (lists(batches(np.zeros(4), size=2, seed=1, transforms=draw)) for _ in range(2))
     assert draws == again and draws[0] != draws[1]
 
 

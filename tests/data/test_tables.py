@@ -84,7 +84,8 @@ def test_a_matrix_of_all_columns_of_numbers():
     columns = {"a": np.array([1, 2]), "s": np.array(["x", "y"]), "b": np.array([0.5, 1.5])}
     assert tables.matrix(columns).tolist() == [[1, 0.5], [2, 1.5]]
     assert tables.matrix(columns, ["b"]).tolist() == [[0.5], [1.5]]
-    for names, words in ((["s"], "'s' holds text"), (["z"], "'z' is not there"), ([], "no column of numbers")):
+    wrong = {"'s' holds text": ["s"], "'z' is not there": ["z"], "no column of numbers": []}
+    for words, names in wrong.items():
         with pytest.raises(ArgumentError, match=words):
             tables.matrix(columns, names)
 
@@ -112,13 +113,15 @@ def test_an_open_quote_is_named_by_its_line(write):
 
 def test_an_empty_file_and_a_blank_one(write):
     path = write("")
-    assert rows(failure(path)) == f"{path} is empty.\n  expected   text\n  fix        fetch the file again"
+    assert rows(failure(path)) == (f"{path} is empty.\n  expected   text\n"
+                                   "  fix        fetch the file again")
     path = write("\n\n")
     assert rows(failure(path)) == f"{path} holds blank lines only.\n  expected   rows of fields"
 
 
-@pytest.mark.parametrize("data, words", [(b"\x1f\x8b\x08\0abcd", "gzip data"), (b"PK\x03\x04\xff", "a zip archive"),
-                                         (b"a,b\n\xe9,1\n", "byte 4 is e9"), (b"a,b\n1\0,2\n", "a zero byte")])
+@pytest.mark.parametrize("data, words", [
+    (b"\x1f\x8b\x08\0abcd", "gzip data"), (b"PK\x03\x04\xff", "a zip archive"),
+    (b"a,b\n\xe9,1\n", "byte 4 is e9"), (b"a,b\n1\0,2\n", "a zero byte")])
 def test_what_is_no_text_is_told_by_its_looks(write, data, words):
     message = failure(write(data))
     assert " text." in message and words in message

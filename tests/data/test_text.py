@@ -13,7 +13,8 @@ CORPUS = "the cat sat on the mat;\n the cats sat there, then the hat.\n" * 3
 STRANGE = ["", " ", "a", "\n\n  x", "naïve Straße 東京 🙂", "tabs\tand\r\nmore   ", "\0\x7f", "_a_1"]
 
 
-@pytest.mark.parametrize("make", [text.CharTokenizer.train, lambda t: text.BytePairTokenizer.train(t, 300)])
+@pytest.mark.parametrize("make", [
+    text.CharTokenizer.train, lambda t: text.BytePairTokenizer.train(t, 300)])
 def test_text_comes_back_unchanged(make):
     for content in [CORPUS, *STRANGE[1:]]:
         tokens = make(content)
@@ -64,7 +65,8 @@ def test_more_tokens_make_shorter_texts():
     assert lengths[0] == len(CORPUS) > lengths[1] > lengths[2]
 
 
-@pytest.mark.parametrize("tokens", [text.CharTokenizer.train(CORPUS + "é"), text.BytePairTokenizer.train(CORPUS, 290)])
+@pytest.mark.parametrize("tokens", [
+    text.CharTokenizer.train(CORPUS + "é"), text.BytePairTokenizer.train(CORPUS, 290)])
 def test_a_saved_tokeniser_is_the_same(tmp_path, tokens):
     tokens.save(tmp_path / "t.json")
     again = type(tokens).load(tmp_path / "t.json")
@@ -114,7 +116,8 @@ def failure(cls, path):
     (text.CharTokenizer, '{"format": "fgrad characters", "alphabet": "aa"}', "each once"),
     (text.BytePairTokenizer, '{"format": "fgrad byte pairs", "merges": 3}', "of another kind"),
     (text.BytePairTokenizer, '{"format": "fgrad byte pairs", "merges": [3]}', "a merge is no pair"),
-    (text.BytePairTokenizer, '{"format": "fgrad byte pairs", "merges": [[3, 999]]}', "merge 0 is no pair"),
+    (text.BytePairTokenizer, '{"format": "fgrad byte pairs", "merges": [[3, 999]]}',
+     "merge 0 is no pair"),
 ])
 def test_a_damaged_tokeniser_is_refused(tmp_path, cls, content, words):
     path = tmp_path / "t.json"
@@ -147,7 +150,8 @@ def test_every_shorter_file_is_refused(tmp_path, tokens):
 
 def test_a_json_file_holds_plain_lists(tmp_path):
     text.BytePairTokenizer([(97, 98)]).save(tmp_path / "t.json")
-    assert json.loads((tmp_path / "t.json").read_text()) == {"format": "fgrad byte pairs", "merges": [[97, 98]]}
+    found = json.loads((tmp_path / "t.json").read_text())
+    assert found == {"format": "fgrad byte pairs", "merges": [[97, 98]]}
 
 
 def test_reading_a_text(tmp_path):
@@ -166,7 +170,8 @@ def test_reading_a_text(tmp_path):
 
 # ---------------------------------------------------------------------------- windows
 
-@pytest.mark.parametrize("n, length, stride", [(10, 3, None), (10, 9, None), (11, 3, 1), (2, 1, 1), (20, 4, 7)])
+@pytest.mark.parametrize("n, length, stride", [
+    (10, 3, None), (10, 9, None), (11, 3, 1), (2, 1, 1), (20, 4, 7)])
 def test_targets_are_the_inputs_one_token_on(n, length, stride):
     x, y = text.windows(np.arange(n), length, stride)
     assert x.shape == y.shape and x.shape[1] == length and np.array_equal(x + 1, y)

@@ -1,4 +1,4 @@
-"""The whole of what a user sees of an error, traceback and message: from a file, a notebook, and -c.
+"""All that a user sees of an error, traceback and message: from a file, a notebook, and -c.
 
 One program each in programs/; what it prints to its error output stands in golden/, renewed by
 `pytest --update-golden` and read before it is kept.

@@ -1,7 +1,8 @@
 """Trains and checkpoints without pause in a child process that is killed, again and again.
 
-Run by test_checkpoint.py: `killed_writer.py FOLDER KILLS SEED`.  Prints how many kills left a half-written
-file, how many steps were taken, and whether the parameters are those of a run that nobody killed.
+Run by test_checkpoint.py: `killed_writer.py FOLDER KILLS SEED`.  Prints how many kills left a
+half-written file, how many steps were taken, and whether the parameters are those of a run that
+nobody killed.
 """
 
 import os
@@ -32,13 +33,15 @@ def advance(params, state, key):
 def begin():
     """The state of a run before its first step."""
     params = {"w": np.zeros((200, 300), np.float32), "scale": np.ones(300, np.float32)}
-    return {"params": params, "state": ADAM.init(params), "key": fgrad.random.key(7), "epoch": 0, "rate": 0.1}
+    return {"params": params, "state": ADAM.init(params), "key": fgrad.random.key(7), "epoch": 0,
+            "rate": 0.1}
 
 
 def step(run):
     """The state one step on."""
     params, state, key = advance(run["params"], run["state"], run["key"])
-    return {"params": params, "state": state, "key": key, "epoch": run["epoch"] + 1, "rate": run["rate"] * 1.01}
+    return {"params": params, "state": state, "key": key, "epoch": run["epoch"] + 1,
+            "rate": run["rate"] * 1.01}
 
 
 def resumed(checkpoints):

@@ -15,7 +15,8 @@ from fgrad.io import Checkpointer
 
 
 def run_state(seed=0):
-    params = {"dense": {"w": np.random.default_rng(seed).normal(size=(3, 2)).astype("f4"), "b": np.zeros(2, "f4")}}
+    w = np.random.default_rng(seed).normal(size=(3, 2)).astype("f4")
+    params = {"dense": {"w": w, "b": np.zeros(2, "f4")}}
     return {"params": params, "state": optim.adam(0.1).init(params), "key": fgrad.random.key(seed),
             "epoch": seed, "rate": 0.1 * seed, "best": float("inf")}
 
@@ -24,7 +25,8 @@ def same(first, second):
     assert tree.structure(first) == tree.structure(second)
     for a, b in zip(tree.leaves(first), tree.leaves(second)):
         assert type(a) is type(b) or hasattr(a, "dtype") and hasattr(b, "dtype")
-        assert np.asarray(a).dtype == np.asarray(b).dtype and np.asarray(a).tobytes() == np.asarray(b).tobytes()
+        a, b = np.asarray(a), np.asarray(b)
+        assert a.dtype == b.dtype and a.tobytes() == b.tobytes()
 
 
 def test_params_optimizer_state_key_and_numbers_come_back_bit_for_bit(tmp_path):
@@ -38,8 +40,9 @@ def test_params_optimizer_state_key_and_numbers_come_back_bit_for_bit(tmp_path):
 
 def test_a_python_float_and_a_long_int_lose_nothing(tmp_path):
     checkpoints = Checkpointer(tmp_path)
-    checkpoints.save(0, {"n": 2**62 + 1, "x": 0.1, "on": True})
-    assert checkpoints.restore(like={"n": 0, "x": 0.0, "on": False}) == {"n": 2**62 + 1, "x": 0.1, "on": True}
+    run = {"n": 2**62 + 1, "x": 0.1, "on": True}
+    checkpoints.save(0, run)
+    assert checkpoints.restore(like={"n": 0, "x": 0.0, "on": False}) == run
 
 
 def test_an_int_of_more_than_64_bits_is_refused_and_nothing_is_written(tmp_path):
@@ -48,7 +51,8 @@ def test_an_int_of_more_than_64_bits_is_refused_and_nothing_is_written(tmp_path)
     assert os.listdir(tmp_path) == []
 
 
-@pytest.mark.parametrize("keep, left", [(1, [4]), (2, [3, 4]), (9, [0, 1, 2, 3, 4]), (None, [0, 1, 2, 3, 4])])
+@pytest.mark.parametrize("keep, left", [
+    (1, [4]), (2, [3, 4]), (9, [0, 1, 2, 3, 4]), (None, [0, 1, 2, 3, 4])])
 def test_the_newest_are_kept(tmp_path, keep, left):
     checkpoints = Checkpointer(tmp_path, keep=keep)
     for k in range(5):
@@ -87,7 +91,8 @@ def test_an_empty_folder_says_so(tmp_path):
 def test_a_step_that_is_not_there_lists_those_that_are(tmp_path):
     checkpoints = Checkpointer(tmp_path)
     checkpoints.save(3, {"k": 1})
-    with pytest.raises(MissingFileError, match=r"does not hold the checkpoint of step 4\.[^$]*steps \[3\]"):
+    words = r"does not hold the checkpoint of step 4\.[^$]*steps \[3\]"
+    with pytest.raises(MissingFileError, match=words):
         checkpoints.restore(like={"k": 0}, step=4)
 
 
@@ -95,7 +100,8 @@ def test_a_checkpoint_that_does_not_fit_names_the_leaves(tmp_path):
     Checkpointer(tmp_path).save(1, run_state())
     other = run_state()
     other["params"]["dense"]["w"] = np.zeros((2, 2), "f4")
-    with pytest.raises(DataError, match=r"different params/dense/w: f32\[3,2\], like has f32\[2,2\]"):
+    words = r"different params/dense/w: f32\[3,2\], like has f32\[2,2\]"
+    with pytest.raises(DataError, match=words):
         Checkpointer(tmp_path).restore(like=other)
 
 
@@ -129,8 +135,9 @@ def test_a_full_disk_leaves_the_checkpoints_as_they_were(tmp_path, monkeypatch, 
 def test_fifty_kills_at_random_moments_lose_nothing_and_change_no_bit(tmp_path):
     script = Path(__file__).with_name("killed_writer.py")
     root = str(Path(__file__).parent.parent.parent)
-    done = subprocess.run([sys.executable, str(script), str(tmp_path), "50", "1"], capture_output=True, text=True,
-                          env={**os.environ, "PYTHONPATH": root}, timeout=120)
+    done = subprocess.run([sys.executable, str(script), str(tmp_path), "50", "1"],
+                          capture_output=True, text=True, timeout=120,
+                          env={**os.environ, "PYTHONPATH": root})
     assert done.returncode == 0, done.stderr
     half_written, steps, equal = done.stdout.split()
     assert equal == "True" and int(steps) > 50 and int(half_written) > 0

@@ -9,7 +9,8 @@ from fgrad.errors import ArgumentError, DataError
 from fgrad.io import from_torch_state_dict
 
 RNG = np.random.default_rng(0)
-MODEL = nn.Sequential(nn.Conv(4, (3, 3)), nn.BatchNorm(), nn.relu, nn.Flatten(), nn.Dense(5), nn.Dense(2))
+MODEL = nn.Sequential(nn.Conv(4, (3, 3)), nn.BatchNorm(), nn.relu,
+                      nn.Flatten(), nn.Dense(5), nn.Dense(2))
 
 
 def like():
@@ -21,7 +22,8 @@ def torch_dict():
     def draw(*shape):
         return RNG.normal(size=shape).astype("f4")
     return {"0.weight": draw(4, 3, 3, 3), "0.bias": draw(4), "1.weight": draw(4), "1.bias": draw(4),
-            "1.running_mean": draw(4), "1.running_var": np.abs(draw(4)), "1.num_batches_tracked": np.array(3),
+            "1.running_mean": draw(4), "1.running_var": np.abs(draw(4)),
+            "1.num_batches_tracked": np.array(3),
             "4.weight": draw(5, 144), "4.bias": draw(5), "5.weight": draw(2, 5), "5.bias": draw(2)}
 
 
@@ -54,8 +56,9 @@ def test_order_does_not_depend_on_how_names_sort():
 
 def test_equal_names_come_before_order():
     wanted = {"head": {"w": np.zeros((2, 3), "f4")}, "body": [{"w": np.zeros((3, 2), "f4")}]}
-    found = from_torch_state_dict({"head.weight": np.ones((3, 2)), "body.0.weight": np.zeros((2, 3))}, wanted)
-    assert found["head"]["w"].tolist() == np.ones((2, 3)).tolist() and found["head"]["w"].dtype == np.float32
+    given = {"head.weight": np.ones((3, 2)), "body.0.weight": np.zeros((2, 3))}
+    head = from_torch_state_dict(given, wanted)["head"]["w"]
+    assert head.tolist() == np.ones((2, 3)).tolist() and head.dtype == np.float32
 
 
 def test_names_decide_where_order_would_be_wrong():
@@ -72,24 +75,28 @@ def test_a_single_layer_needs_no_module_name():
 
 
 def test_all_that_does_not_fit_is_named():
-    wanted = {"dense1": {"w": np.zeros((3, 2)), "b": np.zeros(2)}, "dense2": {"w": np.zeros((2, 1))}}
+    wanted = {"dense1": {"w": np.zeros((3, 2)), "b": np.zeros(2)},
+              "dense2": {"w": np.zeros((2, 1))}}
     given = {"a.weight": np.ones((2, 4)), "c.weight": np.ones((2, 2, 3, 3)), "c.bias": np.ones(2)}
     with pytest.raises(DataError) as caught:
         from_torch_state_dict(given, wanted)
     message = str(caught.value)
     assert message.startswith("the state dict does not fit `like`.\n")
-    for words in ("left over c: weight, bias", "missing   dense1/b[2]", "different a.weight[2, 4], dense1/w has [3, 2]",
+    for words in ("left over c: weight, bias", "missing   dense1/b[2]",
+                  "different a.weight[2, 4], dense1/w has [3, 2]",
                   "missing   dense2/w[2, 1]", "fix        names={"):
         assert words in message
 
 
 def test_a_bias_without_a_place_is_not_dropped():
+    given = {"0.weight": np.ones((2, 3)), "0.bias": np.ones(2)}
     with pytest.raises(DataError, match=r"left over 0.bias\[2\]"):
-        from_torch_state_dict({"0.weight": np.ones((2, 3)), "0.bias": np.ones(2)}, {"dense1": {"w": np.zeros((3, 2))}})
+        from_torch_state_dict(given, {"dense1": {"w": np.zeros((3, 2))}})
 
 
 @pytest.mark.parametrize("names, words", [({"x": "dense1"}, "modules of the state dict"),
                                           ({"0": "dense9"}, "layers of `like`")])
 def test_names_of_what_is_not_there_are_refused(names, words):
+    given, like = {"0.weight": np.ones((2, 3))}, {"dense1": {"w": np.zeros((3, 2))}}
     with pytest.raises(ArgumentError, match=words):
-        from_torch_state_dict({"0.weight": np.ones((2, 3))}, {"dense1": {"w": np.zeros((3, 2))}}, names=names)
+        from_torch_state_dict(given, like, names=names)
