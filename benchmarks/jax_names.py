@@ -193,6 +193,7 @@ GROUPS = {"numpy": NUMPY, "numpy.linalg": LINALG, "numpy.fft": FFT, "scipy.speci
 
 REASONS = {
     "numpy.linalg.lstsq": "residuals as NumPy gives them: none without more rows than columns",
+    "scipy.special.spence": "jax's is NaN between 1 and 2",
     "random.binomial": "the distribution is equal, the algorithm another",
     "random.multinomial": "the distribution is equal, the algorithm another",
     "numpy.partition": "more is sorted than asked for",
