@@ -14,8 +14,6 @@ import functools
 import math
 import time
 
-import numpy as np
-
 import fgrad
 import fgrad.numpy as fnp
 from fgrad import data, nn, optim, random, tree

@@ -469,7 +469,7 @@ def jacrev(f, argnums=0, argnames=None, has_aux=False, holomorphic=False):
     @functools.wraps(f, updated=())
     def jacobian(*args, **kwargs):
         chosen, inner = by_chosen(f, places, args, kwargs, holomorphic)
-        out, pull, *aux = vjp(inner, chosen, has_aux=has_aux)
+        _, pull, *aux = vjp(inner, chosen, has_aux=has_aux)
         results = [x for x in pull.results if is_array(x)]
         columns = [jacobian_row(pull, results, k) for k in range(len(results))]
         whole = arguments.put_arrays(pull.results,

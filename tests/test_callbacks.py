@@ -94,12 +94,12 @@ def test_effects_happen_once_each_and_in_order(way):
         effect_callback(lambda a: seen.append(("first", a.sum())), x)
         effect_callback(lambda a: seen.append(("first", a.sum())), x)
         n = io_callback(lambda: np.int32(len(seen)), ArrayType(I32, ()))
-        effect_callback(lambda a: seen.append(("last", float(a))), x.sum() * 2)
+        effect_callback(lambda n, a: seen.append(("last", int(n), float(a))), n, x.sum() * 2)
         return x * 2
     for _ in range(2):
         seen.clear()
         way(f)(X)
-        assert seen == [("first", 6), ("first", 6), ("last", 12)]
+        assert seen == [("first", 6), ("first", 6), ("last", 2, 12)]
 
 
 @pytest.mark.parametrize("change", [fgrad.grad, lambda f: fgrad.jit(fgrad.grad(f)),

@@ -145,7 +145,7 @@ def test_results_that_are_arguments_or_come_twice_are_right():
 
 def test_a_carry_that_is_never_changed_and_one_that_is_never_read():
     def step(c, x):
-        kept, made = c
+        kept, _ = c
         return (kept, kept * x), None
     near(scan(step, (3.0, 0.0), fnp.arange(1.0, 4.0))[0], (fnp.array(3.0), fnp.array(9.0)))
 

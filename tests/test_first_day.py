@@ -18,7 +18,6 @@ from fgrad.errors import (
     AxisError,
     ConcretizationError,
     DeviceError,
-    FgradWarning,
     GradientError,
     KeyReuseWarning,
     LeakError,

@@ -42,14 +42,14 @@ FORWARD = {
 
 def jax_vjp(lib, *args):
     def gradients(x, w, b, ct):
-        out, pull_back = lib.vjp(lambda *a: linear_relu(*a, lib.numpy), x, w, b)
+        _, pull_back = lib.vjp(lambda *a: linear_relu(*a, lib.numpy), x, w, b)
         return pull_back(ct)
     return lib.jit(gradients), *args
 
 
 def autograd_vjp(lib, *args):
     def gradients(x, w, b, ct):
-        pull_back, out = lib.make_vjp(lambda *a: linear_relu(*a, lib.numpy), (0, 1, 2))(x, w, b)
+        pull_back, _ = lib.make_vjp(lambda *a: linear_relu(*a, lib.numpy), (0, 1, 2))(x, w, b)
         return pull_back(ct)
     return gradients, *args
 

@@ -37,14 +37,14 @@ def torch_layernorm(torch):
 
 def jax_layernorm_grad(lib, *args):
     def gradient(x, gain, bias, ct):
-        out, pull_back = lib.vjp(lambda *a: layernorm(*a, lib.numpy), x, gain, bias)
+        _, pull_back = lib.vjp(lambda *a: layernorm(*a, lib.numpy), x, gain, bias)
         return pull_back(ct)
     return lib.jit(gradient), *args
 
 
 def autograd_layernorm_grad(lib, *args):
     def gradient(x, gain, bias, ct):
-        pull_back, out = lib.make_vjp(lambda *a: layernorm(*a, lib.numpy), (0, 1, 2))(x, gain, bias)
+        pull_back, _ = lib.make_vjp(lambda *a: layernorm(*a, lib.numpy), (0, 1, 2))(x, gain, bias)
         return pull_back(ct)
     return gradient, *args
 

@@ -70,7 +70,7 @@ def looped(what, cond_fun, body_fun, how, init_val):
 
 def bounded(cond_fun, body_fun, init, n):
     """At most n steps, as segments of about sqrt(n) steps that are recomputed in reverse."""
-    values, types, structure = leaves_of(init)
+    values, _, structure = leaves_of(init)
     init = tree.unflatten(structure, values)
     inner = max(1, math.isqrt(max(n, 1)))
     outer = -(-n // inner)

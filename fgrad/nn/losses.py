@@ -13,7 +13,7 @@ from .. import numpy as fnp
 from ..control import scan
 from ..custom import stop_gradient
 from ..errors import ShapeError
-from .activations import log_sigmoid, log_softmax, logsumexp, one_hot, sigmoid
+from .activations import log_softmax, logsumexp, one_hot, sigmoid
 
 
 def softmax_cross_entropy(logits, probabilities):

@@ -8,10 +8,10 @@ from .. import ops
 from ..bf16 import BF16
 from ..core import Value, as_value
 from ..errors import ArgumentError, DtypeError
-from ..types import BOOL, COMPUTED, F32, I32, finfo
+from ..types import COMPUTED, F32, I32, finfo
 from .axes import axis_of, typed
 from .creation import zeros_like
-from .elementwise import isnan, signbit, where
+from .elementwise import signbit
 from .joining import concatenate
 from .promotion import (
     as_float, as_number, binary, broadcast_to, cast, floating_together, same, together)

@@ -13,7 +13,7 @@ from ..errors import ArgumentError, ShapeError
 from ..numpy import linalg
 from ..numpy.axes import typed
 from ..numpy.factorisations import back, beside, matrices
-from ..numpy.linalg import det, inv
+from ..numpy.linalg import det, inv                                                  # noqa: F401
 from ..numpy.matrices import matrix
 from ..numpy.promotion import as_float, cast, join
 

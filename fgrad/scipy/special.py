@@ -14,8 +14,8 @@ from .. import ops
 from ..custom import stop_gradient
 from ..errors import ArgumentError
 from ..numpy.promotion import as_float, cast, floating_together, same
-from ..numpy.special import erf
-from ..numpy.special import erf_inv as erfinv
+from ..numpy.special import erf                                                      # noqa: F401
+from ..numpy.special import erf_inv as erfinv                                        # noqa: F401
 from ..numpy.ufuncs import floats
 from ..types import COMPUTED, F32
 

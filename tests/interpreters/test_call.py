@@ -27,7 +27,7 @@ def test_derived_programs_are_made_once():
 
 def test_jvp_program_gives_results_and_tangents():
     p = jvp_program(program_of(lambda x, y: (fnp.sin(x) * y, y), x, y), (True, False)).check()
-    out, same, t, zero = evaluate(p, [x, y, x])
+    _, _, t, zero = evaluate(p, [x, y, x])
     near(t, np.cos(x) * y * x)
     near(zero, np.zeros(3))
 

@@ -50,7 +50,7 @@ def test_a_value_of_the_outer_transformation_is_an_argument_of_the_inner():
 def test_an_inner_function_may_return_a_value_of_the_outer_transformation():
     near(grad(lambda x: grad(lambda y: x * 1.0)(one) + x)(one), 1.0)
     near(vmap(lambda x: vmap(lambda y: x)(V))(V), np.repeat(V[:, None], 3, 1))
-    out, pull = vjp(lambda x: (x, 2.0 * x, one), one)
+    _, pull = vjp(lambda x: (x, 2.0 * x, one), one)
     near(pull((one, one, one))[0], 3.0)
 
 

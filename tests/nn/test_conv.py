@@ -62,7 +62,7 @@ def test_groups_see_their_own_channels():
 
 
 def test_torch_like_layers_check_their_channels():
-    y, params, _ = applied(nn.Conv2d(3, 8, 3, stride=2, padding=1), draw(1, 8, 8, 3))
+    y, _, _ = applied(nn.Conv2d(3, 8, 3, stride=2, padding=1), draw(1, 8, 8, 3))
     assert y.shape == (1, 4, 4, 8)
     with pytest.raises(ShapeError, match=r"Conv2d\(3, 8\): the input has 4 channels"):
         nn.Conv2d(3, 8, 3).init(key(), draw(1, 8, 8, 4))

@@ -94,7 +94,7 @@ def test_evaluation_takes_examples_one_by_one(name):
 
 @pytest.mark.parametrize("name", LAYERS)
 def test_init_needs_a_type_only_and_keeps_the_dtype(name):
-    layer, params, state, x = prepared(name)
+    layer, params, _, x = prepared(name)
     again, _ = layer.init(random.key(3), fgrad.ArrayType(x.dtype, x.shape))
     for a, b in zip(tree.leaves(params), tree.leaves(again)):
         np.testing.assert_array_equal(a, b)

@@ -40,7 +40,7 @@ def check(optimizer, reference, start=START, grads=GRADS, rtol=2e-5, atol=2e-6):
     """
     for dtype, closer in (("float32", 1.0), ("float64", 1e-2)):
         for jitted in (False, True):
-            got, state = run(optimizer, jitted, dtype, start, grads)
+            got, _ = run(optimizer, jitted, dtype, start, grads)
             for name in start:
                 want = reference(start[name].copy(), [g[name] for g in grads])
                 np.testing.assert_allclose(got[name], want, rtol=closer * rtol,

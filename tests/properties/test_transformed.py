@@ -75,7 +75,7 @@ def loop(p, axes, n, stacked):
 @examples(80)
 @given(batched(dtypes=("float64", "float64", "int32", "bool"), steps=8))
 def test_vmap_gives_what_a_loop_gives(drawn):
-    p, axes, n, stacked = drawn
+    p, axes, _, stacked = drawn
     want = loop(*drawn)
     assume(all(np.isfinite(x).all() and np.abs(x.astype(float)).max(initial=0) < 1e6 for x in want))
     close(vmap(p.function, tuple(axes))(*map(Array, stacked)), want)
@@ -84,7 +84,7 @@ def test_vmap_gives_what_a_loop_gives(drawn):
 @examples(30)
 @given(batched(dtypes=("float64", "int32", "bool"), steps=6))
 def test_jit_of_vmap_and_vmap_of_jit_give_what_vmap_gives(drawn):
-    p, axes, n, stacked = drawn
+    p, axes, _, stacked = drawn
     want = vmap(p.function, tuple(axes))(*map(Array, stacked))
     assume(
         all(

@@ -164,8 +164,8 @@ def test_choices_fit_the_device(record, dtype):
     for (M, N, K), batch in product(SHAPES, (1, 50)):
         scheme, t = choose(record, M, N, K, batch, dtype=dtype)
         size = np.dtype(dtype).itemsize
-        text, total, local = source("f", (batch, M, N, K), "A[0]", "B[0]", ";", "", dtype=dtype,
-                                    scheme=scheme, tile=t)
+        _, total, local = source("f", (batch, M, N, K), "A[0]", "B[0]", ";", "", dtype=dtype,
+                                 scheme=scheme, tile=t)
         assert local[0] <= record.max_group and total[0] % local[0] == 0
         assert t.rows % t.row_step == 0 or scheme != "thread"
         assert contract.local_bytes(scheme, t, K, size) <= record.local_memory, (scheme, t)
