@@ -20,7 +20,6 @@ from ..text import identifier
 from ..types import ArrayType
 
 KEEP = 8                   # additions; what costs less is computed again rather than kept
-ROW = 1 << 14              # elements of a scratch row
 LAST = 1 << 30             # the stage of the stores, behind every pass
 
 
@@ -42,8 +41,9 @@ class Pass:
 class Levels:
     """The statements of one Nest that is no product, loop by loop."""
 
-    def __init__(self, nest, graph, names):
-        self.nest, self.graph, self.names, self.scratch = nest, graph, names, []
+    def __init__(self, nest, graph, names, room):
+        self.nest, self.graph, self.names = nest, graph, names
+        self.scratch, self.room = [], room       # rows, and the bytes that they may take
         masks = [0]
         for v in nest.nest:
             masks.append(masks[-1] | v.bit)
@@ -227,7 +227,7 @@ class Levels:
     def keep_in(self, loops):
         made, kept = {}, {}            # node → the first pass that makes it; → its row's element
         for _, variables, statements in loops:
-            if len(variables) == 1 and variables[0].extent <= ROW:
+            if len(variables) == 1:
                 v = variables[0]
                 self.replace(statements, kept)
                 for s in list(statements):
@@ -242,6 +242,10 @@ class Levels:
             if kept and not (isinstance(s, Store) and s.buffer in self.scratch):
                 s.expr = scalar.rewrite(s.expr, {}, kept, {})
 
+    def fits(self, size):
+        """Is there room for one more scratch row?"""
+        return size + sum(row.type.nbytes for row in self.scratch) <= self.room
+
     def keep(self, root, v, made, kept):
         """Rows for the largest parts of root that an earlier pass made too."""
         done, stack = set(), [root]
@@ -253,7 +257,7 @@ class Levels:
             maker = made.get((n, v))
             if maker is None:
                 stack.extend(inner_nodes(n))
-            elif n.args and cost_below(n, v) >= KEEP:
+            elif n.args and cost_below(n, v) >= KEEP and self.fits(v.extent * n.dtype.itemsize):
                 row = Buffer(self.names.unique("row"), ArrayType(n.dtype, (v.extent,)), "local")
                 self.scratch.append(row)
                 first = sum(isinstance(s, Store) and s.buffer in self.scratch for s in maker)

@@ -149,7 +149,7 @@ def lower_nest(nest, name, fused, names, target):
     if nest.product is not None:
         return [lower_product(nest, name, fused, names)]
     used = {graph.buffer(v).name for v in nest.reads | {r.value for r in nest.roots}}
-    levels = Levels(nest, graph, Words(used))
+    levels = Levels(nest, graph, Words(used), target.scratch)
     body = levels.statements()
     return split(name, body, nest, target, Maker(fused, names, nest.space, levels.scratch))
 

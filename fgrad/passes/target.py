@@ -17,6 +17,7 @@ class Target:
     loop.  region_cost: what starting a parallel region costs, in additions; smaller kernels are
     serial.  parts: partial results of a large reduction; 0: one a thread, or on a GPU 1024.
     side: vectors that are computed side by side in loops that call elementary functions.
+    scratch: bytes of rows that a kernel may keep on its stack, or a work-item for itself.
     """
     kind: str = "cpu"
     vector_bytes: int = 32
@@ -25,6 +26,7 @@ class Target:
     region_cost: int = 25_000
     parts: int = 0
     side: int = 1
+    scratch: int = 1 << 18
 
     @property
     def cut(self):

@@ -54,7 +54,8 @@ def target_of(record):
         lanes = min(16, record.lanes)
         registers = 32 if lanes >= 16 else 16
         return Target("cpu", vector_bytes=4 * lanes, registers=registers, threads=record.units)
-    return Target("gpu", vector_bytes=4, threads=record.units, region_cost=500, parts=PARTS)
+    return Target("gpu", vector_bytes=4, threads=record.units, region_cost=500, parts=PARTS,
+                  scratch=1 << 16)
 
 
 # ---------------------------------------------------------------------------- text
