@@ -3,7 +3,8 @@
 A program is drawn step by step and run as it grows, so that every step is well typed and its values
 are small.  For every value a bound on its rounding error is carried along; steps that jump
 (comparisons, rounding, positions) only read values without error.  What is drawn is source text: a
-failing example prints as a function that can be pasted into a file.
+failing example prints as a function that can be pasted into a file.  What a step can be is in
+`moves_elementwise.py`, `moves_sums.py` and `moves_places.py`.
 """
 
 import math
@@ -21,6 +22,13 @@ from fgrad import ops
 from fgrad.core import Array
 from fgrad.transforms import eval_shape
 
+from tests.moves_elementwise import (
+    binary, bits, chosen, compared, converted, jump, logical, power, smooth, whole)
+from tests.moves_places import (
+    block, moved, ordered, padded, ramp, reshaped, sliced, taken, taken_along, triangle, updated)
+from tests.moves_sums import (
+    contraction, matrix_product, position, product_of, reduced, reduced_whole, running, softmax,
+    tensor)
 from tests.tolerance import EPS
 
 FUZZ = int(os.environ.get("FGRAD_FUZZ", "0"))
@@ -31,6 +39,12 @@ WIDE = (1, 16, 31, 33, 64, 65, 100, 129)
 LARGEST, MOST = 20, 500            # magnitude and number of elements of a value
 WORD = re.compile(r"\b[vx]\d+\b")
 NAMESPACE = {"fnp": fnp, "ops": ops, "np": np}
+MOVES = (
+    smooth, smooth, smooth, power, jump, whole, whole, logical, binary, binary, binary, compared,
+    bits, chosen, chosen, converted, reduced, reduced, reduced, reduced_whole, product_of, position,
+    running, softmax, moved, moved, moved, reshaped, sliced, sliced, padded, triangle, taken, taken,
+    taken_along, ordered, updated, block, matrix_product, matrix_product, contraction, contraction,
+    tensor, ramp)                      # one that is here twice is drawn twice as often
 
 
 def examples(n):
@@ -73,10 +87,8 @@ class RandomProgram:
         printer.text(repr(self))
 
     def __repr__(self):
-        rows = [
-            f"    # x{k}: {a.dtype}{list(a.shape)} = {a.reshape(-1).tolist()!r:.300}"
-            for k, a in enumerate(self.arrays)
-        ]
+        rows = [f"    # x{k}: {a.dtype}{list(a.shape)} = {a.reshape(-1).tolist()!r:.300}"
+                for k, a in enumerate(self.arrays)]
         return "\n".join(["", *rows, self.source])
 
     def __call__(self, *arrays):
@@ -110,9 +122,8 @@ class Writer:
         self.float = self.one([d for d in dtypes if d.startswith("float")])
         m, n, k = [self.one(sizes) for _ in range(3)]
         shapes = [(m, n), (n,), (n, k), (), (m, n, 2), (m, 1), (2, k, n)]
-        self.arrays = [
-            self.array(self.one(shapes), self.one(dtypes)) for _ in range(self.number(1, 3))
-        ]
+        self.arrays = [self.array(self.one(shapes), self.one(dtypes))
+                       for _ in range(self.number(1, 3))]
         self.values = [Known(f"x{i}", a, 0.0) for i, a in enumerate(self.arrays)]
         self.inputs = len(self.values)
 
@@ -138,12 +149,9 @@ class Writer:
         names = ", ".join(v.name for v in wanted)
         head = ", ".join(v.name for v in self.values[:self.inputs])
         lines = [f"def f({head}):", *needed(self.lines, names), f"    return ({names},)"]
-        return RandomProgram(
-            "\n".join(lines),
-            self.arrays,
-            [v.error for v in wanted],
-            compiled_source("\n".join(lines)),
-        )
+        source = "\n".join(lines)
+        errors = [v.error for v in wanted]
+        return RandomProgram(source, self.arrays, errors, compiled_source(source))
 
     def step(self):
         """One more line."""
@@ -185,27 +193,17 @@ class Writer:
 
     def any(self, kinds="fib", ndim=0, exact=False):
         """A value of these kinds with at least so many axes, or None; the latest are preferred."""
-        found = [
-            v
-            for v in self.values
-            if v.kind in kinds and len(v.shape) >= ndim and not (exact and v.error)
-        ]
+        found = [v for v in self.values
+                 if v.kind in kinds and len(v.shape) >= ndim and not (exact and v.error)]
         if not found:
             return None
         return self.one(found[-4:] if self.coin() else found)
 
     def partner(self, x, kinds="fib", exact=False):
         """A value that broadcasts with x; at least x itself."""
-        return self.one(
-            [
-                v
-                for v in self.values
-                if v.kind in kinds
-                and self.broadcastable(v.shape, x.shape)
-                and not (exact and v.error)
-            ]
-            or [x]
-        )
+        found = [v for v in self.values if v.kind in kinds and not (exact and v.error)
+                 and self.broadcastable(v.shape, x.shape)]
+        return self.one(found or [x])
 
     def broadcastable(self, a, b):
         """Do the shapes broadcast, to something not too large?"""
@@ -234,417 +232,3 @@ def needed(lines, names):
             kept.append(line)
             wanted |= set(WORD.findall(text))
     return kept[::-1]
-
-
-# ---------------------------------------------------------------------------- moves
-
-SMOOTH = ("fnp.tanh({})", "fnp.sin({})", "fnp.cos({})", "fnp.exp(fnp.tanh({}))",
-          "fnp.log1p({0} * {0})", "fnp.sqrt({0} * {0} + 1)", "fnp.arctan({})",
-          "fnp.expm1(fnp.tanh({}))", "ops.logistic({})", "ops.erf({})", "-{}", "abs({})",
-          "1 / ({0} * {0} + 1)", "fnp.log({0} * {0} + 0.5)", "{} * 0.5", "{} + 1", "2 - {}",
-          "fnp.maximum({}, 0)", "fnp.clip({}, -1, 1)", "fnp.sinh(fnp.sin({}))",
-          "fnp.arcsin(0.9 * fnp.sin({}))", "fnp.positive({})", "fnp.logaddexp({}, 0.0)")
-POWERS = ("{} ** 2", "{} ** 3", "{0} * {0}")
-JUMPS = ("fnp.floor({})", "fnp.ceil({})", "fnp.round({})", "fnp.sign({})", "{} > 0", "{} <= 1",
-         "{} == {}", "{} != 0", "{}.astype('int32')", "fnp.trunc({})", "fnp.isfinite({})",
-         "fnp.signbit({})", "{} // 1")
-INTEGERS = ("{} + 3", "{} * -2", "{} // 2", "{} % 3", "{} & 5", "{} | 1", "{} ^ 6", "{} << 1",
-            "{} >> 1", "-{}", "abs({})", "~{}", "fnp.clip({}, -2, 2)", "{} > 0", "{} == 1",
-            "{}.astype('bool')", "{} ** 2", "{}.astype('{float}') * 0.25", "{}.astype('int16')",
-            "{}.astype('uint8')", "fnp.sign({})")
-RING = ("{} + {}", "{} - {}", "{} * {}", "fnp.maximum({}, {})", "fnp.minimum({}, {})")
-FIELD = ("{0} / ({1} * {1} + 1)", "fnp.arctan2({0}, {1} * {1} + 1)", "{0} * 0.5 + {1} * 0.5",
-         "fnp.logaddexp({}, {})", "fnp.hypot({}, {})")
-BOOLS = ("~{}", "{}.astype('int32')", "{}.astype('{float}')", "{} & True", "{} * 2")
-
-
-def smooth(w):
-    x = w.any("f")
-    return x and (w.one(SMOOTH).format(x.name), [x])
-
-
-def power(w):
-    x = w.any("f")
-    return x and (w.one(POWERS).format(x.name), [x], 3 * (1 + x.top) ** 2)
-
-
-def jump(w):
-    x = w.any("f", exact=True)
-    return x and (w.one(JUMPS).format(x.name, x.name), [x])
-
-
-def whole(w):
-    x = w.any("i")
-    return x and (w.one(INTEGERS).format(x.name, float=w.float), [x])
-
-
-def logical(w):
-    x = w.any("b")
-    return x and (w.one(BOOLS).format(x.name, float=w.float), [x])
-
-
-def binary(w):
-    x = w.any("fi")
-    if x is None:
-        return None
-    y = w.partner(x, "fi")
-    how = w.one(RING if x.kind == y.kind == "i" else RING + FIELD)
-    return how.format(x.name, y.name), [x, y], 2 + x.top + y.top
-
-
-def compared(w):
-    x = w.any("fib", exact=True)
-    if x is None:
-        return None
-    y = w.partner(x, exact=True)
-    return w.one(("{} < {}", "{} >= {}", "{} == {}", "{} != {}")).format(x.name, y.name), [x, y]
-
-
-def bits(w):
-    x = w.any("ib")
-    if x is None:
-        return None
-    y = w.partner(x, x.kind)
-    return w.one(("{} & {}", "{} | {}", "{} ^ {}", "fnp.maximum({}, {})")).format(x.name, y.name), [
-        x,
-        y,
-    ]
-
-
-def chosen(w):
-    x, c = w.any("fi"), w.any("b")
-    if x is None or c is None or not w.broadcastable(x.shape, c.shape):
-        return None
-    y = w.partner(x, "fi")
-    if not w.broadcastable(np.broadcast_shapes(x.shape, y.shape), c.shape):
-        return None
-    if w.coin():
-        return f"fnp.where({c.name}, {x.name}, {y.name})", [x, y]
-    number = w.one(("0", "1.0", "-1") if x.kind == "f" else ("0", "1"))
-    return f"fnp.where({c.name}, {x.name}, {number})", [x]
-
-
-def converted(w):
-    x = w.any("f")
-    return x and (
-        f"{x.name}.astype('{w.one([d for d in w.dtypes if d.startswith('float')])}')",
-        [x],
-        1.0,
-    )
-
-
-def reduced(w):
-    x = w.any("f")
-    if x is None:
-        return None
-    how = w.one(("sum", "sum", "mean", "max", "min", "var"))
-    axes = w.axes(x)
-    if how in ("max", "min", "mean", "var") and 0 in x.shape:
-        return None
-    gain = {"sum": max(x.value.size, 1), "var": 8 * (1 + x.top)}.get(how, 2)
-    return f"fnp.{how}({x.name}, axis={axes}, keepdims={w.coin()})", [x], gain
-
-
-def reduced_whole(w):
-    x = w.any("ib")
-    if x is None or 0 in x.shape:
-        return None
-    how = w.one(("sum", "prod", "max", "min", "any", "all", "count_nonzero"))
-    return f"fnp.{how}({x.name}, axis={w.axes(x)})", [x]
-
-
-def product_of(w):
-    x = w.any("f")
-    return x and (f"fnp.prod({x.name} * 0.5 + 1, axis={w.axes(x)})", [x], 40 * x.value.size + 1)
-
-
-def position(w):
-    x = w.any("fi", 1, exact=True)
-    if x is None or 0 in x.shape:
-        return None
-    return f"fnp.{w.one(['argmax', 'argmin'])}({x.name}, axis={w.axis(x)})", [x]
-
-
-def running(w):
-    x = w.any("fi", 1)
-    if x is None:
-        return None
-    axis, n = w.axis(x), max(x.value.size, 1)
-    how = w.one(
-        (
-            "fnp.cumsum({}, axis={})",
-            "fnp.cumprod({} * 0.25 + 1, axis={})",
-            "ops.cummax({}, axis={}, reverse=False)",
-            "ops.cumsum({}, axis={}, reverse=True)",
-            "ops.cummin({}, axis={}, reverse=True)",
-        )
-    )
-    if x.kind == "i" and "prod" in how or x.kind == "f" and "cumm" in how and 0 in x.shape:
-        return None
-    return how.format(x.name, axis), [x], 10 * n
-
-
-def softmax(w):
-    x = w.any("f", 1)
-    if x is None or 0 in x.shape:
-        return None
-    a = w.axis(x)
-    e = f"ops.exp({x.name} - fnp.max({x.name}, axis={a}, keepdims=True))"
-    return f"{e} / fnp.sum({e}, axis={a}, keepdims=True)", [x], 6
-
-
-def moved(w):
-    x = w.any("fib", 1)
-    if x is None:
-        return None
-    perm = w.random.sample(range(len(x.shape)), len(x.shape))
-    how = w.one(
-        (
-            f"fnp.transpose({x.name}, {tuple(perm)})",
-            f"{x.name}.T",
-            f"fnp.flip({x.name}, {w.axis(x)})",
-            f"{x.name}.reshape(-1)",
-            f"fnp.roll({x.name}, {w.number(-2, 3)}, {w.axis(x)})",
-            f"{x.name}[..., None]",
-            f"fnp.squeeze({x.name})",
-            f"fnp.moveaxis({x.name}, 0, -1)",
-            f"fnp.concatenate([{x.name}, {x.name}[::-1]], axis={w.axis(x)})",
-            f"fnp.stack([{x.name}, {x.name}])",
-            f"fnp.tile({x.name}, 2)",
-            f"fnp.repeat({x.name}, 2, axis={w.axis(x)})",
-            f"fnp.broadcast_to({x.name}, (2, *{x.name}.shape))",
-            f"fnp.expand_dims({x.name}, 0)",
-        )
-    )
-    return how, [x], 1.0
-
-
-def reshaped(w):
-    x = w.any("fib")
-    n = x.value.size
-    d = w.one([d for d in range(1, n + 1) if n % d == 0] or [1])
-    return f"{x.name}.reshape({d}, {n // d})", [x], 1.0
-
-
-def sliced(w):
-    x = w.any("fib", 1)
-    if x is None:
-        return None
-    parts = []
-    for n in x.shape:
-        a = w.number(0, n)
-        b = w.number(a, n)
-        parts.append(
-            w.one(
-                (
-                    ":",
-                    f"{a}:{b}",
-                    f"{a}:{b}:2",
-                    "::-1",
-                    "::2",
-                    *([str(w.number(-n, n - 1))] if n else []),
-                )
-            )
-        )
-    return f"{x.name}[{', '.join(parts)}]", [x], 1.0
-
-
-def padded(w):
-    x = w.any("f", 1)
-    if x is None:
-        return None
-    triples = [(w.number(0, 2), w.number(0, 2), w.number(0, 1)) for n in x.shape]
-    low, high, interior = (tuple(t[k] for t in triples) for k in range(3))
-    return (
-        f"ops.pad({x.name}, {w.one([0, 1, 2.5])}, low={low}, high={high}, interior={interior})",
-        [x],
-        1.0,
-    )
-
-
-def triangle(w):
-    x = w.any("f", 2)
-    return x and (f"fnp.{w.one(['tril', 'triu'])}({x.name}, {w.number(-1, 1)})", [x], 1.0)
-
-
-def taken(w):
-    """Rows by constant or computed positions."""
-    x = w.any("fib", 1)
-    if x is None or 0 in x.shape:
-        return None
-    i = w.any("i")
-    n = x.shape[0]
-    if i is not None and w.coin():
-        return f"{x.name}[fnp.clip({i.name}, {-n}, {n - 1})]", [x], 1.0
-    where = [w.number(-n, n - 1) for _ in range(w.number(0, 4))]
-    return f"{x.name}[np.array({where}, 'int32')]", [x], 1.0
-
-
-def taken_along(w):
-    x = w.any("fi", 1, exact=True)
-    if x is None or 0 in x.shape or not w.host:
-        return None
-    a = w.axis(x)
-    return f"fnp.take_along_axis({x.name}, fnp.argsort({x.name}, axis={a}), axis={a})", [x], 1.0
-
-
-def ordered(w):
-    x = w.any("fi", 1)
-    return x and w.host and (f"fnp.sort({x.name}, axis={w.axis(x)})", [x], 1.0) or None
-
-
-def updated(w):
-    x = w.any("f", 1)
-    if x is None or x.shape[0] == 0:
-        return None
-    n = x.shape[0]
-    where = [w.number(-n, n - 1) for _ in range(w.number(1, 3))]
-    at = w.one((f"[{where[0]}]", f"[np.array({where}, 'int32')]", "[::2]", "[1:]"))
-    how = w.one(("set", "add", "multiply", "min", "max"))
-    value = w.one(("0.5", f"{x.name}{at}", "-1"))
-    return f"{x.name}.at{at}.{how}({value})", [x], 2 + 3 * x.top
-
-
-def block(w):
-    """A slice at a computed place, or an update there."""
-    x, i = w.any("f", 1), w.any("i")
-    if x is None or i is None or 0 in x.shape or i.value.size == 0:
-        return None
-    starts = ", ".join(f"fnp.ravel({i.name})[0]" for _ in x.shape)
-    sizes = tuple(w.number(1, n) for n in x.shape)
-    if w.coin():
-        return f"ops.dynamic_slice({x.name}, {starts}, sizes={sizes})", [x], 1.0
-    part = ", ".join(f":{n}" for n in sizes)
-    return f"ops.dynamic_update_slice({x.name}, -{x.name}[{part}], {starts})", [x], 1.0
-
-
-def matrix_product(w):
-    x = w.any("f", 1)
-    if x is None:
-        return None
-    pairs = [y for y in w.values if y.kind == "f" and fits(w, x.shape, y.shape)]
-    if not pairs:
-        return (
-            (
-                f"{x.name} @ fnp.swapaxes({x.name}, -1, -2)"
-                if len(x.shape) > 1
-                else f"fnp.outer({x.name}, {x.name})"
-            ),
-            [x],
-            4 * (1 + x.top) * max(x.value.size, 1),
-        )
-    y = w.one(pairs)
-    gain = (1 + x.top + y.top) * max(x.value.size, 1)
-    return f"{x.name} @ {y.name}", [x, y], gain
-
-
-def fits(w, a, b):
-    """May matmul multiply these shapes?"""
-    if not a or not b or a[-1] != b[max(len(b) - 2, 0)]:
-        return False
-    return w.broadcastable(a[:-2], b[:-2])
-
-
-def contraction(w):
-    """A product summed over the axes that two labellings share."""
-    x = w.any("f", 2)
-    if x is None or len(x.shape) != 2:
-        return None
-    y = w.one([v for v in w.values if v.kind == "f" and v.shape == x.shape])
-    how = w.one(
-        (
-            "ij,ij->i",
-            "ij,ij->j",
-            "ij,ij->",
-            "ij,kj->ik",
-            "ij,ik->kj",
-            "ij,ik->jk",
-            "ij,kj->ki",
-            "ij,ij->ji",
-            "ij,kl->ijkl",
-        )
-    )
-    return (
-        f"fnp.einsum('{how}', {x.name}, {y.name})",
-        [x, y],
-        (1 + x.top + y.top) * max(x.value.size, 1),
-    )
-
-
-def tensor(w):
-    x = w.any("f", 1)
-    if x is None:
-        return None
-    y = w.one([v for v in w.values if v.kind == "f" and v.shape == x.shape])
-    axes = w.number(0, len(x.shape))
-    if axes and x.shape[len(x.shape) - axes:] != y.shape[:axes]:
-        return None
-    return (
-        f"fnp.tensordot({x.name}, {y.name}, {axes})",
-        [x, y],
-        (1 + x.top + y.top) * max(x.value.size, 1),
-    )
-
-
-def ramp(w):
-    n, dtype = w.number(0, 5), w.float
-    return (
-        w.one(
-            (
-                f"fnp.arange({n})",
-                f"fnp.linspace(0, 1, {n}, dtype='{dtype}')",
-                f"fnp.ones(({n}, 2), '{dtype}')",
-                f"fnp.eye({n}, dtype='{dtype}')",
-            )
-        ),
-        [],
-        1.0,
-    )
-
-
-MOVES = (
-    smooth,
-    smooth,
-    smooth,
-    power,
-    jump,
-    whole,
-    whole,
-    logical,
-    binary,
-    binary,
-    binary,
-    compared,
-    bits,
-    chosen,
-    chosen,
-    converted,
-    reduced,
-    reduced,
-    reduced,
-    reduced_whole,
-    product_of,
-    position,
-    running,
-    softmax,
-    moved,
-    moved,
-    moved,
-    reshaped,
-    sliced,
-    sliced,
-    padded,
-    triangle,
-    taken,
-    taken,
-    taken_along,
-    ordered,
-    updated,
-    block,
-    matrix_product,
-    matrix_product,
-    contraction,
-    contraction,
-    tensor,
-    ramp,
-)

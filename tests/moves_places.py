@@ -1,0 +1,115 @@
+"""Steps of random programs that move elements: shapes, slices, positions, updates.
+
+A move takes a Writer of `strategies.py` and gives (text, the values whose error it carries on[, how
+much that error may grow]), or None where no value of the program fits.
+"""
+
+
+def moved(w):
+    x = w.any("fib", 1)
+    if x is None:
+        return None
+    perm = w.random.sample(range(len(x.shape)), len(x.shape))
+    how = w.one((f"fnp.transpose({x.name}, {tuple(perm)})", f"{x.name}.T",
+                 f"fnp.flip({x.name}, {w.axis(x)})", f"{x.name}.reshape(-1)",
+                 f"fnp.roll({x.name}, {w.number(-2, 3)}, {w.axis(x)})", f"{x.name}[..., None]",
+                 f"fnp.squeeze({x.name})", f"fnp.moveaxis({x.name}, 0, -1)",
+                 f"fnp.concatenate([{x.name}, {x.name}[::-1]], axis={w.axis(x)})",
+                 f"fnp.stack([{x.name}, {x.name}])", f"fnp.tile({x.name}, 2)",
+                 f"fnp.repeat({x.name}, 2, axis={w.axis(x)})",
+                 f"fnp.broadcast_to({x.name}, (2, *{x.name}.shape))",
+                 f"fnp.expand_dims({x.name}, 0)"))
+    return how, [x], 1.0
+
+
+def reshaped(w):
+    x = w.any("fib")
+    n = x.value.size
+    d = w.one([d for d in range(1, n + 1) if n % d == 0] or [1])
+    return f"{x.name}.reshape({d}, {n // d})", [x], 1.0
+
+
+def sliced(w):
+    x = w.any("fib", 1)
+    if x is None:
+        return None
+    parts = []
+    for n in x.shape:
+        a = w.number(0, n)
+        b = w.number(a, n)
+        one = [str(w.number(-n, n - 1))] if n else []
+        parts.append(w.one((":", f"{a}:{b}", f"{a}:{b}:2", "::-1", "::2", *one)))
+    return f"{x.name}[{', '.join(parts)}]", [x], 1.0
+
+
+def padded(w):
+    x = w.any("f", 1)
+    if x is None:
+        return None
+    triples = [(w.number(0, 2), w.number(0, 2), w.number(0, 1)) for _ in x.shape]
+    low, high, interior = (tuple(t[k] for t in triples) for k in range(3))
+    number = w.one([0, 1, 2.5])
+    return f"ops.pad({x.name}, {number}, low={low}, high={high}, interior={interior})", [x], 1.0
+
+
+def triangle(w):
+    x = w.any("f", 2)
+    return x and (f"fnp.{w.one(['tril', 'triu'])}({x.name}, {w.number(-1, 1)})", [x], 1.0)
+
+
+def taken(w):
+    """Rows by constant or computed positions."""
+    x = w.any("fib", 1)
+    if x is None or 0 in x.shape:
+        return None
+    i = w.any("i")
+    n = x.shape[0]
+    if i is not None and w.coin():
+        return f"{x.name}[fnp.clip({i.name}, {-n}, {n - 1})]", [x], 1.0
+    where = [w.number(-n, n - 1) for _ in range(w.number(0, 4))]
+    return f"{x.name}[np.array({where}, 'int32')]", [x], 1.0
+
+
+def taken_along(w):
+    x = w.any("fi", 1, exact=True)
+    if x is None or 0 in x.shape or not w.host:
+        return None
+    a = w.axis(x)
+    return f"fnp.take_along_axis({x.name}, fnp.argsort({x.name}, axis={a}), axis={a})", [x], 1.0
+
+
+def ordered(w):
+    x = w.any("fi", 1)
+    return x and w.host and (f"fnp.sort({x.name}, axis={w.axis(x)})", [x], 1.0) or None
+
+
+def updated(w):
+    x = w.any("f", 1)
+    if x is None or x.shape[0] == 0:
+        return None
+    n = x.shape[0]
+    where = [w.number(-n, n - 1) for _ in range(w.number(1, 3))]
+    at = w.one((f"[{where[0]}]", f"[np.array({where}, 'int32')]", "[::2]", "[1:]"))
+    how = w.one(("set", "add", "multiply", "min", "max"))
+    value = w.one(("0.5", f"{x.name}{at}", "-1"))
+    return f"{x.name}.at{at}.{how}({value})", [x], 2 + 3 * x.top
+
+
+def block(w):
+    """A slice at a computed place, or an update there."""
+    x, i = w.any("f", 1), w.any("i")
+    if x is None or i is None or 0 in x.shape or i.value.size == 0:
+        return None
+    starts = ", ".join(f"fnp.ravel({i.name})[0]" for _ in x.shape)
+    sizes = tuple(w.number(1, n) for n in x.shape)
+    if w.coin():
+        return f"ops.dynamic_slice({x.name}, {starts}, sizes={sizes})", [x], 1.0
+    part = ", ".join(f":{n}" for n in sizes)
+    return f"ops.dynamic_update_slice({x.name}, -{x.name}[{part}], {starts})", [x], 1.0
+
+
+def ramp(w):
+    n, dtype = w.number(0, 5), w.float
+    how = w.one((f"fnp.arange({n})", f"fnp.linspace(0, 1, {n}, dtype='{dtype}')",
+                 f"fnp.ones(({n}, 2), '{dtype}')", f"fnp.eye({n}, dtype='{dtype}')"))
+    return how, [], 1.0
