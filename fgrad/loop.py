@@ -87,6 +87,21 @@ class For:
     grain: int = 1
 
 
+def accumulators(loop):
+    """Those that start outside of the loop and accumulate in it: name → the For around them."""
+    found, stack, inner = {}, [(loop, s) for s in loop.body], set()
+    while stack:
+        around, s = stack.pop()
+        match s:
+            case Start():
+                inner.add(s.name)
+            case Accumulate():
+                found[s.name] = around
+            case For():
+                stack.extend((s, t) for t in s.body)
+    return {name: around for name, around in found.items() if name not in inner}
+
+
 @dataclass(eq=False)
 class Contract:
     """name = Σ over `k` of a · b, for every index of batch, rows and columns; then `body` for each.

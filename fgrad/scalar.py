@@ -320,13 +320,14 @@ def dynamic(x, extent):
 
 # ---------------------------------------------------------------------------- walking, rewriting
 
-def walk(root, seen=None):
+def walk(root, seen=None, below=None):
     """Nodes below `root` and it, arguments first, each once, as the keys of a dict.
 
-    The nodes inside of run-time indices count as arguments.
+    The nodes inside of run-time indices count as arguments.  below: node → which of its arguments
+    to go to, all by default.
     """
     seen = {} if seen is None else seen
-    stack = [(root, False)]
+    below, stack = below or arguments, [(root, False)]
     while stack:
         n, done = stack.pop()
         if n in seen:
@@ -335,7 +336,7 @@ def walk(root, seen=None):
             seen[n] = None
             continue
         stack.append((n, True))
-        stack.extend((a, False) for a in reversed(arguments(n)) if a not in seen)
+        stack.extend((a, False) for a in reversed(below(n)) if a not in seen)
     return seen
 
 

@@ -97,18 +97,7 @@ class Levels:
 
     def order(self, root):
         """Nodes below root, arguments first, without those behind a guard or under a reduction."""
-        seen, stack = {}, [(root, False)]
-        while stack:
-            n, done = stack.pop()
-            if n in seen:
-                continue
-            if done:
-                seen[n] = None
-                continue
-            stack.append((n, True))
-            below = () if n.op == "reduce" else inner_nodes(n)
-            stack.extend((a, False) for a in below if a not in seen)
-        return seen
+        return scalar.walk(root, below=lambda n: () if n.op == "reduce" else inner_nodes(n)[::-1])
 
     def level(self, n, path):
         """The outermost block that knows the variables of n."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 
 from ... import index
-from ...loop import Accumulate, For, Let, Start, Store
+from ...loop import Accumulate, For, Let, Start, Store, accumulators
 from ...scalar import REDUCTIONS
 from ...bf16 import BF16
 from ...types import BOOL, computed
@@ -142,23 +142,9 @@ class Emitter(Values):
         if not self.vec:
             self.names[s.name] = slots[k], False
 
-    def accumulators(self, loop):
-        """Accumulators that start outside of the loop and add in it: name → the For around that."""
-        found, stack, inner = {}, [(loop, s) for s in loop.body], set()
-        while stack:
-            around, s = stack.pop()
-            match s:
-                case Start():
-                    inner.add(s.name)
-                case Accumulate():
-                    found[s.name] = around
-                case For():
-                    stack.extend((s, t) for t in s.body)
-        return {name: around for name, around in found.items() if name not in inner}
-
     def loop(self, s):
         """A For, and after it the values of the accumulators it carried."""
-        new = {n: f for n, f in self.accumulators(s).items() if n not in self.slots}
+        new = {n: f for n, f in accumulators(s).items() if n not in self.slots}
         for name, around in sorted(new.items()):
             lanes = around.width
             copies = min(around.unroll, max(1, around.var.extent // lanes)) if lanes > 1 else 1
@@ -275,7 +261,7 @@ class Emitter(Values):
         """for var in lo..hi step: `copies` copies of the body, which carry its accumulators."""
         fn, before, phis = self.fn, [], []
         fn.count += 1
-        k, carried = fn.count, sorted(set(self.accumulators(s)) & set(self.slots))
+        k, carried = fn.count, sorted(set(accumulators(s)) & set(self.slots))
         fn.lines.append(before)                  # lines that leave the loop
         fn.do(f"br label %head.{k}")
         entry, i = fn.block, f"%i.{k}"
@@ -284,7 +270,7 @@ class Emitter(Values):
         fn.do(f"%more.{k} = icmp slt i64 {i}, {hi}")
         fn.do(f"br i1 %more.{k}, label %body.{k}, label %done.{k}")
         fn.label(f"body.{k}")
-        first, around = {name: self.slots[name] for name in carried}, self.accumulators(s)
+        first, around = {name: self.slots[name] for name in carried}, accumulators(s)
         heads = {name: [f"%acc.{k}.{j}.{c}" for c in range(len(first[name]))]
                  for j, name in enumerate(carried)}
         self.carry(heads, around)

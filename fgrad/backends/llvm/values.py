@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from ... import index
 from ...types import BOOL, I64, computed
+from ..expressions import Expressions
 from .addresses import Addresses
 from .instructions import element, number, stored, type_text
 from .text import constant, mangled, vector
 
 
-class Values(Addresses):
+class Values(Expressions, Addresses):
     """Writes the values of scalar nodes: (name, is it a vector).
 
     `names`: the names of Lets and accumulators → their values.
@@ -40,44 +41,18 @@ class Values(Addresses):
         """(name, is it a vector) of a scalar node, computed once per scope and guard."""
         memo, key = self.scopes[-1].memo, (n, self.mask, self.vec)
         if key not in memo:
-            for a in self.pending(n, memo):      # deep expressions: arguments first, no recursion
+            for a in self.pending(n):            # deep expressions: arguments first, no recursion
                 memo[a, self.mask, self.vec] = self.compute(a)
         return memo[key]
 
-    def pending(self, root, memo):
-        """The nodes that `root` needs and `memo` lacks, arguments first; none under a guard."""
-        order, seen, stack = [], set(), [(root, False)]
-        while stack:
-            n, done = stack.pop()
-            if done:
-                order.append(n)
-            elif n not in seen and (n, self.mask, self.vec) not in memo:
-                seen.add(n)
-                stack.append((n, True))
-                if n.op != "guard":
-                    stack.extend((a, False) for a in reversed(n.args))
-        return order
+    def known(self, n):
+        return self.scopes[-1].memo.get((n, self.mask, self.vec))
 
-    def compute(self, n):
-        """(name, is it a vector) of a node whose arguments are known."""
-        match n.op:
-            case "const":
-                return number(n.data, n.dtype, 1), False
-            case "name":
-                return self.names[n.data]
-            case "load":
-                return self.load(*n.data)
-            case "index":
-                return self.index_value(n)
-            case "guard":
-                return self.guard(n)
-        got = [self.value(a) for a in n.args]
-        wide = any(w for _, w in got)
-        lanes = self.lanes if wide else 1
-        args = [self.splat(v, a.dtype) if wide else v[0] for v, a in zip(got, n.args)]
-        if n.op == "cast":
-            return self.instructions.cast(args[0], n.args[0].dtype, n.dtype, lanes), wide
-        return self.instructions.apply(n.op, args, n.args[-1].dtype, lanes), wide
+    def number(self, n):
+        return number(n.data, n.dtype, 1)
+
+    def named(self, n):
+        return self.names[n.data]
 
     def index_value(self, n):
         """An index as a number of the node's dtype."""
@@ -111,8 +86,9 @@ class Values(Addresses):
             return self.op(f"and {vector('i1', self.lanes)} {parts[0]}, {parts[1]}")
         return parts[0] if parts else None
 
-    def load(self, buffer, x):
-        """The element of a buffer at x, or the vector of them."""
+    def load(self, n):
+        """The element of a buffer at an index, or the vector of them."""
+        buffer, x = n.data
         dtype = buffer.type.dtype
         t, align = stored(dtype), dtype.itemsize
         if not self.vec or not x.free & self.vec[0].bit:

@@ -15,18 +15,19 @@ from math import prod
 
 from ... import index, scalar
 from ...index import Dynamic, Var
-from ...loop import Accumulate, For, Let, Start, Store
+from ...loop import Accumulate, For, Let, Start, Store, accumulators
 from ...loop_text import note_text
 from ...scalar import REDUCTIONS
 from ...bf16 import BF16
 from ...types import BOOL, F16, I32, I64
+from ..expressions import Expressions
 from .instructions import Instructions, number, stored, type_text
 from .names import Names
 
 LONG_TEXT = 60             # characters; a longer expression gets a name
 
 
-class Emitter:
+class Emitter(Expressions):
     """Writes expressions and statements into one function.
 
     `pointers`: Buffer → name.  `env`: Var → (name or None, constant), their sum is its value.
@@ -140,39 +141,8 @@ class Emitter:
             text = name
         self.memo[-1][n, self.ranges] = text, wide
 
-    def pending(self, root):
-        """The unknown nodes that `root` needs, arguments first; not what a guard hides."""
-        order, seen, stack = [], set(), [(root, False)]
-        while stack:
-            n, done = stack.pop()
-            if done:
-                order.append(n)
-            elif n not in seen and self.known(n) is None:
-                seen.add(n)
-                stack.append((n, True))
-                if n.op != "guard":
-                    stack.extend((a, False) for a in reversed(n.args))
-        return order
-
-    def compute(self, n):
-        match n.op:
-            case "const":
-                return number(n.data, n.dtype), False
-            case "name":
-                return self.named(n)
-            case "load":
-                return self.load(n)
-            case "index":
-                return self.index_value(n)
-            case "guard":
-                return self.guard(n)
-        got = [self.value(a) for a in n.args]
-        wide = any(w for _, w in got)
-        lanes = self.lanes if wide else 1
-        args = [self.splat(v, a.dtype) if wide else v[0] for v, a in zip(got, n.args)]
-        if n.op == "cast":
-            return self.instructions.cast(args[0], n.args[0].dtype, n.dtype, lanes), wide
-        return self.instructions.apply(n.op, args, n.args[-1].dtype, lanes), wide
+    def number(self, n):
+        return number(n.data, n.dtype)
 
     def named(self, n):
         text, wide = self.values[n.data]
@@ -538,21 +508,6 @@ def element_text(dtype):
 def parallel_inside(loop):
     """Is the loop's body one parallel loop?"""
     return len(loop.body) == 1 and isinstance(loop.body[0], For) and loop.body[0].kind == "parallel"
-
-
-def accumulators(loop):
-    """Those that start outside of the loop and accumulate in it: name → the For around them."""
-    found, stack, inner = {}, [(loop, s) for s in loop.body], set()
-    while stack:
-        around, s = stack.pop()
-        match s:
-            case Start():
-                inner.add(s.name)
-            case Accumulate():
-                found[s.name] = around
-            case For():
-                stack.extend((s, t) for t in s.body)
-    return {name: around for name, around in found.items() if name not in inner}
 
 
 # ---------------------------------------------------------------------------- kernels
