@@ -158,7 +158,12 @@ def pytree(cls):
     fields = dataclasses.fields(cls)
     dynamic = tuple(f.name for f in fields if not f.metadata.get("static"))
     fixed = tuple(f.name for f in fields if f.metadata.get("static"))
+    register_fields(cls, dynamic, fixed)
+    return cls
 
+
+def register_fields(cls, dynamic, fixed):
+    """Makes instances of a class nodes: children by the names `dynamic`, structure by `fixed`."""
     def parts(x):
         return [getattr(x, n) for n in dynamic], tuple(getattr(x, n) for n in fixed)
 
@@ -169,7 +174,6 @@ def pytree(cls):
         return out
 
     register_node(cls, parts, make, lambda meta, n: tuple(f".{name}" for name in dynamic))
-    return cls
 
 
 # ---------------------------------------------------------------------------- flatten, unflatten

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 
 from . import tree
-from .tree import pytree, register_node
+from .tree import pytree, register_fields, register_node
 from .errors import ArgumentError
 
 __all__ = ["Partial", "all_leaves", "build_tree", "keystr", "register_dataclass",
@@ -153,16 +153,7 @@ def register_dataclass(nodetype, data_fields=None, meta_fields=None):
         raise ArgumentError(f"register_dataclass needs each field of {nodetype.__name__} once.",
                             given=f"data_fields={list(data)} meta_fields={list(meta)}",
                             expected=", ".join(names))
-
-    def parts(x):
-        return [getattr(x, n) for n in data], tuple(getattr(x, n) for n in meta)
-
-    def make(fixed, children):
-        out = object.__new__(nodetype)
-        for name, value in (*zip(data, children), *zip(meta, fixed)):
-            object.__setattr__(out, name, value)
-        return out
-    register_node(nodetype, parts, make, lambda _, n: tuple(f".{name}" for name in data))
+    register_fields(nodetype, data, meta)
     return nodetype
 
 

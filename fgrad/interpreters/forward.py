@@ -8,31 +8,22 @@ from __future__ import annotations
 
 import functools
 
-from ..core import Interpreter, Primitive, Tracer, as_value, current
+from ..core import Interpreter, Primitive, as_value, current
 from ..ops import zeros_like
 from ..types import INEXACT_KINDS
+from .carried import Carried
 from .stage import staging
 
 
-class Dual(Tracer):
+class Dual(Carried):
     """A value and its tangent."""
-    __slots__ = ("primal", "tangent")
+    __slots__ = ("tangent",)
 
     def __init__(self, owner, primal, tangent):
         self.owner, self.primal, self.tangent = owner, primal, tangent
 
     shape = property(lambda self: self.primal.shape)
     dtype = property(lambda self: self.primal.dtype)
-    is_number = property(lambda self: self.primal.is_number)
-
-    def inner(self):
-        return self.primal
-
-    def known(self):
-        return self.primal.known() if isinstance(self.primal, Tracer) else self.primal
-
-    def value_for(self, what):
-        return self.primal.value_for(what)
 
 
 class Forward(Interpreter):

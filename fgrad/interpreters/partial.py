@@ -16,13 +16,14 @@ rely on it.
 
 from __future__ import annotations
 
-from ..core import Interpreter, Tracer, as_value, current
+from ..core import Interpreter, as_value, current
 from ..types import INEXACT_KINDS
+from .carried import Carried
 
 
-class Linear(Tracer):
+class Linear(Carried):
     """A value, and the number of the row that defines its tangent."""
-    __slots__ = ("primal", "node", "shape", "dtype")
+    __slots__ = ("node", "shape", "dtype")
 
     def __init__(self, owner, primal, node):
         self.owner = owner
@@ -30,17 +31,6 @@ class Linear(Tracer):
         self.node = node
         self.shape = primal.shape
         self.dtype = primal.dtype
-
-    is_number = property(lambda self: self.primal.is_number)
-
-    def inner(self):
-        return self.primal
-
-    def known(self):
-        return self.primal.known() if isinstance(self.primal, Tracer) else self.primal
-
-    def value_for(self, what):
-        return self.primal.value_for(what)
 
 
 item = object()            # the operation of a row that is one result of a row with several

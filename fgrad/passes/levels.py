@@ -263,13 +263,7 @@ def inner_nodes(n):
 
 def outside_guards(root):
     """Nodes below root, without those behind guards."""
-    seen, stack = {}, [root]
-    while stack:
-        n = stack.pop()
-        if n not in seen:
-            seen[n] = None
-            stack.extend(inner_nodes(n))
-    return seen
+    return scalar.walk(root, below=inner_nodes)
 
 
 def cost_below(n, v):
