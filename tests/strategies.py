@@ -4,7 +4,7 @@ A program is drawn step by step and run as it grows, so that every step is well 
 are small.  For every value a bound on its rounding error is carried along; steps that jump
 (comparisons, rounding, positions) only read values without error.  What is drawn is source text: a
 failing example prints as a function that can be pasted into a file.  What a step can be is in
-`moves_elementwise.py`, `moves_sums.py` and `moves_places.py`.
+`moves_elementwise.py`, `moves_sums.py`, `moves_places.py` and `moves_control.py`.
 """
 
 import math
@@ -18,10 +18,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 import fgrad.numpy as fnp
-from fgrad import ops
+from fgrad import checkpoint, lax, ops
 from fgrad.core import Array
 from fgrad.transforms import eval_shape
 
+from tests.moves_control import branched, looped, recomputed, repeated, scanned
 from tests.moves_elementwise import (
     binary, bits, chosen, compared, converted, jump, logical, power, smooth, whole)
 from tests.moves_places import (
@@ -38,13 +39,14 @@ MIXED = ("float32", "float32", "float32", "float64", "float16", "int32", "bool")
 WIDE = (1, 16, 31, 33, 64, 65, 100, 129)
 LARGEST, MOST = 20, 500            # magnitude and number of elements of a value
 WORD = re.compile(r"\b[vx]\d+\b")
-NAMESPACE = {"fnp": fnp, "ops": ops, "np": np}
+NAMESPACE = {"fnp": fnp, "ops": ops, "np": np, "lax": lax, "checkpoint": checkpoint}
 MOVES = (
     smooth, smooth, smooth, power, jump, whole, whole, logical, binary, binary, binary, compared,
     bits, chosen, chosen, converted, reduced, reduced, reduced, reduced_whole, product_of, position,
     running, softmax, moved, moved, moved, reshaped, sliced, sliced, padded, triangle, taken, taken,
     taken_along, ordered, updated, block, matrix_product, matrix_product, contraction, contraction,
-    tensor, ramp)                      # one that is here twice is drawn twice as often
+    tensor, ramp, scanned, looped, repeated, branched, recomputed)
+# one that is here twice is drawn twice as often
 
 
 def examples(n):
