@@ -1,5 +1,6 @@
-"""Control flow: equal to the Python loop under every transformation, and messages that name the
-leaf.
+"""Control flow: equal to the Python loop under every transformation.
+
+`test_control_messages.py` has the messages.
 """
 
 import gc
@@ -15,8 +16,7 @@ from fgrad.compile import compiled
 from fgrad.control import (
     associative_scan, checkpoint, checkpoint_name, checkpoint_policies, cond, fori_loop, map, scan,
     switch, while_loop)
-from fgrad.errors import (
-    ArgumentError, ConcretizationError, DeviceError, GradientError, ShapeError, TreeError)
+from fgrad.errors import ConcretizationError, DeviceError, GradientError, TreeError
 from fgrad.gradient_check import check_grads
 from fgrad.ir_text import canonical, parse
 from fgrad.jit import jit
@@ -554,126 +554,7 @@ def test_the_loops_of_a_plan_print_with_what_goes_round():
     assert "scan" in text and "3 times" in text and "carry" in text and "stack" in text
 
 
-# ---------------------------------------------------------------------------- messages
-
-def test_a_carry_that_changes_its_dtype_is_named_by_its_path():
-    def step(c, x):
-        return {"t": c["t"] + x, "n": c["n"] + 1}, None
-    text = message(TreeError, scan, step, {"t": 0, "n": 0}, fnp.ones(3))
-    assert text == """\
-scan: the carry of `step` (test_control.py:N) changes its type.
-
-    messages.py:N    function(*args, **kwargs)
-
-  given      carry leaf $['t']: in i32[], out f32[]
-  fix        start it as 0.0 instead of 0
-             or return $['t'].astype('int32')"""
-
-
-def test_a_carry_of_another_tree_shows_both_trees():
-    text = message(TreeError, scan, lambda c, x: (c[0], None), (0.0, 1.0), fnp.ones(3))
-    assert text == """\
-scan: `<lambda>` (test_control.py:N) must return the carry as the tree it was given.
-
-    messages.py:N    function(*args, **kwargs)
-
-  given      in   (f32[], f32[])
-             out  f32[]
-  fix        return every part of the carry, changed or not"""
-
-
-def test_branches_of_different_trees_are_both_named():
-    text = message(TreeError, cond, fnp.array(True), lambda x: x, lambda x: (x, x), 1.0)
-    assert text == """\
-the branches of cond return different trees.
-
-    messages.py:N    function(*args, **kwargs)
-
-  given      `<lambda>` (test_control.py:N) returns f32[]
-             `<lambda>` (test_control.py:N) returns (f32[], f32[])
-  expected   one tree, and the same types in it
-  fix        return the same kind of result from every branch"""
-
-
-def test_branches_of_different_types_are_both_named():
-    text = message(TreeError, switch, 0, [lambda x: x, lambda x: x > 0], 1.0)
-    assert text == """\
-the branches of switch return different types.
-
-    messages.py:N    function(*args, **kwargs)
-
-  given      `<lambda>` (test_control.py:N) returns f32[]
-             `<lambda>` (test_control.py:N) returns bool[]
-  expected   one tree, and the same types in it
-  fix        return the same kind of result from every branch"""
-
-
-def test_a_test_of_while_that_is_no_bool_is_refused():
-    text = message(ArgumentError, while_loop, lambda x: x, lambda x: x, fnp.ones(3))
-    assert text == """\
-while_loop: `<lambda>` (test_control.py:N) must return one bool, but it returned f32[3].
-
-    messages.py:N    function(*args, **kwargs)
-
-  expected   bool[]
-  fix        compare: return x < limit
-             reduce with .any() or .all()"""
-
-
-def test_xs_of_different_leading_sizes_are_shown_in_a_table():
-    text = message(ShapeError, scan, lambda c, x: (c, None), 0.0,
-                   {"a": fnp.ones(3), "b": fnp.ones((4, 2)), "c": fnp.ones(())})
-    assert text == """\
-scan of `<lambda>` (test_control.py:N) goes over arrays of different leading sizes.
-
-    messages.py:N    function(*args, **kwargs)
-
-  given      xs['a']: f32[3]     leading size 3
-             xs['b']: f32[4,2]   leading size 4
-             xs['c']: f32[]      no axis
-  expected   one leading size
-  fix        let the function close over what is the same in every step"""
-
-
-def test_a_body_that_returns_no_pair_is_refused():
-    text = message(ArgumentError, scan, lambda c, x: c, 0.0, fnp.ones(3))
-    assert text == """\
-scan: `<lambda>` (test_control.py:N) must return (carry, y), but it returned f32[].
-
-    messages.py:N    function(*args, **kwargs)
-
-  expected   a tuple of two
-  fix        return carry, y
-             return carry, None without results"""
-
-
-def test_the_reverse_derivative_of_a_while_loop_says_what_to_do():
-    text = message(GradientError, grad(lambda x: powers(x)[1]), 2.0)
-    assert text.startswith("while_loop has no reverse derivative: how many steps it makes is not "
-                           "known before.")
-    assert "max_steps=n" in text and "jacfwd" in text
-
-
-def test_a_predicate_that_is_no_scalar_is_refused():
-    text = message(ArgumentError, cond, fnp.ones(3) > 0, lambda: 1.0, lambda: 2.0)
-    assert text == """\
-cond needs one bool to choose by, not bool[3].
-
-    messages.py:N    function(*args, **kwargs)
-
-  expected   bool[]
-  fix        reduce it with .any() or .all()
-             fgrad.numpy.where(pred, a, b) chooses element by element"""
-
-
-def test_an_index_that_is_no_integer_and_bounds_that_are_none_are_refused():
-    assert message(ArgumentError, switch, 1.5, [lambda: 1]).startswith(
-        "switch needs one integer to choose by, not float 1.5.")
-    assert message(ArgumentError, fori_loop, 0, 2.5, lambda i, x: x, 0.0).startswith(
-        "fori_loop needs whole numbers for bounds, not float 2.5.")
-    assert message(ArgumentError, scan, lambda c, x: (c, x), 0.0).startswith(
-        "scan of `<lambda>` (test_control.py:N) has neither xs nor length.")
-
+# ---------------------------------------------------------------------------- cotangents, storage
 
 def test_vjp_of_a_scan_gives_cotangents_of_all_arguments():
     w, xs = fnp.array(W), rows(4)
