@@ -26,6 +26,9 @@ from .convolution import conv_general_dilated, conv_transpose                   
 from .core import as_value
 from .custom import stop_gradient                                                    # noqa: F401
 from .errors import ArgumentError, AxisError, DtypeError, ShapeError
+from .numpy import conjugate as conj                                                 # noqa: F401
+from .numpy.complex import complex_from as complex                                   # noqa: F401
+from .ops import imag, real                                                          # noqa: F401
 from .numpy import arccosh as acosh                                                  # noqa: F401
 from .numpy import arcsinh as asinh                                                  # noqa: F401
 from .numpy import arctanh as atanh                                                  # noqa: F401

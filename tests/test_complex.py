@@ -222,3 +222,23 @@ def test_dtypes_are_known_by_name():
     assert fnp.iscomplexobj(fnp.ones(2, "c64")) and not fnp.iscomplexobj(fnp.ones(2))
     assert fnp.issubdtype(C64, np.complexfloating) and fnp.finfo("c64").eps == np.finfo("f4").eps
     assert fnp.real_if_close(np.array([1 + 0j])).dtype == "float64"
+
+
+def test_random_normal_numbers_have_parts_of_half_the_variance_and_the_values_of_jax():
+    got = fgrad.random.normal(fgrad.random.key(0), (3,), "complex64")
+    np.testing.assert_allclose(got, [0.70994526 - 1.727077j, -0.6408772 - 1.4394435j,
+                                     -0.52903765 + 0.14534172j], rtol=1e-5)
+
+
+def test_lax_has_the_parts_of_complex_numbers():
+    z = fnp.asarray(Z)
+    assert lax.complex(lax.real(z), lax.imag(z)).tolist() == z.tolist()
+    np.testing.assert_array_equal(lax.conj(z), np.conj(Z))
+
+
+def test_extremes_of_complex_numbers_are_refused_at_once_and_compiled():
+    for function in (fnp.argmax, fgrad.jit(fnp.argmin)):
+        with pytest.raises(DtypeError, match="arg(max|min) is not defined for c"):
+            function(fnp.asarray(Z))
+    np.testing.assert_allclose(fnp.sinc(fnp.asarray(Z)), np.sinc(Z))
+    assert np.isfinite(np.asarray(fgrad.jit(fnp.sqrt)(np.array([3e38 + 0j], "complex64")))).all()

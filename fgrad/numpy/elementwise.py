@@ -221,7 +221,7 @@ def sinc(x, /):
     Near 0 it is 1 - (πx)²/6, so that its derivatives at 0 are right too.
     """
     x = same(ops.mul, as_float(x), math.pi)
-    near = same(ops.lt, ops.abs(x), 1e-3)
+    near = same(ops.lt, absolute(x), 1e-3)
     safe = ops.select(near, 1.0, x)
     return ops.select(near, same(ops.sub, 1.0, same(ops.div, ops.square(x), 6.0)),
                       same(ops.div, ops.sin(safe), safe))

@@ -130,12 +130,17 @@ class ArgExtreme(Primitive):
 
     def type(self, x, /, *, axis):
         move.check_axes(self.name, (axis,), x.ndim)
+        if x.dtype.kind == "c":
+            raise DtypeError(f"{self.name} is not defined for {SHORT[x.dtype]}.", given=str(x),
+                             fix="of abs(x), or of its real part")
         if x.shape[axis] == 0:
             raise ShapeError(f"{self.name} needs at least one element along axis {axis}.",
                              given=str(x))
         return x.without((axis,)).with_dtype(I32)
 
     def numpy(self, x, /, *, axis):
+        if x.dtype.kind == "c":
+            raise TypeError("complex numbers have no order")      # `type` says it better
         return self.function(x, axis=axis).astype(I32)
 
     def batch(self, dims, x, /, *, axis):

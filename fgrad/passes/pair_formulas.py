@@ -115,7 +115,8 @@ def log1p(z):
 def sqrt(z):
     """√((|z| + |a|) / 2) is the larger part; the other is b over twice of it."""
     a, b = z
-    large = ops.sqrt(ops.mul(0.5, ops.add(length(a, b), ops.abs(a))))
+    # halves are added, since the sum of the largest numbers would overflow
+    large = ops.sqrt(ops.add(ops.mul(0.5, length(a, b)), ops.mul(0.5, ops.abs(a))))
     zero = ops.eq(large, 0.0)
     small = ops.div(ops.abs(b), ops.mul(2.0, ops.select(zero, 1.0, large)))
     right = ops.ge(a, 0.0)

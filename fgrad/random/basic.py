@@ -28,7 +28,8 @@ from ..numpy.axes import axis_of, broadcast_shapes, shape_of, text_of
 from ..numpy.promotion import as_float, broadcast_to, cast, same
 from ..numpy.special import erf, erf_inv
 from ..numpy.protocols import bound
-from ..types import SHORT, U16, U32, U64, as_dtype, default_float, default_int, finfo
+from ..types import (
+    SHORT, U16, U32, U64, as_dtype, default_float, default_int, finfo, part_of)
 
 UNSIGNED = {8: np.dtype("uint8"), 16: U16, 32: U32, 64: U64}
 
@@ -282,9 +283,15 @@ def standard_normal(words, shape, dtype):
 def normal(key, shape=(), dtype=None):
     """Numbers of the normal distribution with mean 0 and variance 1.   → f[*shape]
 
+    Of complex numbers each part has variance 1/2, and a key of its own, as in JAX.
+
     >>> normal(key(0), (2, 3)).shape
     (2, 3)
     """
+    if dtype is not None and as_dtype(dtype).kind == "c":
+        part = part_of(as_dtype(dtype))
+        halves = [normal(half, shape, part) for half in split(key)]
+        return ops.complex(*[same(ops.div, x, math.sqrt(2)) for x in halves])
     dtype = float_dtype(dtype, "normal")
     return standard_normal(consumed(key, "normal"), shape_of(shape, "normal"), dtype)
 
