@@ -138,7 +138,7 @@ def test_recursion_without_end_shows_the_frames_of_the_user_only():
     with pytest.raises(RecursionError) as caught:
         power(2.0)
     files = {frame.filename for frame in traceback.extract_tb(caught.value.__traceback__)}
-    assert files == {__file__}
+    assert __file__ in files and not any("/fgrad/" in file for file in files)
 
 
 @pytest.fixture
