@@ -1,4 +1,4 @@
-"""Every operation of control flow keeps the laws of the others: type, oracles, derivatives, batch."""
+"""The laws of every operation of control flow: type, oracles, derivatives, batch."""
 
 import numpy as np
 import pytest
