@@ -284,6 +284,15 @@ def map_with_path(function, tree, *rest, is_leaf=None):
     return unflatten(shape, [function(p, x, *xs) for (p, x), *xs in zip(pairs, *others)])
 
 
+def leaves_with_path(tree, is_leaf=None):
+    """[(path, leaf), …]; a path is a tuple of keys, indices and ".field" names.
+
+    >>> leaves_with_path({"w": [1, 2]})
+    [(('w', 0), 1), (('w', 1), 2)]
+    """
+    return flatten_with_path(tree, is_leaf)[0]
+
+
 def flatten_up_to(shape, tree):
     """The parts of `tree` that stand where `shape` has leaves.
 

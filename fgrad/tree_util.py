@@ -19,21 +19,13 @@ tree_all = tree.all
 tree_flatten = tree.flatten
 tree_flatten_with_path = tree.flatten_with_path
 tree_leaves = tree.leaves
+tree_leaves_with_path = tree.leaves_with_path
 tree_map = tree.map
 tree_map_with_path = tree.map_with_path
 tree_reduce = tree.reduce
 tree_structure = tree.structure
 tree_transpose = tree.transpose
 tree_unflatten = tree.unflatten
-
-
-def tree_leaves_with_path(tree_, is_leaf=None):
-    """[(path, leaf), …]; a path is a tuple of keys, indices and ".field" names.
-
-    >>> tree_leaves_with_path({"w": [1, 2]})
-    [(('w', 0), 1), (('w', 1), 2)]
-    """
-    return tree.flatten_with_path(tree_, is_leaf)[0]
 
 
 def tree_broadcast(prefix, full, is_leaf=None):
