@@ -49,13 +49,15 @@ def executable(program, device, donate=()):
         if found is not None:
             EXECUTABLES.move_to_end(key)
             return found
-    backend = base.find(device)
-    real = pairs.expanded(program)
-    if real is program:
-        made = backend.compile(passes.plan(program, backend.target(device), donate=donate), device)
-    else:
-        plan = passes.plan(real, backend.target(device))
-        made = OfComplex(backend.compile(plan, device), program.out_types)
+    backend, is_complex = base.find(device), program.derive(pairs.has_complex)
+    made = backend.kept(key)
+    if made is None:
+        plan = passes.plan(pairs.expanded(program), backend.target(device),
+                           donate=() if is_complex else donate)
+        made = backend.compile(plan, device)
+        backend.keep(key, made)
+    if is_complex:
+        made = OfComplex(made, program.out_types)
     with _lock:
         EXECUTABLES[key] = made
         while len(EXECUTABLES) > LIMIT:
@@ -70,8 +72,8 @@ class OfComplex:
         self.executable, self.types = executable, types
 
     @property
-    def plan(self):
-        return self.executable.plan
+    def arena(self):
+        return self.executable.arena
 
     def __call__(self, values):
         out = self.executable([pairs.to_memory(x) for x in values])
@@ -91,11 +93,11 @@ def compiled(program, device, donate=()):
     return inlined(program).derive(Compiled, device, donate)
 
 
-def known_plan(program):
-    """The Plan of a Program that has been compiled, for whatever device; else None."""
+def temporaries(program):
+    """Bytes for temporaries of a Program that has been compiled, for whatever device; else None."""
     for (how, _), made in list(inlined(program).derived.items()):
         if how is Compiled:
-            return made.executable.plan
+            return made.executable.arena
     return None
 
 

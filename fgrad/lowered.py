@@ -51,6 +51,6 @@ class Lowered:
 
 def summary(program):
     """A Program's name, its length, and, where it is compiled, the memory that it needs."""
-    plan = driver.known_plan(program)
-    memory = "" if plan is None else f", {plan.arena:,} bytes of temporaries"
+    bytes = driver.temporaries(program)
+    memory = "" if bytes is None else f", {bytes:,} bytes of temporaries"
     return f"{program.name}: {counted(len(program.eqns), 'operation')}{memory}"

@@ -27,11 +27,21 @@ class Backend:
         raise NotImplementedError
 
     def compile(self, plan, device):
-        """An executable: executable(values) → list of Arrays.
+        """An executable: executable(values) → list of Arrays; `arena`: its bytes of temporaries.
 
         values: the inputs of the plan, then its constants, as fgrad Arrays of the right types.
         """
         raise NotImplementedError
+
+    def kept(self, program):
+        """The executable that a process before this one has kept for a program, or None.
+
+        program: a tuple of strings and numbers that determine it.
+        """
+        return None
+
+    def keep(self, program, executable):
+        """Keeps an executable for later processes, where the backend can."""
 
     def stages(self, plan, device):
         """Printable forms of the code for a plan: stage name → text."""
@@ -45,11 +55,21 @@ class Backend:
         raise NotImplementedError
 
 
-def lazily(module, name):
+def lazily(module, name=None):
+    """() → a module of this folder, or what it calls `name`; imported when called."""
+    def found():
+        whole = importlib.import_module(f"fgrad.backends.{module}")
+        return whole if name is None else getattr(whole, name)
+    return found
+
+
+def backend(module, name):
     """() → Backend: imports its class when called, so llvmlite and pyopencl load at first use."""
+    find = lazily(module, name)
+
     def make():
         try:
-            return getattr(importlib.import_module(f"fgrad.backends.{module}"), name)()
+            return find()()
         except ImportError as error:
             raise DeviceError(f"this kind of device cannot be used: {error}.",
                               fix="python -m fgrad doctor shows what is installed") from error
@@ -57,10 +77,10 @@ def lazily(module, name):
 
 
 BACKENDS = {               # the word before ":" in a device's name → () → Backend
-    "cpu": lazily("llvm.backend", "Llvm"),
-    "opencl": lazily("opencl.backend", "OpenCL"),
-    "gpu": lazily("opencl.backend", "OpenCL"),
-    "reference": lazily("reference", "Reference"),
+    "cpu": backend("llvm.backend", "Llvm"),
+    "opencl": backend("opencl.backend", "OpenCL"),
+    "gpu": backend("opencl.backend", "OpenCL"),
+    "reference": backend("reference", "Reference"),
 }
 INSTANCES = {}             # the same → Backend, made at first use
 _lock = threading.Lock()

@@ -60,7 +60,7 @@ class Executable:
     """Runs a Plan in plain Python."""
 
     def __init__(self, plan):
-        self.plan = plan
+        self.plan, self.arena = plan, plan.arena
 
     def __call__(self, values):
         n = len(self.plan.inputs)

@@ -29,16 +29,16 @@ def written_around(function, arrays):
     values = [Array(a) for a in arrays]
     compiled = driver.compiled(stage(function, [v.type for v in values]).program, "cpu")
     run = compiled.executable
-    if run.donated or run.calls:
+    if run.image.overwritten or run.calls:
         return []
-    made = [guarded(b.type) for b in run.made]
+    made = [guarded(t) for t in run.made]
     given = [np.array(v.np, order="C") for v in values]
     held = [np.array(c.np, order="C") for c in compiled.constants]
     data = [*given, *[a for _, a in made], run.table.words, *held]
     pointers = (ctypes.c_void_p * len(data))(*[a.ctypes.data for a in data])
     at = ctypes.addressof(pointers)
     run.run(at, at + 8 * (len(given) + len(made)))
-    return [b.name for b, (block, a) in zip(run.made, made) if around(block, a) != {MARK}]
+    return [str(t) for t, (block, a) in zip(run.made, made) if around(block, a) != {MARK}]
 
 
 def around(block, array):

@@ -83,10 +83,15 @@ def compile_texts(texts, **options):
         return list(pool.map(lambda text: compile_text(text, **options), texts))
 
 
+def object_key(text, **options):
+    """The key on disk of the object of a text."""
+    return cache.key(IDENTITY, sorted(options.items()), text)
+
+
 def objects(texts, **options):
     """The objects of several texts, from the disk cache where it has them."""
     disk = cache.disk()
-    keys = [cache.key(IDENTITY, sorted(options.items()), text) for text in texts]
+    keys = [object_key(text, **options) for text in texts]
     found = [disk.get(key) for key in keys]
     missing = [n for n, data in enumerate(found) if data is None]
     for n, data in zip(missing, compile_texts([texts[n] for n in missing], **options)):

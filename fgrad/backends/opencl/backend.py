@@ -150,7 +150,7 @@ class Executable:
     """A compiled Plan: executable(values) → list of Arrays, most of them still being computed."""
 
     def __init__(self, plan, on):
-        self.plan, self.device = plan, on
+        self.plan, self.arena, self.device = plan, plan.arena, on
         program = Program(plan, on.record)
         self.text = program.text
         self.external = [*plan.inputs, *(b for b, _ in plan.constants)]

@@ -1,0 +1,141 @@
+"""Running an Image: its objects are loaded, its words become a table that the native runner walks.
+
+An executable is called through Python, and from jit through a builtin.  Relies on `image`,
+`runner`, `target` and `threads`; `backend.py` relies on it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import sys
+
+import numpy as np
+
+from ... import tree
+from ...bf16 import BF16
+from ...core import Array, array_of, memory_of
+from ...types import held_as
+from . import host_call, native_call, runner, target, threads
+
+
+class Executable:
+    """A compiled Plan: executable(values) → list of Arrays.
+
+    image, objects: see image.py.  steps: name → the Call step that NumPy runs.
+    """
+
+    def __init__(self, image, objects, steps):
+        self.image, self.arena, self.made = image, image.arena, image.made
+        self.calls = {name: host_call.HostCall(step) for name, step in steps.items()}
+        addresses = {name: call.address for name, call in self.calls.items()}
+        for (names, _), data in zip(image.objects, objects):
+            library = target.load(data)
+            addresses.update((name, library.address(name)) for name in names)
+        words = [addresses[w] if w.__class__ is str else w for w in image.words]
+        outside = len(image.given) + len(image.made) + 1
+        self.table = runner.PlanTable(words, image.places, image.memory, outside, image.most,
+                                      arena_free())
+        self.run = (run_unlocked if image.long else run_locked)()
+
+    def __call__(self, values):
+        arrays = [contiguous(memory_of(v)) for v in values]
+        for k in self.image.overwritten:
+            arrays[k] = given_away(values[k], arrays[k])
+        made = [np.empty(t.shape, held_as(t.dtype)) for t in self.made]
+        n = self.image.inputs
+        data = [*arrays[:n], *made, self.table.words, *arrays[n:]]
+        pointers = (ctypes.c_void_p * len(data))(*[a.__array_interface__["data"][0] for a in data])
+        at = ctypes.addressof(pointers)
+        self.run(at, at + 8 * (n + len(made)))
+        if self.calls:
+            host_call.check()
+        return [self.result(*of, values, arrays, made) for of in self.image.outputs]
+
+    def result(self, of, k, values, arrays, made):
+        """The Array of an output; one that is an input or a constant is that value."""
+        if of == "made":
+            x, type = made[k], self.made[k]
+        elif of == "taken":
+            x, type = arrays[k], self.image.given[k]
+        else:
+            return array_of(memory_of(values[k]), self.image.given[k].dtype)
+        x.flags.writeable = False
+        return array_of(x, type.dtype)
+
+    def native(self, types, forms, constants, structure, fallback, name):
+        """A builtin that runs this executable for these forms, or None where none can."""
+        simple = self.image.outputs == [("made", k) for k in range(len(self.made))]
+        words = any(t.dtype is BF16 for t in [*types, *self.made])
+        if not simple or self.calls or words or not native_call.probe():
+            return None
+        assemble = assembler(structure)
+        fixed = [contiguous(memory_of(c)) for c in constants]
+        return native_call.entry(
+            run_address(), types, self.made, fallback, Array, name, forms=forms,
+            assemble=assemble, constants=[self.table.words, *fixed], release_gil=self.image.long,
+            keep=self)
+
+
+def given_away(value, array):
+    """The memory of a donated argument: its own where nobody else can see it, else a copy."""
+    own = array is memory_of(value) and sys.getrefcount(array) <= unseen()
+    return array if own else np.array(array, order="C")
+
+
+@functools.cache
+def unseen():
+    """The reference count, in `given_away`, of memory that only its Array and the call hold."""
+    def count(value, array):
+        return array is memory_of(value) and sys.getrefcount(array)
+    values = [Array(np.zeros(1))]
+    arrays = [v.np for v in values]
+    return count(values[0], arrays[0])
+
+
+def assembler(structure):
+    """What puts the flat results together, or None where the native call's own form is right."""
+    if structure.kind is None:
+        return None
+    flat = all(c.kind is None for c in structure.children)
+    if structure.kind.cls is tuple and flat and structure.count > 1:
+        return None
+    return functools.partial(tree.unflatten, structure)
+
+
+def contiguous(x):
+    """x as an aligned C-contiguous ndarray."""
+    x = np.asarray(x)
+    return x if x.flags.c_contiguous and x.flags.aligned else np.array(x, order="C")
+
+
+@functools.cache
+def native_runner():
+    """The loaded library of `fg.run`."""
+    threads.pool()
+    [built] = target.objects([f'target triple = "{target.HOST.triple}"\n{runner.IR}'])
+    return target.load(built)
+
+
+@functools.cache
+def run_address():
+    """The address of `fg.run`."""
+    return native_runner().address("fg.run")
+
+
+@functools.cache
+def run_unlocked():
+    """`fg.run`, called without the interpreter's lock."""
+    return ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(run_address())
+
+
+@functools.cache
+def run_locked():
+    """`fg.run`, called with the interpreter's lock held."""
+    return ctypes.PYFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(run_address())
+
+
+@functools.cache
+def arena_free():
+    """The function that frees a plan's arena."""
+    return ctypes.CFUNCTYPE(None, ctypes.c_void_p)(native_runner().address("arena.free"))

@@ -1,0 +1,78 @@
+"""An Image: all that running a compiled program takes, without the Plan, as plain data.
+
+It is kept on disk under the program's canonical text, so that a second process runs neither passes
+nor code generation.  Its words name functions; loading puts addresses there.  Relies on the disk
+cache; `module.py` makes images, `executable.py` runs them.
+"""
+
+from __future__ import annotations
+
+import marshal
+import sys
+from typing import NamedTuple
+
+from ...types import LONG, SHORT, ArrayType
+from .. import cache
+from . import target, threads
+
+
+class Image(NamedTuple):
+    """given: types of the inputs, then of the constants.  made: types of what a call makes.
+
+    inputs: how many there are.  outputs: per result ("made", k), ("given", k): that value itself,
+    or ("taken", k): the memory of input k.  overwritten: positions of inputs.  words: instructions
+    of the runner, a function's name where its address belongs.  places, most: see PlanTable.
+    arena: bytes for temporaries; memory: those and the workspace.  long: is the interpreter's lock
+    released?  objects: (names of functions, key of the object on disk).
+    """
+    given: list
+    made: list
+    inputs: int
+    outputs: list
+    overwritten: list
+    words: list
+    places: list
+    most: int
+    arena: int
+    memory: int
+    long: bool
+    objects: list
+
+
+def key(program):
+    """The key on disk of the Image of a program, given as what determines it."""
+    return cache.key("image", program, target.IDENTITY, threads.pool().size, cache.sources(),
+                     sys.implementation.cache_tag)
+
+
+def kept(program):
+    """(Image, its objects) that a process has kept for a program, or None."""
+    data = cache.disk().get(key(program))
+    if data is None:
+        return None
+    image = from_bytes(data)
+    objects = [cache.disk().get(key) for _, key in image.objects]
+    return None if None in objects else (image, objects)
+
+
+def keep(program, image):
+    """Keeps the Image of a program on disk; its objects are there."""
+    cache.disk().put(key(program), to_bytes(image))
+
+
+def to_bytes(image):
+    """The Image as bytes."""
+    given, made = ([(SHORT[t.dtype], t.shape) for t in types] for types in image[:2])
+    return marshal.dumps((given, made, *image[2:]))
+
+
+def from_bytes(data):
+    """The Image of these bytes.
+
+    >>> empty = Image([ArrayType("float32", (3,))], [], 1, [], [], [], [], 1, 0, 0, False, [])
+    >>> from_bytes(to_bytes(empty)) == empty
+    True
+    """
+    given, made, *rest = marshal.loads(data)
+    return Image(*([ArrayType(LONG[name], shape) for name, shape in types]
+                   for types in (given, made)), *rest)

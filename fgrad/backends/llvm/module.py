@@ -1,0 +1,188 @@
+"""The text of a Plan: native functions, one per distinct kernel, and its steps as words.
+
+Kernels equal up to names and buffers have one text, so they are compiled once.  A process that
+finds the Image of a program on disk never imports this module, nor the passes.  Relies on `emit`
+and `product` for the text, on `steps` for the words; `backend.py` relies on it.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from math import prod
+
+from ...loop import Call, Contract, For, Kernel, Loop
+from ...passes.target import Target
+from . import emit, product, steps, target, threads, vmath
+from .image import Image
+from .steps import WORKSPACE, taken
+from .text import intrinsics
+
+LONG = 20_000              # scalar operations from which the interpreter's lock is released
+
+
+@functools.cache
+def host_target():
+    """The passes' description of this processor."""
+    return Target("cpu", vector_bytes=target.HOST.vector_bytes, registers=target.HOST.registers,
+                  threads=threads.pool().size, side=4 if target.HOST.registers >= 32 else 2)
+
+
+# ---------------------------------------------------------------------------- image
+
+def compiled(plan):
+    """(Image, its objects, name → Call step) of a Plan."""
+    module, calls = Module(plan), {}
+
+    def name(function):
+        if isinstance(function, str):
+            return function
+        calls[f"call.{len(calls)}"] = function
+        return f"call.{len(calls) - 1}"
+    made = [b for b in unique(plan.outputs) if b.kind == "output" and b not in plan.donated]
+    given = [*plan.inputs, *[b for b, _ in plan.constants]]
+    n = len(plan.inputs)
+    layout = steps.Layout(plan, [*plan.inputs, *made, None, *given[n:]])
+    words = steps.Words(layout, name)
+    instructions = [w if isinstance(w, str) else int(w) for w in words.steps(module.steps)]
+    texts = module.texts(2)
+    image = Image(
+        [b.type for b in given], [b.type for b in made], n, origins(plan, given, made),
+        overwritten(plan), instructions, layout.places, words.most, plan.arena,
+        plan.arena + module.workspace, work(plan) > LONG,
+        [(names, target.object_key(text)) for names, text in texts])
+    return image, target.objects([text for _, text in texts]), calls
+
+
+def origins(plan, given, made):
+    """Per output what it is: see Image."""
+    found = {b: ("given", k) for k, b in enumerate(given)}
+    found.update((out, ("taken", plan.inputs.index(b))) for out, b in plan.donated.items())
+    found.update((b, ("made", k)) for k, b in enumerate(made))
+    return [found[b] for b in plan.outputs]
+
+
+def overwritten(plan):
+    """The positions of inputs that are written to."""
+    found = {*plan.donated.values(), *taken(plan).values()}
+    return sorted({plan.inputs.index(b) for b in found if b.kind == "input"})
+
+
+def work(plan):
+    """About how many scalar operations a Plan runs."""
+    total = 0
+    for step in plan.steps:
+        if isinstance(step, Kernel):
+            total += max([prod(b.type.shape) for b in (*step.params, *step.outputs)], default=0) * 4
+        else:
+            total += LONG + 1
+    return total
+
+
+def unique(buffers):
+    """The buffers, each once, in order."""
+    return list(dict.fromkeys(buffers))
+
+
+# ---------------------------------------------------------------------------- text
+
+class Module:
+    """The functions of a Plan's kernels.
+
+    `functions`: name → text.  `steps`: (name, parts, buffers), in order.
+    """
+
+    def __init__(self, plan):
+        self.functions, self.used, self.workspace = {}, set(), 0
+        self.steps = self.steps_of(plan)
+
+    def steps_of(self, plan):
+        """The steps of a Plan; those of a Loop are (Loop, the steps of each of its Plans)."""
+        out = []
+        for step in plan.steps:
+            if isinstance(step, Loop):
+                out.append((step, [self.steps_of(p) for p in step.plans]))
+                continue
+            buffers = [*step.params, *step.outputs]
+            out += [(step, 1, buffers)] if isinstance(step, Call) else self.added(step, buffers)
+        return out
+
+    def added(self, kernel, buffers):
+        """The steps of one kernel, whose functions are added."""
+        contractions = [s for s in kernel.body if isinstance(s, Contract)]
+        if not contractions:
+            parts = parts_of(kernel)
+            fn, used = emit.function("kernel", kernel, parts)
+            self.used |= used
+            return [(self.named({"kernel": str(fn)})["kernel"], parts, buffers)]
+        (statement,) = contractions
+        made, used = product.emitted("kernel", kernel, statement, host_target())
+        self.used |= used
+        names = self.named(made.functions)
+        work = [WORKSPACE] if made.workspace else []
+        self.workspace = max(self.workspace, made.workspace)
+        return [(names[name], parts, buffers + work) for name, parts in made.phases]
+
+    def named(self, functions):
+        """The functions, added under names that depend on text alone: equal kernels are one."""
+        names = {}
+        for name, text in functions.items():
+            if name.startswith("kernel"):
+                digest = hashlib.sha256("\0".join(functions.values()).encode()).hexdigest()[:16]
+                names[name] = f"k.{digest}{name[len('kernel'):]}"
+        for name, text in functions.items():
+            for old, new in sorted(names.items(), reverse=True):
+                text = text.replace(f"@{old}(", f"@{new}(")
+            self.functions[names.get(name, name)] = text
+        return {name: names.get(name, name) for name in functions}
+
+    def text(self):
+        """One module with every function."""
+        return module_text(self.functions, self.used)
+
+    def texts(self, count):
+        """At most `count` modules of about equal length, to compile at once: (names, text)."""
+        own = {n: t for n, t in self.functions.items() if n.startswith("k.")}
+        shared = {n: t for n, t in self.functions.items() if n not in own}
+        count = min(count, max(1, sum(map(len, own.values())) // 20_000))
+        bins = [{} for _ in range(count)]
+        for name, text in sorted(own.items(), key=lambda item: -len(item[1])):
+            least = min(bins, key=lambda b: sum(map(len, b.values())))
+            least[name] = text
+        return [(list(b), module_text(b | called(b, shared), self.used)) for b in bins if b]
+
+
+def called(functions, shared):
+    """The shared functions that these call."""
+    return {name: text for name, text in shared.items()
+            if any(f"@{name}(" in body for body in functions.values())}
+
+
+def module_text(functions, used):
+    """The text of a module: declarations, vector math, functions; shared ones are internal."""
+    bodies = [text if name.startswith("k.") else
+              text.replace("define void", "define internal void", 1)
+              for name, text in functions.items()]
+    math = "\n\n".join(vmath.definition(*key) for key in needed(used, "\n".join(bodies)))
+    body = "\n\n".join([math, *bodies])
+    declared = "\n".join(intrinsics(body))
+    return f'target triple = "{target.HOST.triple}"\n\n{declared}\n\n{body}\n'
+
+
+def needed(used, text):
+    """The vector math functions that the text calls, and those that they call."""
+    found, todo = {}, [key for key in sorted(used) if vmath.symbol(*key) + "(" in text]
+    while todo:
+        name, dtype, lanes = key = todo.pop()
+        if key not in found:
+            found[key] = None
+            todo += [(n, dtype, lanes) for n in vmath.needs(name, dtype)]
+    return list(found)
+
+
+def parts_of(kernel):
+    """Into how many parts a kernel's parallel loop is cut: one a thread, none below its grain."""
+    loops = [s for s in kernel.body if isinstance(s, For) and s.kind == "parallel"]
+    assert len(loops) <= 1, f"{kernel.name} has {len(loops)} parallel loops"
+    parts = [min(host_target().threads, loop.var.extent // loop.grain) for loop in loops]
+    return max([1, *parts])
