@@ -21,7 +21,8 @@ from tests.strategies import examples, programs
 PROGRAM = """
 import sys, numpy as np, fgrad, fgrad.numpy as fnp
 from fgrad import lax
-loss = lambda w, x: (fnp.tanh(x @ w) ** 2).sum() + lax.fori_loop(0, 3, lambda i, s: s * w[0, 0], 1.0)
+def loss(w, x):
+    return (fnp.tanh(x @ w) ** 2).sum() + lax.fori_loop(0, 3, lambda i, s: s * w[0, 0], 1.0)
 f = fgrad.jit(fgrad.value_and_grad(loss))
 y, g = f(np.ones((3, 2), "f"), np.ones((4, 3), "f"))
 print("fgrad.passes.pipeline" in sys.modules, "fgrad.backends.llvm.emit" in sys.modules)
