@@ -543,6 +543,7 @@ class Primitive:
     effect = False          # does more than give its results: programs keep it, in its place
     pullback = None         # derived, see interpreters/backward.py
     pull = None             # without one, compiled code calls the NumPy rule
+    into = None             # into(outs, *args, **params): the NumPy rule, written to given memory
     dtypes = DTYPES         # what its (first) argument may be; used by the law tests
 
     def __init__(self, name):

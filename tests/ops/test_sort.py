@@ -1,10 +1,14 @@
 """Sorting: stable, several keys, NaN last, and tangents that move along."""
 
 import numpy as np
+import pytest
 
+import fgrad
+import fgrad.numpy as fnp
 from fgrad import ops
 from fgrad.core import Array
 from fgrad.interpreters.backward import pullback
+from fgrad.types import LONG
 
 
 def A(values, dtype=np.float64):
@@ -31,3 +35,58 @@ def test_cotangents_go_back_to_where_the_elements_were():
     out = ops.sort(x, axis=0, keys=1)
     (ct,) = pullback(ops.sort, [A([10.0, 20.0, 30.0])], out, (x,), (0,), dict(axis=0, keys=1))
     assert ct.np.tolist() == [30, 10, 20]
+
+
+ZEROS = [0.0, -0.0, 1.0, -0.0, 0.0, np.nan, -1.0]
+SAMPLES = {
+    "f16": [*ZEROS, np.inf, -np.inf], "f32": [*ZEROS, np.inf, -np.inf, 1e-45, -1e-45, -np.nan],
+    "f64": [*ZEROS, 1e-320], "i8": [-128, 127, 0], "i16": [-2**15, 5], "u16": [0, 2**16 - 1],
+    "i32": [-2**31, 2**31 - 1, 0, 7], "u32": [0, 2**32 - 1, 2**31], "bool": [False, True],
+    "i64": [-2**63, 2**63 - 1, 0, 2**32], "u64": [0, 2**64 - 1, 2**63],
+    "c64": [0.0, -0.0, 1 + 1j, 1 - 1j, complex(np.nan, 0), complex(0, np.nan)]}
+
+
+@pytest.mark.parametrize("dtype", SAMPLES)
+@pytest.mark.parametrize("shape", [(0,), (1,), (7,), (1001,), (3, 300), (300, 1), (40, 3, 9)])
+def test_values_and_places_are_those_of_numpys_stable_sort(dtype, shape):
+    rng = np.random.default_rng(1)
+    x = rng.choice(np.array(SAMPLES[dtype], LONG[dtype]), shape)
+    for axis in range(x.ndim):
+        places = np.broadcast_to(np.arange(shape[axis]), np.moveaxis(x, axis, -1).shape)
+        places = np.moveaxis(places, -1, axis)
+        (alone,) = ops.sort.numpy(x, axis=axis, keys=1)
+        values, order = ops.sort.numpy(x, places, axis=axis, keys=1)
+        np.testing.assert_array_equal(order, np.argsort(x, axis, kind="stable"))
+        for out in (alone, values):
+            want = np.sort(x, axis, kind="stable")
+            np.testing.assert_array_equal(out, want)
+            if x.dtype.kind == "f":
+                signed = ~np.isnan(want)
+                np.testing.assert_array_equal(np.signbit(out)[signed], np.signbit(want)[signed])
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64", "i32", "i64", "u64"])
+def test_a_large_vector_is_sorted_stably(dtype):
+    x = (np.random.default_rng(2).standard_normal(5001) * 40).astype(LONG[dtype])
+    distinct = np.arange(5001)[::-1].astype(x.dtype)
+    for keys in (x, distinct):
+        order = ops.sort.numpy(keys, np.arange(5001), axis=0, keys=1)[1]
+        np.testing.assert_array_equal(order, np.argsort(keys, kind="stable"))
+
+
+def test_three_keys_order_as_numpys_lexsort():
+    rng = np.random.default_rng(3)
+    a, b, c = [rng.integers(0, 4, (5, 400)).astype(t) for t in ("f4", "i8", "f2")]
+    places = np.broadcast_to(np.arange(400), a.shape)
+    for keys in (1, 2, 3):
+        order = ops.sort.numpy(a, b, c, places, axis=1, keys=keys)[-1]
+        np.testing.assert_array_equal(order, np.lexsort((a, b, c)[:keys][::-1], 1))
+
+
+def test_compiled_sorts_give_the_same():
+    x = A(np.random.default_rng(4).standard_normal((4, 501)), np.float32)
+
+    def both(x):
+        return fnp.sort(x, 1), fnp.argsort(x, 0)
+    for got, want in zip(fgrad.jit(both)(x), both(x)):
+        np.testing.assert_array_equal(got.np, want.np)

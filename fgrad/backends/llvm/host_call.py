@@ -13,7 +13,7 @@ import threading
 import numpy as np
 
 from ...core import numpy_rule
-from ...types import held_as
+from ...types import BF16, held_as
 
 CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
 RAISED = threading.local()           # `error`: what a step of the run on this thread has raised
@@ -25,6 +25,7 @@ class HostCall:
     def __init__(self, step):
         self.step = step
         self.inputs, self.outputs = [b.type for b in step.params], [b.type for b in step.outputs]
+        self.narrow = any(b.type.dtype is BF16 for b in [*step.params, *step.outputs])
         self.callback = CALLBACK(self.run)
         self.address = ctypes.cast(self.callback, ctypes.c_void_p).value
 
@@ -35,12 +36,18 @@ class HostCall:
         pointers = (ctypes.c_void_p * len(types)).from_address(buffers)
         arrays = [view(p, t) for p, t in zip(pointers, types)]
         try:
-            n = len(self.inputs)
-            out = numpy_rule(self.step.op, arrays[:n], types, self.step.op_params)
-            for place, value in zip(arrays[n:], out):
-                place[...] = value
+            self.write(arrays[len(self.inputs):], arrays[:len(self.inputs)], types)
         except BaseException as error:           # a callback cannot raise through native code
             RAISED.error = error
+
+    def write(self, outs, args, types):
+        """Fills the results."""
+        op, params = self.step.op, self.step.op_params
+        if op.into is not None and not self.narrow:
+            op.into(outs, *args, **params)
+            return
+        for out, value in zip(outs, numpy_rule(op, args, types, params)):
+            out[...] = value
 
 
 def check():
