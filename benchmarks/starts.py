@@ -35,6 +35,7 @@ DERIVATIVES = ("jax", "torch", "autograd")
 ALL = [
     Start("import", None, ("jax", "torch", "autograd", "numpy")),
     Start("first_grad", "eager_grad_tanh_matmul", DERIVATIVES),
+    Start("first_grad_cold", "eager_grad_tanh_matmul", DERIVATIVES, cold=True),
     *[Start(f"compile_{name}_{'cold' if cold else 'warm'}", workload, ("jax", "torch"), cold=cold)
       for name, workload in (("mlp_step", "mlp_step_64"), ("cnn_step", "cnn_step_64"),
                              ("transformer_step", "transformer_step"))

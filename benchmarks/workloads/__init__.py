@@ -3,11 +3,11 @@
 from fnmatch import fnmatchcase
 
 from . import (
-    calls, chains, convolutions, derivatives, growth, images, models, products, random, rows,
-    sequences)
+    calls, chains, convolutions, derivatives, growth, images, models, products, random,
+    recurrent, rows, sequences)
 
-MODULES = (calls, chains, rows, products, models, images, convolutions, sequences, derivatives,
-           random)
+MODULES = (calls, chains, rows, products, models, images, convolutions, sequences, recurrent,
+           derivatives, random)
 ALL = [workload for module in MODULES for workload in module.WORKLOADS]
 
 

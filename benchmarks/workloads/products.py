@@ -24,6 +24,13 @@ def matmul(name, m, k, n, form="nn", full=False):
                     reads=4 * (m * k + k * n), writes=4 * m * n, full=full)
 
 
+def batched(name, count, m, k, n):
+    """Products of f32[count,m,k] and f32[count,k,n]."""
+    return Workload(f"matmul_batched_{name}", product("nn"), normal((count, m, k), (count, k, n)),
+                    flops=2 * count * m * k * n, reads=4 * count * (m * k + k * n),
+                    writes=4 * count * m * n)
+
+
 def linear_relu(x, w, b, np):
     return np.maximum(x @ w + b, 0)
 
@@ -68,6 +75,15 @@ WORKLOADS = [
     *[matmul(n, n, n, n) for n in (64, 128, 256, 512, 1024)],
     matmul(2048, 2048, 2048, 2048, full=True),
     matmul("64x784x256", 64, 784, 256),
+    matmul("row_by_1024", 1, 1024, 1024),
+    matmul("1024_by_column", 1024, 1024, 1),
+    matmul("8x1024x1024", 8, 1024, 1024),
+    matmul("outer_2048x8x2048", 2048, 8, 2048),
+    matmul("inner_32x65536x32", 32, 65536, 32),
+    matmul("tall_16384x32x32", 16384, 32, 32),
+    batched("64x128", 64, 128, 128, 128),
+    batched("1024x16", 1024, 16, 16, 16),
+    batched("scores_64x128x32x128", 64, 128, 32, 128),
     *[matmul(f"512_{form}", 512, 512, 512, form) for form in ("nt", "tn", "tt")],
     Workload("linear_relu", FORWARD, normal((BATCH, IN), (IN, OUT), OUT), flops=LAYER),
     Workload("linear_relu_vjp", {"jax": jax_vjp, "autograd": autograd_vjp, "torch": torch_vjp},
