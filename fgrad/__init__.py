@@ -16,8 +16,9 @@ Arrays: `fgrad.numpy`, `fgrad.random`.  Models: `fgrad.nn`, `fgrad.optim`,
 """
 
 import importlib as _importlib
+import typing as _typing
 
-from . import debug, lax, nn, numpy, optim, random, tree
+from . import numpy, random, tree
 from .callbacks import io_callback, pure_callback
 from .compile import clear_caches, devices
 from .control import checkpoint, checkpoint_name, checkpoint_policies
@@ -39,11 +40,23 @@ from .tree import pytree, static
 from .types import BF16 as bfloat16
 from .types import ArrayType, default_dtype, strict_promotion
 
+if _typing.TYPE_CHECKING:                        # for editors; at run time see __getattr__
+    from . import data, debug, io, lax, nn, optim, scipy, train, viz
+
 __version__ = "0.1.0"
+
+_LATER = ("data", "debug", "io", "lax", "nn", "optim", "scipy", "train", "viz")
 
 
 def __getattr__(name):
-    """`fgrad.data`, `io`, `scipy`, `train` and `viz`, loaded at first use."""
-    if name in ("data", "io", "scipy", "train", "viz"):
+    """A part of `_LATER`, loaded at first use: most programs need few, and importing all of them
+    takes longer than all the rest.
+    """
+    if name in _LATER:
         return _importlib.import_module(f"fgrad.{name}")
     raise AttributeError(f"module 'fgrad' has no attribute {name!r}")
+
+
+def __dir__():
+    """The names of the package, parts that are not loaded yet among them."""
+    return sorted({*globals(), *_LATER})

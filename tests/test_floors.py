@@ -99,6 +99,24 @@ def test_importing_fgrad_loads_neither_llvmlite_nor_pyopencl():
     assert out.stdout.strip() == "[]"
 
 
+def test_a_first_gradient_loads_only_the_parts_it_needs():
+    script = """if True:
+        import sys, fgrad, fgrad.numpy as fnp
+        assert fgrad.grad(lambda x: fnp.sum(fnp.tanh(x @ x)))(fnp.ones((2, 2))).shape == (2, 2)
+        later = "data debug io lax nn optim scipy train viz".split()
+        assert not {f"fgrad.{part}" for part in later} & sys.modules.keys()
+        assert not {"pdb", "fractions", "llvmlite", "pyopencl"} & sys.modules.keys()
+        assert set(later) <= set(dir(fgrad))
+        from fgrad import nn
+        assert fgrad.nn is nn and fgrad.optim.adam and "fgrad.train" not in sys.modules"""
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_a_name_that_the_package_lacks_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="module 'fgrad' has no attribute 'newral'"):
+        importlib.import_module("fgrad").newral
+
+
 def test_public_names_have_docstrings():
     for module in PUBLIC.split():
         found = importlib.import_module(module)
