@@ -25,6 +25,9 @@ PART = 300               # cycles that taking one part costs
 TABLE_ROWS = 8           # rows of a tile read through tables: each holds an address register
 TABLE = 4                # cycles of an entry of a table
 LARGE = 1 << 21          # multiply-adds of a part that is worth having for balance alone
+FAR = 10                 # bytes a cycle that one processor reads of what its second cache lacks
+NEAR = 32                # the same, of what is there
+SCATTERED = 3            # a cycle of what is far, through tables
 
 
 @dataclass(frozen=True)
@@ -51,8 +54,10 @@ class Pulled:
 class Offset:
     """An operand A whose element (i, k) lies at address[i] + offset[k]: a window over an array.
 
-    Both tables are written block by block, A itself is read where it lies.
+    Both tables are written block by block, A itself is read where it lies.  size: its elements,
+    which windows that overlap read again and again.
     """
+    size: int
 
 
 class Product:
@@ -279,7 +284,7 @@ def blocked(start, type, threads):
         p = replace(start, tile=tile, kc=kc)
         for grid in grids(p, threads):
             yield with_packing(p, grid)
-        if row_tiles(p) * column_tiles(p) < threads and p.depth >= 512 * threads:
+        if threads > 1 and p.depth >= 512 * threads:
             kc = depth_block(machine, -(-p.depth // threads), lanes)
             yield with_packing(replace(p, kc=kc), (1, 1, 1, threads))
 
@@ -398,13 +403,19 @@ def packs_a(p, columns):
 
 
 def packs_b(p, rows):
+    """Is B packed?  Also where it is panels already, if many rows read it: its lines may be split.
+
+    Arrays of NumPy begin anywhere in a line of the cache; a vector across two lines takes two
+    reads, which cost a product a tenth.
+    """
     if p.depth == 0:
         return False
     if isinstance(p.b, Pulled) or p.b.second != 1:
         return True
     if p.columns % p.tile.lanes and not p.machine.masks:
         return True
-    return rows > p.tile.rows and p.b.first != p.tile.width
+    panels = p.b.first == p.tile.width
+    return rows > (16 if panels else 1) * p.tile.rows
 
 
 def share(size, step, parts):
@@ -445,9 +456,10 @@ def block_cycles(p):
                 v = -(-w // tile.lanes)
                 one = depth * step_cycles(r, v) + p.blocks * (30 + 2 * r * v)
                 total += times_r * times_c * one
-    total += p.rows / p.grid[1] * depth * BYTES[p.type] / 32 * -(-p.columns // p.grid[2] // p.nc)
     rows = whole_rows * tile.rows + row_tail
     columns = whole_columns * tile.width + column_tail
+    elements = min(rows * depth, p.a.size // p.grid[3]) if p.tables else rows * depth
+    total += read_cycles(p, elements, SCATTERED if p.tables else FAR) * -(-columns // p.nc)
     if p.pack_a:
         total += rows * depth * (pull_cycles(p.a, tile) +
                                  (1.6 / tile.lanes if p.a_by_rows else 2 / tile.rows))
@@ -456,9 +468,16 @@ def block_cycles(p):
     if p.pack_b:
         total += columns * depth * (pull_cycles(p.b, tile) +
                                     (2.5 if p.b_by_rows else 6) / tile.lanes)
-    else:
-        total += columns * depth * BYTES[p.type] / 32
+    total += read_cycles(p, columns * depth)
+    if p.split:
+        total += read_cycles(p, p.rows * p.columns) * (p.parts + 2)
     return total
+
+
+def read_cycles(p, elements, far=FAR):
+    """Cycles of reading so many elements for the first time."""
+    size = elements * BYTES[p.type]
+    return size / (NEAR if size < p.machine.l2 else far)
 
 
 def pull_cycles(operand, tile):

@@ -18,7 +18,8 @@ TEXT = """
                        ; box, offset of its np, Arguments, data, held, index of the input, numbers
 
 @fg.interface = global %Interface zeroinitializer, align 64
-@pool = internal global [4 x ptr] zeroinitializer            ; big blocks that wait for reuse
+@pool = internal global [POOL_PLACES x ptr] zeroinitializer         ; big blocks that wait for reuse
+@waiting = internal global i64 0                             ; their bytes
 @turn = internal global i64 0                                ; the place that is overwritten next
 
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
@@ -75,7 +76,7 @@ entry:
   br label %head
 head:
   %i = phi i64 [ 0, %entry ], [ %i1, %next ]
-  %more = icmp slt i64 %i, 4
+  %more = icmp slt i64 %i, POOL_PLACES
   br i1 %more, label %look, label %none
 look:
   %place = getelementptr ptr, ptr @pool, i64 %i
@@ -94,6 +95,9 @@ next:
   br label %head
 take:
   store ptr null, ptr %place
+  %before = load i64, ptr @waiting
+  %left = sub i64 %before, %size
+  store i64 %left, ptr @waiting
   ret ptr %block
 none:
   ret ptr null
@@ -138,24 +142,36 @@ entry:
   %p = getelementptr i8, ptr %block, i64 -8
   %size = load i64, ptr %p
   %big = icmp uge i64 %size, POOLED_LEAST
-  %modest = icmp ule i64 %size, POOLED_MOST
-  %pooled = and i1 %big, %modest
-  br i1 %pooled, label %keep, label %drop
-keep:
+  br i1 %big, label %keep, label %drop
+keep:                                               ; in the next place, whose block goes
   %turn = load i64, ptr @turn
   %next = add i64 %turn, 1
-  %wrapped = and i64 %next, 3
+  %wrapped = urem i64 %next, POOL_PLACES
   store i64 %wrapped, ptr @turn
   %place = getelementptr ptr, ptr @pool, i64 %turn
   %old = load ptr, ptr %place
-  store ptr %block, ptr %place
+  store ptr null, ptr %place
   %none = icmp eq ptr %old, null
-  br i1 %none, label %done, label %drop
+  br i1 %none, label %room, label %evict
+evict:
+  %old.p = getelementptr i8, ptr %old, i64 -8
+  %old.size = load i64, ptr %old.p
+  %before = load i64, ptr @waiting
+  %less = sub i64 %before, %old.size
+  store i64 %less, ptr @waiting
+  call void @block.free(ptr %old)
+  br label %room
+room:
+  %held = load i64, ptr @waiting
+  %sum = add i64 %held, %size
+  %fits = icmp ule i64 %sum, POOLED_MOST
+  br i1 %fits, label %store, label %drop
+store:
+  store i64 %sum, ptr @waiting
+  store ptr %block, ptr %place
+  ret void
 drop:
-  %gone = phi ptr [ %block, %entry ], [ %old, %keep ]
-  call void @block.free(ptr %gone)
-  br label %done
-done:
+  call void @block.free(ptr %block)
   ret void
 }
 
@@ -670,5 +686,8 @@ miss:
   %answer = call ptr %python(ptr %fallback, ptr %args, i64 %count, ptr %keywords)
   ret ptr %answer
 }
-""".replace("ALIGNED_LEAST", str(1 << 15)).replace(
-    "POOLED_LEAST", str(1 << 24)).replace("POOLED_MOST", str(1 << 27))
+"""
+SIZES = {                  # bytes from which results are aligned, and wait for reuse; of all waiting
+    "ALIGNED_LEAST": 1 << 15, "POOLED_LEAST": 1 << 18, "POOLED_MOST": 1 << 28, "POOL_PLACES": 32}
+for _word, _number in SIZES.items():
+    TEXT = TEXT.replace(_word, str(_number))

@@ -65,7 +65,7 @@ class LoopProduct(FlatProduct, contract.Product):
             if strides is not None:
                 return contract.Strided(*strides)
             if n is self.a and self.columns.extent > 1 and self.in_tables(n.data[1]):
-                return contract.Offset()
+                return contract.Offset(n.data[0].type.size)
         cost = int(sum(m.cost for m in scalar.walk(n))) + 1
         return contract.Pulled(first_name if self.unit(n, first, second) else second_name, cost)
 
