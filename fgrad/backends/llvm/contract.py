@@ -54,10 +54,11 @@ class Pulled:
 class Offset:
     """An operand A whose element (i, k) lies at address[i] + offset[k]: a window over an array.
 
-    Both tables are written block by block, A itself is read where it lies.  size: its elements,
-    which windows that overlap read again and again.
+    Both tables are written block by block, A itself is read where it lies.  rows, depth: over how
+    many elements the addresses, and the offsets, stretch.
     """
-    size: int
+    rows: int
+    depth: int
 
 
 class Product:
@@ -458,7 +459,9 @@ def block_cycles(p):
                 total += times_r * times_c * one
     rows = whole_rows * tile.rows + row_tail
     columns = whole_columns * tile.width + column_tail
-    elements = min(rows * depth, p.a.size // p.grid[3]) if p.tables else rows * depth
+    elements = rows * depth
+    if p.tables:
+        elements = min(elements, p.a.rows // p.grid[1] + p.a.depth // p.grid[3])
     total += read_cycles(p, elements, SCATTERED if p.tables else FAR) * -(-columns // p.nc)
     if p.pack_a:
         total += rows * depth * (pull_cycles(p.a, tile) +

@@ -687,7 +687,7 @@ miss:
   ret ptr %answer
 }
 """
-SIZES = {                  # bytes from which results are aligned, and wait for reuse; of all waiting
+SIZES = {                  # bytes from which results are aligned, and wait for reuse; all waiting
     "ALIGNED_LEAST": 1 << 15, "POOLED_LEAST": 1 << 18, "POOLED_MOST": 1 << 28, "POOL_PLACES": 32}
 for _word, _number in SIZES.items():
     TEXT = TEXT.replace(_word, str(_number))

@@ -65,7 +65,7 @@ class LoopProduct(FlatProduct, contract.Product):
             if strides is not None:
                 return contract.Strided(*strides)
             if n is self.a and self.columns.extent > 1 and self.in_tables(n.data[1]):
-                return contract.Offset(n.data[0].type.size)
+                return contract.Offset(*(self.stretch(n.data[1], v) for v in (first, second)))
         cost = int(sum(m.cost for m in scalar.walk(n))) + 1
         return contract.Pulled(first_name if self.unit(n, first, second) else second_name, cost)
 
@@ -88,6 +88,10 @@ class LoopProduct(FlatProduct, contract.Product):
         static = not scalar.dynamic_nodes(x) and all(
             not isinstance(a, index.Dynamic) for a, _ in x.terms)
         return static and all(sum(bool(a.free & bit) for bit in bits) <= 1 for a, _ in x.terms)
+
+    def stretch(self, x, variable):
+        """Over how many elements an index goes while only this variable changes."""
+        return 1 + sum(abs(c) * (a.hi - a.lo) for a, c in x.terms if a.free & variable.bit)
 
     def out_form(self):
         """The result's strides, when all that happens to a sum is that it is stored."""
