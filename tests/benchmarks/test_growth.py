@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from benchmarks import growth, memory
+from benchmarks import compile_growth, growth, memory
 from benchmarks.workloads.growth import CURVES
 
 
@@ -33,3 +33,12 @@ def test_peak_memory_of_a_chain_is_its_result_and_little_more():
     found = memory.in_new_process("fgrad", "chain_1e7", sys.executable, threads=1)
     assert found["planned"] == 40_000_000
     assert 0.99 * found["planned"] < found["peak"] < 1.25 * found["planned"]
+
+
+@pytest.mark.parametrize("name", compile_growth.PROGRAMS)
+def test_a_program_of_about_the_size_asked_for_is_compiled_without_a_cache(name):
+    found = compile_growth.in_new_process(name, 120)
+    assert 80 < found["equations"] < 180
+    assert min(found["trace"], found["python"], found["llvm"]) > 0
+    cells = compile_growth.row(name, found).split(" | ")
+    assert cells[1] == str(found["equations"]) and len(cells) == 7
