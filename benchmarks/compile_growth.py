@@ -3,8 +3,9 @@
     python -m benchmarks.compile_growth [EQUATIONS…]
 
 Three programs: a chain, whose kernels repeat, so that LLVM sees few; a network of layers that all
-differ in kind and width; and the gradient of that network.  A new process compiles each with no cache.  Time goes to
-the trace, to passes and emission (Python), and to LLVM, whose threads are waited for.
+differ in kind and width; and the gradient of that network.  A new process compiles each with no
+cache.  Time goes to the trace, to passes and emission (Python), and to LLVM, whose threads are
+waited for.
 """
 
 from __future__ import annotations
