@@ -93,10 +93,11 @@ def measured(name, equations):
     other, *args = gradient(1)
     fgrad.jit(other)(*args)
     function, *args = of_size(PROGRAMS[name], equations)
+    size = len(traced(function, *args).eqns)
     trace = seconds(traced, function, *args)
     spent = watched(target, "compile_texts", "load")
     whole = seconds(fgrad.jit(function), *args)
-    return {"equations": len(traced(function, *args).eqns), "trace": trace,
+    return {"equations": size, "trace": trace,
             "python": whole - trace - sum(spent), "llvm": sum(spent)}
 
 

@@ -39,6 +39,6 @@ def test_peak_memory_of_a_chain_is_its_result_and_little_more():
 def test_a_program_of_about_the_size_asked_for_is_compiled_without_a_cache(name):
     found = compile_growth.in_new_process(name, 120)
     assert 80 < found["equations"] < 180
-    assert min(found["trace"], found["python"], found["llvm"]) > 0
+    assert found["trace"] > 0 and found["llvm"] > 0
     cells = compile_growth.row(name, found).split(" | ")
     assert cells[1] == str(found["equations"]) and len(cells) == 7
