@@ -181,3 +181,16 @@ def test_products_in_parts_and_every_dtype_agree_with_the_reference(dtype, chann
         both = lambda x, w, y: fgrad.vjp(function, x, w)[1](y)
         for got, want in zip(fgrad.jit(both)(x, w, y), both(x, w, y)):
             assert_close(np.asarray(got), np.asarray(want), length=1000, slack=4)
+
+
+@pytest.mark.parametrize("width,channels,features,stride", [
+    (14, 4, 32, 1), (28, 6, 32, 1), (16, 12, 20, 1), (12, 8, 48, 1), (7, 3, 33, 1), (29, 5, 32, 2)])
+def test_rows_of_tiles_that_lie_in_runs_of_any_length_agree(width, channels, features, stride):
+    rng = np.random.default_rng(8)
+    x = rng.standard_normal((3, 9, width, channels), "float32")
+    w = rng.standard_normal((3, 3, channels, features), "float32")
+    function = lambda x, w: conv(x, w, stride=stride, padding=1)
+    y = function(x, w)
+    both = lambda x, w, y: (function(x, w), *fgrad.vjp(function, x, w)[1](y))
+    for got, want in zip(fgrad.jit(both)(x, w, y), both(x, w, y)):
+        assert_close(np.asarray(got), np.asarray(want), length=1000, slack=4)

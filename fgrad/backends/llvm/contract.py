@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from math import gcd
 
 from .dots import lanes_of_sums, shape
 from .text import BYTES
@@ -22,8 +23,9 @@ from .tiles import Machine, Tile, shapes, step_cycles
 
 DISPATCH = 8000          # cycles that handing parts to other threads costs
 PART = 300               # cycles that taking one part costs
-TABLE_ROWS = 8           # rows of a tile read through tables: each holds an address register
+TABLE_ROWS = 8           # addresses of a tile read through tables: each holds a register
 TABLE = 4                # cycles of an entry of a table
+WINDOW_STEPS = 832       # the most steps of a block that is read through tables: sums wait less
 LARGE = 1 << 21          # multiply-adds of a part that is worth having for balance alone
 FAR = 10                 # bytes a cycle that one processor reads of what its second cache lacks
 NEAR = 32                # the same, of what is there
@@ -55,10 +57,13 @@ class Offset:
     """An operand A whose element (i, k) lies at address[i] + offset[k]: a window over an array.
 
     Both tables are written block by block, A itself is read where it lies.  rows, depth: over how
-    many elements the addresses, and the offsets, stretch.
+    many elements the addresses, and the offsets, stretch.  Rows between multiples of `period` lie
+    `step` elements apart.
     """
     rows: int
     depth: int
+    period: int = 1
+    step: int = 0
 
 
 class Product:
@@ -167,6 +172,11 @@ class Plan:
     def tables(self):
         """Whether A is read through tables."""
         return isinstance(self.a, Offset)
+
+    @property
+    def run(self):
+        """Of how many rows of a tile that is read through tables one address is enough."""
+        return gcd(self.tile.rows, self.a.period)
 
     @property
     def a_by_rows(self):
@@ -278,15 +288,16 @@ def blocked(start, type, threads):
     """Plans with tiles of outer products."""
     machine, columns = start.machine, start.columns
     lanes = min(machine.vector_bytes // BYTES[type], 1 << max(1, (columns - 1).bit_length()))
-    kc = depth_block(machine, start.depth, lanes)
+    limit = WINDOW_STEPS if start.tables else depth_limit(machine)
+    kc = depth_block(start.depth, lanes, limit)
     for tile in tiles_for(start.rows, columns, type, lanes, machine):
-        if start.tables and tile.rows > TABLE_ROWS:
-            continue
         p = replace(start, tile=tile, kc=kc)
+        if start.tables and tile.rows > TABLE_ROWS * p.run:
+            continue
         for grid in grids(p, threads):
             yield with_packing(p, grid)
         if threads > 1 and p.depth >= 512 * threads:
-            kc = depth_block(machine, -(-p.depth // threads), lanes)
+            kc = depth_block(-(-p.depth // threads), lanes, limit)
             yield with_packing(replace(p, kc=kc), (1, 1, 1, threads))
 
 
@@ -342,9 +353,8 @@ def depth_limit(machine):
     return 512 if machine.vector_bytes == 64 else 384
 
 
-def depth_block(machine, depth, lanes):
+def depth_block(depth, lanes, limit):
     """Blocks of equal depth, whole vectors, none shorter than a vector."""
-    limit = depth_limit(machine)
     if depth <= limit + limit // 4:
         return up(max(depth, 1), 2 * lanes)
     kc = up(-(-depth // -(-depth // limit)), 2 * lanes)

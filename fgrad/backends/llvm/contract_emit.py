@@ -311,7 +311,7 @@ class Writer:
         """(A's form, address, stride; B's address, stride) for the tile at (i, j) of a block."""
         fn, p = self.fn, self.plan
         if p.tables:
-            a, form = fn.gep("ptr", self.a_pack, i), Offsets()
+            a, form = fn.gep("ptr", self.a_pack, i), Offsets(p.run, p.a.step)
             stride = fn.op(f"ptrtoint ptr {self.offsets} to i64")
         elif not p.pack_a:
             a = self.element(self.bases[0], p.a, fn.add(block.i, i), block.k) if p.depth else "null"

@@ -6,6 +6,8 @@ by vector, where it is packed.  Relies on `contract`, `emit` and `flat_product`.
 
 from __future__ import annotations
 
+import math
+
 from ... import index, scalar
 from ...loop import Store
 from ..flat_product import FlatProduct
@@ -32,6 +34,29 @@ def emitted(name, kernel, statement, target):
 def machine(target):
     """The engine's description of the host."""
     return Machine(vector_bytes=target.vector_bytes, registers=target.registers)
+
+
+def steps_of(x, variable):
+    """(period, step): between multiples of the period x grows by `step` with the variable."""
+    found = [step_of(a, variable) for a, _ in x.terms if a.free & variable.bit]
+    if None in found:
+        return 1, 0
+    slopes = [c for a, c in x.terms if a.free & variable.bit]
+    return math.gcd(*[period for period, _ in found]), sum(
+        c * step for c, (_, step) in zip(slopes, found))
+
+
+def step_of(atom, variable):
+    """The same of one atom of an index, or None where it is more than quotients of the variable."""
+    if atom is variable:
+        return variable.extent, 1
+    if not isinstance(atom, index.Quot) or len(atom.ix.terms) != 1 or atom.ix.const:
+        return None
+    ((inner, c),) = atom.ix.terms
+    found = step_of(inner, variable) if c == 1 else None
+    if found is None or found[1] == 0:
+        return found
+    return (atom.n, int(atom.op == "%")) if found[0] % atom.n == 0 or inner is variable else None
 
 
 class Pointers(dict):
@@ -65,7 +90,8 @@ class LoopProduct(FlatProduct, contract.Product):
             if strides is not None:
                 return contract.Strided(*strides)
             if n is self.a and self.columns.extent > 1 and self.in_tables(n.data[1]):
-                return contract.Offset(*(self.stretch(n.data[1], v) for v in (first, second)))
+                stretches = (self.stretch(n.data[1], v) for v in (first, second))
+                return contract.Offset(*stretches, *steps_of(n.data[1], first))
         cost = int(sum(m.cost for m in scalar.walk(n))) + 1
         return contract.Pulled(first_name if self.unit(n, first, second) else second_name, cost)
 

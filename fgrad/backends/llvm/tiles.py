@@ -10,7 +10,7 @@ it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .text import BYTES, Function, mangled, vector
 
@@ -132,21 +132,28 @@ class Offsets:
     """A is read through tables, as windows are: element (r, k) at address[r] + offset[k].
 
     `a` is the address of the tile's row addresses, the stride the address of the offsets, counted
-    in elements.
+    in elements.  Of `run` rows only the first address is loaded, the others lie `step` apart: an
+    address takes a register, and there are few.
     """
-    rows: tuple = ()
-    name = "offsets"
+    run: int = 1
+    step: int = 0
+    bases: tuple = ()
+
+    @property
+    def name(self):
+        return "offsets" + (f"{self.run}by{self.step}" if self.run > 1 else "")
 
     def begin(self, fn, tile, a, stride):
         """(the form that knows its rows, the address of the first offset)."""
-        rows = tuple(fn.load("ptr", fn.gep("ptr", a, r)) for r in range(tile.rows))
-        return Offsets(rows), fn.op(f"inttoptr i64 {stride} to ptr")
+        bases = tuple(fn.load("ptr", fn.gep("ptr", a, r)) for r in range(0, tile.rows, self.run))
+        return replace(self, bases=bases), fn.op(f"inttoptr i64 {stride} to ptr")
 
     def at(self, fn, pointer):
         return fn.load("i64", pointer)
 
     def element(self, fn, type, offset, r):
-        return fn.gep(type, self.rows[r], offset)
+        first = fn.gep(type, self.bases[r // self.run], offset)
+        return fn.gep(type, first, r % self.run * self.step)
 
     def advance(self, fn, type, pointer, stride):
         return fn.gep("i64", pointer, 1)

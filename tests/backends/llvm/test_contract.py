@@ -5,9 +5,11 @@ import ctypes
 import numpy as np
 import pytest
 
+from fgrad import index
 from fgrad.backends.llvm import target, threads
 from fgrad.backends.llvm.contract import Product, Pulled, Strided, plan
 from fgrad.backends.llvm.contract_emit import emit
+from fgrad.backends.llvm.product import steps_of
 from fgrad.backends.llvm.text import module, vector
 from fgrad.backends.llvm.tiles import FLOATS, Machine
 
@@ -249,3 +251,15 @@ def other_machine(triple, bytes):
         parsed.verify()
         return machine.emit_assembly(parsed)
     return compile_for
+
+
+def test_steps_between_rows_are_read_off_an_index():
+    with index.Space():
+        i = index.Var("i", 2 * 14 * 28, 1)
+        x = index.combine([(index.divide(index.of(i), 28)[1], 64),
+                           (index.divide(index.divide(index.of(i), 28)[0], 14)[1], 1920),
+                           (index.divide(index.of(i), 28 * 14)[0], 57600)], 5)
+        assert steps_of(x, i) == (28, 64)
+        assert steps_of(index.of(i), i) == (2 * 14 * 28, 1)
+        y = index.combine([(index.divide(index.plus(index.of(i), 1), 28)[1], 64)])
+        assert steps_of(y, i) == (1, 0)
