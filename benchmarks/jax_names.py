@@ -1,9 +1,10 @@
 """The calls that `jax_compat` compares: a row per function of jax, with arguments for it.
 
 A row is (name, *arguments); keyword arguments come last, in a dict.  Arrays are f32 and i32,
-    as both
-libraries make them.
+as both libraries make them.
 """
+
+import operator
 
 import numpy as np
 
@@ -168,7 +169,14 @@ LAX = [
     ("betainc", U, U, P),
     ("igamma", U, U), ("igammac", U, U), ("population_count", I), ("clz", I),
     ("dynamic_index_in_dim", X, 1), ("dynamic_update_slice", X, Y[:1, :1], (1, 1)),
+    ("reduce", X, np.float32(0), operator.add, (0,)),
+    ("reduce", X, np.float32(1), operator.mul, (0, 1)),
+    ("conv_general_dilated_patches", Q, (3, 2), (1, 2), "SAME"),
+    ("conv_general_dilated_patches", Q, (2, 2), (1, 1), "VALID", {"rhs_dilation": (2, 1)}),
 ]
+
+SIGNAL = [(name, X, Y[:2, :3], {"mode": mode}) for mode in ("full", "same", "valid")
+          for name in ("convolve", "correlate", "convolve2d", "correlate2d", "fftconvolve")]
 
 # (name, *arguments behind the key)
 RANDOM = [
@@ -189,6 +197,7 @@ RANDOM = [
 ]
 
 GROUPS = {"numpy": NUMPY, "numpy.linalg": LINALG, "numpy.fft": FFT, "scipy.special": SPECIAL,
+          "scipy.signal": SIGNAL,
           "nn": NN, "lax": LAX, "random": RANDOM}
 
 REASONS = {

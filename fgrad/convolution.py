@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from math import prod
 
+from numpy import ndindex
+
 from . import ops
 from .core import as_value
 from .errors import ArgumentError, ShapeError
@@ -112,6 +114,49 @@ def conv_general_dilated(lhs, rhs, window_strides, padding, lhs_dilation=None, r
         x = fitted(x, axes, starts, [max(0, a + n + b) for (a, b), n in zip(pairs, sizes)])
         out = ops.conv_general(x, w, **params, stride=stride, dilation=dilation)
     return merged(out, wide, to)
+
+
+def conv_general_dilated_patches(lhs, filter_shape, window_strides, padding, lhs_dilation=None,
+                                 rhs_dilation=None, dimension_numbers=None):
+    """What a window of filter_shape sees, place by place: JAX's function of that name.
+
+    n[N,C,*s] → n[N,C·k,*t], where k is the number of elements of the window; those that belong to
+    one channel stand together.  dimension_numbers: labels as of `conv_general_dilated`.
+    Raises ShapeError and ArgumentError as that does.
+
+    >>> import fgrad.numpy as fnp
+    >>> conv_general_dilated_patches(fnp.arange(4.0)[None, None], (2,), (1,), "VALID")[0].tolist()
+    [[0.0, 1.0, 2.0], [1.0, 2.0, 3.0]]
+    """
+    x = as_value(lhs)
+    lhs, rhs, to = labels_of(dimension_numbers, x.ndim)
+    if len(lhs) != x.ndim:
+        raise ShapeError(f"windows of {len(lhs) - 2} axes need an array of {len(lhs)} axes.",
+                         given=f"x: {x.type}")
+    window = "".join(c for c in rhs if c not in "OI")
+    taps, stride, spacing, dilation = (
+        per_axis(1 if value is None else value, len(window), name) for value, name in (
+            (filter_shape, "filter_shape"), (window_strides, "window_strides"),
+            (lhs_dilation, "lhs_dilation"), (rhs_dilation, "rhs_dilation")))
+    x = ops.transpose(x, perm=tuple(lhs.index(c) for c in "NC" + window))
+    x = ops.pad(x, 0, low=(0,) * x.ndim, high=(0,) * x.ndim,
+                interior=(0, 0, *[s - 1 for s in spacing]))
+    pairs = padding_pairs(padding, x.shape[2:], taps, stride, dilation)
+    x = fitted(x, range(2, x.ndim), [-a for a, _ in pairs],
+               [max(0, a + n + b) for (a, b), n in zip(pairs, x.shape[2:])])
+    out = tuple(places(n, k, s, d) for n, k, s, d in zip(x.shape[2:], taps, stride, dilation))
+    seen = [x_at(x, tap, out, stride, dilation) for tap in ndindex(*taps)]
+    x = ops.concatenate(*seen, axis=2)
+    x = ops.reshape(x, shape=(x.shape[0], x.shape[1] * x.shape[2], *out))
+    return ops.transpose(x, perm=tuple(("NC" + window).index(c) for c in to))
+
+
+def x_at(x, tap, out, stride, dilation):
+    """What element `tap` of the window sees, with an axis of one element behind the channels."""
+    start = [t * d for t, d in zip(tap, dilation)]
+    stop = [a + max(0, (n - 1) * s + 1) for a, n, s in zip(start, out, stride)]
+    seen = ops.slice(x, start=(0, 0, *start), stop=(*x.shape[:2], *stop), stride=(1, 1, *stride))
+    return ops.reshape(seen, shape=(*seen.shape[:2], 1, *seen.shape[2:]))
 
 
 def check_groups(x, w, lhs, rhs, groups, batch_groups):

@@ -22,10 +22,12 @@ from .collectives import (                                                      
     psum_scatter, pswapaxes)
 from .control import (                                                               # noqa: F401
     associative_scan, barrier, cond, fori_loop, map, scan, switch, while_loop)
-from .convolution import conv_general_dilated, conv_transpose                        # noqa: F401
+from .convolution import (                                                           # noqa: F401
+    conv_general_dilated, conv_general_dilated_patches, conv_transpose)
 from .core import as_value
 from .custom import stop_gradient                                                    # noqa: F401
 from .errors import ArgumentError, AxisError, DtypeError, ShapeError
+from .folding import reduce                                                          # noqa: F401
 from .numpy import conjugate as conj                                                 # noqa: F401
 from .numpy.complex import complex_from as complex                                   # noqa: F401
 from .ops import imag, real                                                          # noqa: F401

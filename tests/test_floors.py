@@ -25,7 +25,7 @@ FLOORS = {
     7: "passes",
     8: "backends",
     9: "signature compile history lowered native_entry jit",
-    10: "numpy scipy tree_util flatten_util windowed_index collectives lax "
+    10: "numpy scipy tree_util flatten_util windowed_index folding collectives lax "
         "convolution device random inspect debug viz",
     11: "nn optim data",
     12: "train",

@@ -214,3 +214,28 @@ def test_conv_is_conv_general_dilated_without_dilation():
     dilated = lax.conv_with_general_padding(x, w, (1, 1), [(0, 0)] * 2, None, (2, 2))
     np.testing.assert_array_equal(dilated, lax.conv_general_dilated(
         x, w, (1, 1), [(0, 0)] * 2, rhs_dilation=(2, 2)))
+
+
+@pytest.mark.parametrize("padding", ["SAME", "VALID", [(1, 2), (0, -1)]])
+@pytest.mark.parametrize("labels", [("NCHW", "OIHW", "NCHW"), ("NHWC", "HWIO", "NWHC")])
+def test_patches_contracted_with_a_kernel_are_the_convolution(padding, labels):
+    x = RNG.normal(size=(2, 3, 8, 9))
+    w = RNG.normal(size=(4, 3, 3, 2))
+    steps = dict(lhs_dilation=(2, 3), rhs_dilation=(2, 1), dimension_numbers=labels)
+    x = x.transpose(["NCHW".index(c) for c in labels[0]])
+    seen = lax.conv_general_dilated_patches(x, (3, 2), (2, 1), padding, **steps)
+    kernel = w.transpose(["OIHW".index(c) for c in labels[1]])
+    want = lax.conv_general_dilated(x, kernel, (2, 1), padding, **steps)
+    channel = labels[2].index("C")
+    got = np.moveaxis(np.tensordot(np.asarray(seen), w.reshape(4, 18), (channel, 1)), -1, channel)
+    np.testing.assert_allclose(got, want, atol=1e-12)
+
+
+def test_patches_keep_infinities_to_themselves_and_have_derivatives():
+    x = np.array([[[1.0, np.inf, 2.0, 3.0]]])
+    seen = lax.conv_general_dilated_patches(x, (2,), (2,), "VALID")
+    np.testing.assert_array_equal(seen, [[[1, 2], [np.inf, 3]]])
+    check_grads(lambda x: lax.conv_general_dilated_patches(x, (3,), (2,), "SAME"), (x[..., 2:],))
+    with pytest.raises(ShapeError, match="axes"):
+        lax.conv_general_dilated_patches(x[0], (2, 2), (1, 1), "SAME",
+                                         dimension_numbers=("NHWC", "HWIO", "NHWC"))
