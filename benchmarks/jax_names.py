@@ -169,6 +169,7 @@ LAX = [
     ("betainc", U, U, P),
     ("igamma", U, U), ("igammac", U, U), ("population_count", I), ("clz", I),
     ("dynamic_index_in_dim", X, 1), ("dynamic_update_slice", X, Y[:1, :1], (1, 1)),
+    ("bitcast_convert_type", X, "int32"), ("bitcast_convert_type", X, "uint8"),
     ("reduce", X, np.float32(0), operator.add, (0,)),
     ("reduce", X, np.float32(1), operator.mul, (0, 1)),
     ("conv_general_dilated_patches", Q, (3, 2), (1, 2), "SAME"),

@@ -62,6 +62,18 @@ def reciprocal(x):
     return div(1.0, x)
 
 
+def bitcast_convert_type(operand, new_dtype):
+    """The bits of the elements as numbers of another dtype; its derivative is zero.
+
+    n[*s] → m[*s]; where an element is as large as k of the new dtype, → m[*s,k]; where it takes k
+    elements of the last axis, n[*s,k] → m[*s].
+
+    >>> bitcast_convert_type(np.float32(1.0), "uint32").item() == 0x3F800000
+    True
+    """
+    return ops.bitcast(as_value(operand), dtype=as_dtype(new_dtype))
+
+
 def population_count(x):
     """How many bits of each element are 1, in its dtype; of negative ones in two's complement."""
     x = as_value(x)

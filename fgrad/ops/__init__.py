@@ -15,6 +15,7 @@ from .reduce import (
     argmax, argmin, cummax, cummin, cumprod, cumsum, reduce_and, reduce_max, reduce_min, reduce_or,
     reduce_prod, reduce_sum)
 from . import collective
+from .bits import bitcast
 from .contract import dot_general
 from .convolve import conv_general
 from .index import (

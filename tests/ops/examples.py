@@ -355,6 +355,9 @@ EXAMPLES = {
     "random_split": [case(K(), shape=(3,)), case(K(), shape=(1,)), case(K(), shape=(2, 2)),
                      case(K(2), shape=(2,))],
     "random_fold_in": [case(K(), X((), 0, 99, "uint32")), case(K(3), X((3,), 0, 99, "uint32"))],
+    # bits
+    "bitcast": [case(X((3,)), dtype=np.dtype("int8")), case(X((0, 8)), dtype=np.dtype("uint8"))],
+
     # sort
     "sort": [case(X((5,)), axis=0, keys=1), case(X((2, 3)), axis=1, keys=1),
              case(X((0,)), axis=0, keys=1), case(I(6, high=2), X((6,)), axis=0, keys=1),
