@@ -21,7 +21,7 @@ from ..core import Primitive
 from ..errors import DtypeError, ShapeError
 from ..types import ARITHMETIC, F16, F32, SHORT, ArrayType
 from . import move
-from .elementwise import quiet
+from .silence import quiet
 
 LETTERS = "zyxwvutsrqponmlkjihgfedcbaZYXWVUTSRQPONMLKJIHGFEDCBA"
 

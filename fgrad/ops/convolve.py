@@ -23,7 +23,7 @@ from ..core import Primitive
 from ..errors import DtypeError, ShapeError
 from ..types import ARITHMETIC, ArrayType, computed
 from . import contract, move
-from .elementwise import quiet
+from .silence import quiet
 
 WRITTEN_OUT = 36           # elements of a window up to which they are written out one by one
 

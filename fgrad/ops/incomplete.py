@@ -18,7 +18,8 @@ import numpy as np
 from ..errors import GradientError
 from ..types import F64, FLOATS
 from .elementwise import (
-    Elementwise, add, eq, exp, log, log1p, mul, neg, or_, quiet, select, sub)
+    Elementwise, add, eq, exp, log, log1p, mul, neg, or_, select, sub)
+from .silence import quiet
 from .special import OF_ARRAYS, digamma, digamma_of, lgamma, lgamma_of
 
 STEPS = 20_000             # of a series at most; about 10 √a are needed

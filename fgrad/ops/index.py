@@ -17,7 +17,7 @@ from ..core import Primitive
 from ..errors import ArgumentError, DtypeError, ShapeError
 from ..types import ARITHMETIC, DTYPES, I32, I64, INTS, NUMBERS, SHORT, ArrayType, without
 from . import elementwise, move
-from .elementwise import quiet
+from .silence import quiet
 
 
 # ---------------------------------------------------------------------------- small functions

@@ -21,9 +21,10 @@ from ..types import COMPLEX, F32, F64, I32, SHORT, part_of
 from . import move
 from .complex import complex, imag, real
 from .contract import dot_general
-from .elementwise import add, convert, div, eq, ge, mul, ne, neg, quiet, select, sub
+from .elementwise import add, convert, div, eq, ge, mul, ne, neg, select, sub
 from .move import broadcast, iota, transpose, zeros_like
 from .reduce import reduce_sum
+from .silence import quiet
 
 BATCH = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 MATRICES = (F32, F64, *COMPLEX)

@@ -18,7 +18,7 @@ from ..core import Primitive
 from ..errors import DtypeError, RandomKeyError
 from ..types import I32, SHORT, U8, U16, U32, U64, ArrayType
 from . import move
-from .elementwise import quiet
+from .silence import quiet
 
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 PARITY = 0x1BD11BDA

@@ -16,7 +16,7 @@ from ..core import Primitive
 from ..errors import DtypeError, ShapeError
 from ..types import ARITHMETIC, BOOL, DTYPES, F16, I32, NUMBERS, SHORT, computed
 from . import elementwise, move
-from .elementwise import quiet
+from .silence import quiet
 
 
 class Reduce(Primitive):

@@ -18,8 +18,9 @@ import numpy as np
 from .. import scalar
 from ..types import FLOATS, computed
 from .elementwise import (
-    Elementwise, add, div, eq, exp, gt, log, lt, mul, neg, pow, quiet, select, sign, sin, square,
+    Elementwise, add, div, eq, exp, gt, log, lt, mul, neg, pow, select, sign, sin, square,
     sub)
+from .silence import quiet
 
 # Chebyshev coefficients, the lowest first, of e⁻ˣ I₀(x) and e⁻ˣ I₁(x) / x in x / 4 - 1 up to 8, and
 # of √x e⁻ˣ I(x) in 16 / x - 1 from there on; made with 40 digits.

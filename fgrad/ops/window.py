@@ -23,7 +23,8 @@ from ..errors import DtypeError, ShapeError
 from ..types import DTYPES, I32, NUMBERS, SHORT, computed
 from . import move
 from .convolve import extent, over, places
-from .elementwise import exact_element, quiet
+from .elementwise import exact_element
+from .silence import quiet
 
 
 class Windowed(Primitive):
