@@ -563,8 +563,10 @@ class Primitive:
         """The value, by the `numpy` rule."""
         if self.multiple:
             return tuple([Array(x) for x in self.numpy(*[a.np for a in args], **params)])
-        if len(args) == 1:
+        if len(args) == 1:                       # written out: a comprehension costs 0.2 µs
             return Array(self.numpy(args[0].np, **params))
+        if len(args) == 2:
+            return Array(self.numpy(args[0].np, args[1].np, **params))
         return Array(self.numpy(*[a.np for a in args], **params))
 
     def jvp(self, out, args, tangents, /, **params):

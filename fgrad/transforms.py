@@ -58,24 +58,8 @@ def value_and_grad(f, argnums=0, argnames=None, has_aux=False, allow_int=False,
     @entry
     @functools.wraps(f, updated=())
     def value_and_grad(*args, **kwargs):
-        leaves, structure = tree.flatten(places.take(args, kwargs))
-        owner = Linearize(current())
-        inputs = [owner.input(x) if x.__class__ is Array and x.dtype.kind in INEXACT_KINDS else
-                  differentiated(owner, x, k, structure, places, allow_int)
-                  for k, x in enumerate(leaves)]
-        args, kwargs = places.put(tree.unflatten(structure, inputs), args, kwargs)
-        try:
-            out = owner.run(functools.partial(f, **kwargs) if kwargs else f, *args)
-            out, aux = arguments.pair_of(out, f) if has_aux else (out, None)
-            out = scalar_result(out, f, holomorphic)
-        finally:
-            owner.finish()
-        cts = backward(owner, (out,), (one(out),))
-        grads = [gradient(x, cts) for x in inputs]
-        value = owner.value(out)
-        if has_aux:
-            value = value, tree.map(owner.value, aux)
-        return value, tree.unflatten(structure, grads)
+        value, found, aux = derived(f, places, has_aux, allow_int, holomorphic, args, kwargs)
+        return ((value, aux) if has_aux else value), found
 
     return arguments.named(value_and_grad, f"value_and_grad_{arguments.name_of(f)}")
 
@@ -90,15 +74,35 @@ def grad(f, argnums=0, argnames=None, has_aux=False, allow_int=False, holomorphi
     >>> grad(lambda x: ops.mul(x, x))(3.0)
     Array(6., f32[])
     """
-    both = value_and_grad(f, argnums, argnames, has_aux, allow_int, holomorphic)
+    places = arguments.Places(f, argnums, argnames, "grad")
 
     @entry
     @functools.wraps(f, updated=())
     def grad(*args, **kwargs):
-        value, found = both(*args, **kwargs)
-        return (found, value[1]) if has_aux else found
+        _, found, aux = derived(f, places, has_aux, allow_int, holomorphic, args, kwargs)
+        return (found, aux) if has_aux else found
 
     return arguments.named(grad, f"grad_{arguments.name_of(f)}")
+
+
+def derived(f, places, has_aux, allow_int, holomorphic, args, kwargs):
+    """(value, gradient, aux) of f(*args, **kwargs): what grad and value_and_grad choose from."""
+    leaves, structure = tree.flatten(places.take(args, kwargs))
+    owner = Linearize(current())
+    inputs = [owner.input(x) if x.__class__ is Array and x.dtype.kind in INEXACT_KINDS else
+              differentiated(owner, x, k, structure, places, allow_int)
+              for k, x in enumerate(leaves)]
+    args, kwargs = places.put(tree.unflatten(structure, inputs), args, kwargs)
+    try:
+        out = owner.run(functools.partial(f, **kwargs) if kwargs else f, *args)
+        out, aux = arguments.pair_of(out, f) if has_aux else (out, None)
+        out = scalar_result(out, f, holomorphic)
+    finally:
+        owner.finish()
+    cts = backward(owner, (out,), (one(out),))
+    grads = [gradient(x, cts) for x in inputs]
+    aux = tree.map(owner.value, aux) if has_aux else None
+    return owner.value(out), tree.unflatten(structure, grads), aux
 
 
 def differentiated(owner, x, k, structure, places, allow_int):

@@ -23,6 +23,7 @@ from .promotion import binary, binary_float, cast
 from .updates import At
 
 OTHERS = (np.ndarray, np.generic, builtins.complex)
+KNOWN = (Value, *OTHERS)
 
 
 # ---------------------------------------------------------------------------- operators
@@ -54,8 +55,7 @@ def operator(op, slow=binary, kinds="fiuc", swap=False, others=OTHERS):
 def operator_of(function, swap=False):
     """The method of an operator that is a function of two arguments."""
     def method(x, y):
-        known = y.__class__ in SCALARS or isinstance(y, (Value, *OTHERS)) or hasattr(y, "__array__")
-        if not known:
+        if not (isinstance(y, KNOWN) or y.__class__ in SCALARS or hasattr(y, "__array__")):
             return NotImplemented
         return function(y, x) if swap else function(x, y)
     return method
