@@ -168,6 +168,7 @@ class Places:
         self.keys = (chosen,) if self.single else tuple(chosen)
         if any(k.__class__ is not int or k < 0 for k in self.keys):
             self.keys = tuple([self.resolved(k) for k in self.keys])
+        self.position = self.keys[0] if self.single and self.keys[0].__class__ is int else None
         if not self.keys or len(set(self.keys)) < len(self.keys):
             raise ArgumentError(f"{what} needs different arguments to differentiate.",
                                 given=f"argnums={chosen!r}")
@@ -198,10 +199,8 @@ class Places:
 
     def take(self, args, kwargs):
         """The chosen arguments: one value, or a tuple.  A position may have been given by name."""
-        if self.single:
-            (k,) = self.keys
-            if k.__class__ is int and k < len(args):
-                return args[k]
+        if self.position is not None and self.position < len(args):
+            return args[self.position]
         found = tuple([self.one(k, args, kwargs) for k in self.keys])
         return found[0] if self.single else found
 
@@ -226,6 +225,9 @@ class Places:
 
     def put(self, values, args, kwargs):
         """(args, kwargs) with the chosen arguments replaced."""
+        k = self.position
+        if k is not None and k < len(args):
+            return (*args[:k], values, *args[k + 1:]), kwargs
         values = (values,) if self.single else values
         args = list(args)
         for k, x in zip(self.keys, values):

@@ -89,9 +89,12 @@ def derived(f, places, has_aux, allow_int, holomorphic, args, kwargs):
     """(value, gradient, aux) of f(*args, **kwargs): what grad and value_and_grad choose from."""
     leaves, structure = tree.flatten(places.take(args, kwargs))
     owner = Linearize(current())
-    inputs = [owner.input(x) if x.__class__ is Array and x.dtype.kind in INEXACT_KINDS else
-              differentiated(owner, x, k, structure, places, allow_int)
-              for k, x in enumerate(leaves)]
+    inputs = []
+    for k, x in enumerate(leaves):               # a comprehension would be a call, with closures
+        if x.__class__ is Array and x.dtype.kind in INEXACT_KINDS:
+            inputs.append(owner.input(x))
+        else:
+            inputs.append(differentiated(owner, x, k, structure, places, allow_int))
     args, kwargs = places.put(tree.unflatten(structure, inputs), args, kwargs)
     try:
         out = owner.run(functools.partial(f, **kwargs) if kwargs else f, *args)

@@ -185,7 +185,9 @@ def flatten(tree, is_leaf=None):
 
 
 def _flatten(x, out, is_leaf):
-    kind = KINDS.get(x.__class__) or kind_of(x)
+    kind = KINDS.get(x.__class__)
+    if kind is None and isinstance(x, tuple):
+        kind = kind_of(x)
     if kind is None or is_leaf is not None and is_leaf(x):
         out.append(x)
         return LEAF

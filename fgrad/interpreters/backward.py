@@ -61,13 +61,13 @@ def pullback(op, ct, out, args, active, params):
     """
     if op.pullback is not None:
         return op.pullback(ct, out, args, active, params)
-    if op.linear_in:
-        if len(args) == 1:
-            return (op.transpose(ct, 0, *args, **params),)
-        linear = op.linear_in
-        return [op.transpose(ct, i, *args, **params) if node >= 0 and i in linear else None
-                for i, node in enumerate(active)]
-    return transposed_jvp(op, ct, out, args, active, params)
+    if not op.linear_in:
+        return transposed_jvp(op, ct, out, args, active, params)
+    parts = [None] * len(active)
+    for i, node in enumerate(active):
+        if node >= 0 and i in op.linear_in:
+            parts[i] = op.transpose(ct, i, *args, **params)
+    return parts
 
 
 def transposed_jvp(op, ct, out, args, active, params):

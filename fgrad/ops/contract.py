@@ -52,7 +52,6 @@ class DotGeneral(Primitive):
                     fix=fixes(a, b, lhs, rhs, label))
         return ArrayType(a.dtype, tuple(sizes[label] for label in to))
 
-    @quiet
     def numpy(self, a, b, /, *, lhs, rhs, to):
         if a.dtype != b.dtype:
             raise TypeError("operands of two dtypes")        # `type` says it better
@@ -62,10 +61,10 @@ class DotGeneral(Primitive):
 
     def transpose(self, ct, i, a, b, /, *, lhs, rhs, to):
         if i == 0:
-            by_a = lambda kept: self(ct, b, lhs=to, rhs=rhs, to=kept)
-            return spread(by_a, lhs, to + rhs, a.shape)
-        by_b = lambda kept: self(a, ct, lhs=lhs, rhs=to, to=kept)
-        return spread(by_b, rhs, to + lhs, b.shape)
+            kept = known(lhs, to + rhs)
+            return spread(self(ct, b, lhs=to, rhs=rhs, to=kept), lhs, kept, a.shape)
+        kept = known(rhs, to + lhs)
+        return spread(self(a, ct, lhs=lhs, rhs=to, to=kept), rhs, kept, b.shape)
 
     def batch(self, dims, a, b, /, *, lhs, rhs, to):
         label = next(c for c in LETTERS if c not in lhs + rhs)
@@ -85,14 +84,18 @@ class DotGeneral(Primitive):
         return total
 
 
-def spread(contracted, labels, known, shape):
+@functools.lru_cache(maxsize=4096)
+def known(labels, others):
+    """Those of the labels that are among the others, too."""
+    return "".join(c for c in labels if c in others)
+
+
+def spread(ct, labels, kept, shape):
     """The cotangent with all `labels`; it repeats along those that were summed alone."""
-    kept = "".join(c for c in labels if c in known)
-    out = contracted(kept)
     if kept == labels:
-        return out
-    axes = tuple(a for a, c in enumerate(labels) if c not in known)
-    return move.broadcast(out, shape=shape, axes=axes)
+        return ct
+    axes = tuple(a for a, c in enumerate(labels) if c not in kept)
+    return move.broadcast(ct, shape=shape, axes=axes)
 
 
 def check_labels(a, b, lhs, rhs, to, text):
@@ -117,7 +120,7 @@ def fixes(a, b, lhs, rhs, label):
 # ---------------------------------------------------------------------------- the value, by NumPy
 
 FORMS = {          # is the summed label last in a, and first in b?
-    (True, True): lambda a, b: a.dot(b),                     # the method: half of np.dot's overhead
+    (True, True): np.ndarray.dot,                            # the method: half of np.dot's overhead
     (True, False): lambda a, b: a.dot(b.T),
     (False, True): lambda a, b: a.T.dot(b),
     (False, False): lambda a, b: a.T.dot(b.T)}
@@ -125,6 +128,11 @@ FORMS = {          # is the summed label last in a, and first in b?
 
 @functools.lru_cache(maxsize=4096)
 def contraction(lhs, rhs, to):
+    """The NumPy function for these labels, silent about inf and NaN."""
+    return quiet(product_of(lhs, rhs, to))
+
+
+def product_of(lhs, rhs, to):
     """The NumPy function for these labels.  Two matrices: np.dot of them, transposed as needed."""
     summed = set(lhs) & set(rhs) - set(to)
     if len(lhs) == len(rhs) == len(to) == 2 and len(summed) == 1:

@@ -80,6 +80,9 @@ class Elementwise(Primitive):
         self.numpy = numpy or numpy_of(self.scalar, self.kinds)
         self.differentiable = partials is not None
 
+    def __call__(self, *args):                   # a row has no parameters: 0.1 µs less
+        return _current.get().process(self, args, NOTHING)
+
     def evaluate(self, args, params):
         """The value.  Types are compared here, since NumPy would promote and broadcast."""
         if len(args) == 1:
@@ -91,16 +94,16 @@ class Elementwise(Primitive):
         if len(args) == 2:
             x, y = args
             if y.__class__ in SCALARS:
-                values = x.np, literal(y, x.dtype)
+                a, b = x.np, literal(y, x.dtype)
             elif x.__class__ in SCALARS:
-                values, x = (literal(x, y.dtype), y.np), y
+                a, b, x = literal(x, y.dtype), y.np, y
             else:
-                values = x.np, y.np
+                a, b = x.np, y.np
                 if x.shape != y.shape or x.dtype != y.dtype:
                     self.type(x.type, y.type)
             if x.dtype.kind not in self.kinds:
                 self.type(x.type, x.type)
-            return Array(self.numpy(*values))
+            return Array(self.numpy(a, b))
         return self.evaluate_many(args)
 
     def evaluate_many(self, args):

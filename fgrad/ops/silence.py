@@ -31,18 +31,24 @@ ERROR_STATE, SILENCE = error_state()
 
 
 def quiet(function):
-    """The function; while it runs, NumPy is silent about inf and NaN.
+    """The function; while it runs, NumPy is silent about inf and NaN.  A ufunc takes arrays alone.
 
     >>> quiet(np.log)(0.0)
     np.float64(-inf)
     """
     enter, leave = ERROR_STATE.set, ERROR_STATE.reset
 
-    @functools.wraps(function)
-    def silent(*args, **params):
+    def silent(*args):
+        before = enter(SILENCE)
+        try:
+            return function(*args)
+        finally:
+            leave(before)
+
+    def silent_rule(*args, **params):
         before = enter(SILENCE)
         try:
             return function(*args, **params)
         finally:
             leave(before)
-    return silent
+    return functools.wraps(function)(silent if isinstance(function, np.ufunc) else silent_rule)
