@@ -27,8 +27,8 @@ class Executable:
 
     def __init__(self, image, objects, steps):
         self.image, self.arena, self.made = image, image.arena, image.made
-        self.calls = {name: host_call.HostCall(step) for name, step in steps.items()}
-        addresses = {name: call.address for name, call in self.calls.items()}
+        self.calls = {name: host_call.function(step) for name, step in steps.items()}
+        addresses = {name: id(function) for name, function in self.calls.items()}
         for (names, _), data in zip(image.objects, objects):
             library = target.load(data)
             addresses.update((name, library.address(name)) for name in names)
@@ -36,7 +36,8 @@ class Executable:
         outside = len(image.given) + len(image.made) + 1
         self.table = runner.PlanTable(words, image.places, image.memory, outside, image.most,
                                       arena_free())
-        self.run = (run_unlocked if image.long else run_locked)()
+        self.address = native_runner().address("fg.run.unlocked" if image.long else "fg.run")
+        self.run = ctypes.PYFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(self.address)
 
     def __call__(self, values):
         arrays = [contiguous(memory_of(v)) for v in values]
@@ -48,8 +49,6 @@ class Executable:
         pointers = (ctypes.c_void_p * len(data))(*[a.__array_interface__["data"][0] for a in data])
         at = ctypes.addressof(pointers)
         self.run(at, at + 8 * (n + len(made)))
-        if self.calls:
-            host_call.check()
         return [self.result(*of, values, arrays, made) for of in self.image.outputs]
 
     def result(self, of, k, values, arrays, made):
@@ -67,13 +66,13 @@ class Executable:
         """A builtin that runs this executable for these forms, or None where none can."""
         simple = self.image.outputs == [("made", k) for k in range(len(self.made))]
         words = any(t.dtype is BF16 for t in [*types, *self.made])
-        if not simple or self.calls or words or not native_call.probe():
+        if not simple or words or not native_call.probe():
             return None
         assemble = assembler(structure)
         fixed = [contiguous(memory_of(c)) for c in constants]
         return native_call.entry(
-            run_address(), types, self.made, fallback, Array, name, forms=forms,
-            assemble=assemble, constants=[self.table.words, *fixed], release_gil=self.image.long,
+            self.address, types, self.made, fallback, Array, name, forms=forms,
+            assemble=assemble, constants=[self.table.words, *fixed], unlocks=self.image.long,
             keep=self)
 
 
@@ -114,25 +113,7 @@ def native_runner():
     """The loaded library of `fg.run`."""
     threads.pool()
     [built] = target.objects([f'target triple = "{target.HOST.triple}"\n{runner.IR}'])
-    return target.load(built)
-
-
-@functools.cache
-def run_address():
-    """The address of `fg.run`."""
-    return native_runner().address("fg.run")
-
-
-@functools.cache
-def run_unlocked():
-    """`fg.run`, called without the interpreter's lock."""
-    return ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(run_address())
-
-
-@functools.cache
-def run_locked():
-    """`fg.run`, called with the interpreter's lock held."""
-    return ctypes.PYFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(run_address())
+    return target.load(built, {f: native_call.address_of(f) for f in runner.FROM_PYTHON})
 
 
 @functools.cache

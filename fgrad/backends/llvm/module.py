@@ -15,6 +15,7 @@ from ...loop import Call, Contract, For, Kernel, Loop
 from ...passes.target import Target
 from . import emit, product, steps, target, threads, vmath
 from .image import Image
+from .runner import PYTHON
 from .steps import WORKSPACE, taken
 from .text import intrinsics
 
@@ -104,7 +105,8 @@ class Module:
                 out.append((step, [self.steps_of(p) for p in step.plans]))
                 continue
             buffers = [*step.params, *step.outputs]
-            out += [(step, 1, buffers)] if isinstance(step, Call) else self.added(step, buffers)
+            out += ([(step, PYTHON, buffers)] if isinstance(step, Call)
+                    else self.added(step, buffers))
         return out
 
     def added(self, kernel, buffers):

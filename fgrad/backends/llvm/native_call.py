@@ -48,9 +48,9 @@ class Interface(ctypes.Structure):
     """%Interface of the text: what it calls in CPython and NumPy."""
     _fields_ = [(name, WORD) for name in (
         "ndarray", "PyArray_New", "PyArray_SetBaseObject", "Py_IncRef", "Py_DecRef",
-        "PyEval_SaveThread", "PyEval_RestoreThread", "PyTuple_New", "PyTuple_SetItem",
+        "PyErr_Occurred", "PyDict_GetItem", "PyTuple_New", "PyTuple_SetItem",
         "PyObject_Vectorcall", "PyType_GenericAlloc", "PyCapsule_New", "PyCapsule_GetPointer",
-        "PyMem_RawMalloc", "PyMem_RawFree", "PyErr_NoMemory", "PyDict_Size", "PyDict_GetItem")]
+        "PyMem_RawMalloc", "PyMem_RawFree", "PyErr_NoMemory", "PyDict_Size")]
 
 
 class Argument(ctypes.Structure):
@@ -74,7 +74,7 @@ class Call(ctypes.Structure):
     """%Call: everything one builtin knows.  Its attribute `keep` holds the objects it points to."""
     _fields_ = [("box", WORD), ("np_offset", ctypes.c_int64), ("shape_offset", ctypes.c_int64),
                 ("dtype_offset", ctypes.c_int64), ("kernel", WORD), ("fallback", WORD),
-                ("assemble", WORD), ("release_gil", ctypes.c_int64), ("inputs", ctypes.c_int64),
+                ("assemble", WORD), ("unlocks", ctypes.c_int64), ("inputs", ctypes.c_int64),
                 ("outputs", ctypes.c_int64), ("constants", ctypes.c_int64), ("arguments", WORD),
                 ("results", WORD), ("constant_data", WORD), ("arity", ctypes.c_int64),
                 ("nodes", WORD)]
@@ -99,15 +99,16 @@ def entry(kernel_address, inputs, outputs, fallback, box, name, **options):
     FLOAT (a Python float for an f32 or f64 input without axes), Same(object), or a tuple, named
     tuple, list or dict with string keys of forms, whose ARRAYs and FLOATs are the inputs in order;
     `assemble`, a callable that is given the tuple of results and makes what is returned (without
-    it: the one result, or the tuple of several); `constants`, ndarrays; `release_gil`, for kernels
-    that run long; `keep`, any objects that must live as long as the callable.
+    it: the one result, or the tuple of several); `constants`, ndarrays; `unlocks`, for kernels that
+    give up the interpreter's lock while they run, and may leave an exception set; `keep`, any
+    objects that must live as long as the callable.
     """
     chosen = make if probe() and slots_of(box) else make_python
     return chosen(kernel_address, inputs, outputs, fallback, box, name, **options)
 
 
 def make(kernel_address, inputs, outputs, fallback, box, name, *, forms=None, assemble=None,
-         constants=(), release_gil=False, keep=()):
+         constants=(), unlocks=False, keep=()):
     """The builtin function that `entry` describes; `probe` must hold."""
     fallback, assemble = callable_natively(fallback), callable_natively(assemble)
     arguments = (Argument * len(inputs))(*map(argument, inputs))
@@ -120,7 +121,7 @@ def make(kernel_address, inputs, outputs, fallback, box, name, *, forms=None, as
         add_nodes(form, remaining, rows, keys)
     table = (Node * len(rows))(*rows)
     call = Call(id(box), *slots_of(box), kernel_address, id(fallback),
-                None if assemble is None else id(assemble), release_gil,
+                None if assemble is None else id(assemble), unlocks,
                 len(inputs), len(outputs), len(constants),
                 ctypes.addressof(arguments), ctypes.addressof(results), ctypes.addressof(data),
                 len(forms), ctypes.addressof(table))
@@ -306,10 +307,9 @@ def slots_of(box):
 
 
 def make_python(kernel_address, inputs, outputs, fallback, box, name, *, forms=None, assemble=None,
-                constants=(), release_gil=False, keep=()):
+                constants=(), unlocks=False, keep=()):
     """What `entry` describes, in Python."""
-    kind = ctypes.CFUNCTYPE if release_gil else ctypes.PYFUNCTYPE
-    kernel = kind(None, WORD, WORD)(kernel_address)
+    kernel = ctypes.PYFUNCTYPE(None, WORD, WORD)(kernel_address)
     forms = (ARRAY,) * len(inputs) if forms is None else tuple(forms)
     constant_data = [array.ctypes.data for array in constants]
     shapes = [tuple(type.shape) for type in outputs]

@@ -3,13 +3,13 @@
 The records mirror the ctypes structures there.  The offsets 8, 16, 24, 32, 56 and 64 are those of
 type, data, ndim, dims, descr and flags in an ndarray; in other objects 16 is a float's value or a
 container's length, and 24 a tuple's items or the pointer to a list's.  They are checked there
-before any of this runs.  It runs with the interpreter's lock held, save the kernel of a call that
-releases it.
+before any of this runs.  It runs with the interpreter's lock held; a kernel may give it up
+meanwhile.
 """
 
 TEXT = """
 %Interface = type { ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr,
-                      ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr }
+                      ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr }
 %Argument = type { ptr, ptr, i64, ptr }                      ; dtype, scalar class, ndim, dims
 %Result = type { ptr, ptr, i64, ptr, i64, i64 }   ; dtype, shape, ndim, dims, type number, bytes
 %Node = type { i64, i64, ptr, ptr }                ; kind, count, class or object, keys
@@ -477,7 +477,7 @@ fetch:
 by.key:
   %key.p = getelementptr ptr, ptr %keys, i64 %c
   %key = load ptr, ptr %key.p
-  %get = call ptr @api(i32 17)
+  %get = call ptr @api(i32 6)
   %found = call ptr %get(ptr %given, ptr %key)
   %absent = icmp eq ptr %found, null
   br i1 %absent, label %miss, label %fetched
@@ -501,7 +501,7 @@ miss:
 
 ; ---- The entry: PyObject *(PyObject *self, PyObject **args, Py_ssize_t count, PyObject *keywords)
 
-define ptr @fg.call(ptr %self, ptr %args, i64 %count, ptr %keywords) nounwind {
+define ptr @fg.call(ptr %self, ptr %args, i64 %count, ptr %keywords) nounwind uwtable {
 entry:
   %call.p = getelementptr i8, ptr %self, i64 16
   %call = load ptr, ptr %call.p
@@ -606,24 +606,23 @@ short:
 long:                                               ; another thread may empty a box meanwhile
   %h = phi i64 [ 0, %run ], [ %h1, %hold.one ]
   %hold.more = icmp slt i64 %h, %inputs
-  br i1 %hold.more, label %hold.one, label %unlocked
+  br i1 %hold.more, label %hold.one, label %unlocking
 hold.one:
   %held.h = getelementptr ptr, ptr %held, i64 %h
   %owner = load ptr, ptr %held.h
   call void @hold(ptr %owner)
   %h1 = add i64 %h, 1
   br label %long
-unlocked:
-  %save = call ptr @api(i32 5)
-  %thread = call ptr %save()
+unlocking:
   call void %kernel(ptr %data, ptr %rest)
-  %restore = call ptr @api(i32 6)
-  call void %restore(ptr %thread)
   call void @release_all(ptr %held, i64 %inputs)
-  br label %box
+  %occurred = call ptr @api(i32 5)
+  %exception = call ptr %occurred()
+  %fine = icmp eq ptr %exception, null
+  br i1 %fine, label %box, label %fail
 
 box:                                                ; put every array into a box, in its place
-  %b = phi i64 [ 0, %short ], [ 0, %unlocked ], [ %b1, %boxed.one ]
+  %b = phi i64 [ 0, %short ], [ 0, %unlocking ], [ %b1, %boxed.one ]
   %box.more = icmp slt i64 %b, %outputs
   br i1 %box.more, label %box.one, label %return
 box.one:
@@ -676,7 +675,8 @@ assembled:
   ret ptr %final
 
 fail:                                               ; an exception is set; give back what was made
-  %count.made = phi i64 [ %j, %new ], [ %outputs, %box.one ], [ %outputs, %gather ]
+  %count.made = phi i64 [ %j, %new ], [ %outputs, %unlocking ], [ %outputs, %box.one ],
+      [ %outputs, %gather ]
   call void @release_all(ptr %made, i64 %count.made)
   ret ptr null
 

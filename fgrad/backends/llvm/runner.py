@@ -10,24 +10,32 @@ A plan in memory is one array of i64:
 Slots below [2] are external pointers (inputs, outputs, the plan itself, constants).  The plan
 travels as the first constant, so one function runs every plan.  The arena is taken out of its slot
 while a call runs, so that threads which call one function at the same time each have their own.
+
+A run ends early where a Python step raises, or a signal handler: Ctrl-C.  Jumps back look at the
+clock, seldom enough to cost nothing, and every 0.2 s let Python handle its signals.  The exception
+is then the thread's current one, as after any function of CPython's C interface, and the results
+are to be thrown away.  One kernel that runs for long is not stopped.
 """
 
 from __future__ import annotations
 
 import ctypes
 import enum
+import time
 import weakref
 
 import numpy as np
 
 HEADER = 6
 ARENA = 5                  # the slot of the kept arena
+PYTHON = 0                 # as a CALL's parts: the function is a Python callable
 
 
 class Op(enum.IntEnum):
     """Instructions, and their operands; a delta counts from the next instruction.
 
     END                             CALL function, parts, count, slots…
+    CALL with PYTHON for parts: a callable, given the address of its pointers; ends if it raises
     ENTER function, slot: its arguments are the slots from there on
     COPY to, from, bytes            SWAP a, b: the two slots change places
     SET to, from, bytes: a slot is another's pointer, moved by some bytes
@@ -51,10 +59,123 @@ class Op(enum.IntEnum):
     ENTER = 12
 
 
-IR = """
+FROM_PYTHON = ("PyGILState_Ensure", "PyGILState_Release", "PyErr_CheckSignals", "Py_DecRef",
+               "PyLong_FromVoidPtr", "PyObject_CallOneArg", "PyEval_SaveThread",
+               "PyEval_RestoreThread", "Py_IsInitialized")           # functions of CPython that the text calls
+
+POSIX_CLOCK = """
+declare i32 @clock_gettime(i32, ptr)
+
+define internal i64 @now() nounwind uwtable {
+  %at = alloca [2 x i64]
+  %ignored = call i32 @clock_gettime(i32 MONOTONIC, ptr %at)
+  %more.at = getelementptr i64, ptr %at, i64 1
+  %seconds = load i64, ptr %at
+  %more = load i64, ptr %more.at
+  %scaled = mul i64 %seconds, 1000000000
+  %time = add i64 %scaled, %more
+  ret i64 %time
+}
+""".replace("MONOTONIC", str(getattr(time, "CLOCK_MONOTONIC", "")))
+
+WINDOWS_CLOCK = """
+declare i64 @GetTickCount64()
+
+define internal i64 @now() nounwind {
+  %ticks = call i64 @GetTickCount64()
+  %time = mul i64 %ticks, 1000000
+  ret i64 %time
+}
+"""
+
+IR = (POSIX_CLOCK if hasattr(time, "CLOCK_MONOTONIC") else WINDOWS_CLOCK) + """
+%Watch = type { i64, i64, i64, i64 }   ; jumps until the next look, and after it; times, in ns, of
+                                       ; the last look and of the last question for signals
+
 declare void @fg.par_run(ptr, ptr, i64)
 declare ptr @malloc(i64)
 declare void @free(ptr)
+declare i32 @PyGILState_Ensure()
+declare void @PyGILState_Release(i32)
+declare i32 @PyErr_CheckSignals()
+declare void @Py_DecRef(ptr)
+declare ptr @PyLong_FromVoidPtr(ptr)
+declare ptr @PyObject_CallOneArg(ptr, ptr)
+declare ptr @PyEval_SaveThread()
+declare void @PyEval_RestoreThread(ptr)
+declare i32 @Py_IsInitialized()
+
+; Calls a Python callable with the address of its pointers; true if it raised.
+define internal i1 @python(ptr %callable, ptr %pointers) nounwind uwtable {
+entry:
+  %lock = call i32 @PyGILState_Ensure()
+  %number = call ptr @PyLong_FromVoidPtr(ptr %pointers)
+  %none = icmp eq ptr %number, null
+  br i1 %none, label %done, label %enter
+enter:
+  %out = call ptr @PyObject_CallOneArg(ptr %callable, ptr %number)
+  call void @Py_DecRef(ptr %number)
+  %failed = icmp eq ptr %out, null
+  br i1 %failed, label %done, label %good
+good:
+  call void @Py_DecRef(ptr %out)
+  br label %done
+done:
+  %raised = phi i1 [ true, %entry ], [ true, %enter ], [ false, %good ]
+  call void @PyGILState_Release(i32 %lock)
+  ret i1 %raised
+}
+
+; Looks at the clock, and lets Python handle signals when it is time; true if a handler raised.
+; Looks are 1, 2, 4… 256 jumps apart while less than 1 ms lies between them.
+define internal i1 @look(ptr %watch) nounwind uwtable noinline {
+entry:
+  %apart.at = getelementptr %Watch, ptr %watch, i32 0, i32 1
+  %last.at = getelementptr %Watch, ptr %watch, i32 0, i32 2
+  %asked.at = getelementptr %Watch, ptr %watch, i32 0, i32 3
+  %apart = load i64, ptr %apart.at
+  %last = load i64, ptr %last.at
+  %asked = load i64, ptr %asked.at
+  %now = call i64 @now()
+  %took = sub i64 %now, %last
+  %quick = icmp slt i64 %took, 1000000
+  %twice = shl i64 %apart, 1
+  %capped = call i64 @llvm.smin.i64(i64 %twice, i64 256)
+  %wait = select i1 %quick, i64 %capped, i64 1
+  store i64 %wait, ptr %watch
+  store i64 %wait, ptr %apart.at
+  store i64 %now, ptr %last.at
+  %first = icmp eq i64 %asked, 0
+  br i1 %first, label %begin, label %running
+begin:
+  store i64 %now, ptr %asked.at
+  ret i1 false
+running:
+  %since = sub i64 %now, %asked
+  %due = icmp sgt i64 %since, 200000000
+  br i1 %due, label %ask, label %early
+early:
+  ret i1 false
+ask:                                   ; a daemon thread may outlive the interpreter
+  store i64 %now, ptr %asked.at
+  %alive = call i32 @Py_IsInitialized()
+  %ended = icmp eq i32 %alive, 0
+  br i1 %ended, label %early, label %signals
+signals:
+  %lock = call i32 @PyGILState_Ensure()
+  %answer = call i32 @PyErr_CheckSignals()
+  call void @PyGILState_Release(i32 %lock)
+  %raised = icmp ne i32 %answer, 0
+  ret i1 %raised
+}
+
+; fg.run without the interpreter's lock, for a caller that holds it.
+define void @fg.run.unlocked(ptr %external, ptr %constants) nounwind uwtable {
+  %thread = call ptr @PyEval_SaveThread()
+  call void @fg.run(ptr %external, ptr %constants)
+  call void @PyEval_RestoreThread(ptr %thread)
+  ret void
+}
 
 define internal ptr @arena.new(i64 %bytes) nounwind {
 entry:
@@ -82,7 +203,7 @@ done:
   ret void
 }
 
-define void @fg.run(ptr %external, ptr %constants) nounwind {
+define void @fg.run(ptr %external, ptr %constants) nounwind uwtable {
 entry:
   %plan = load ptr, ptr %constants, align 8
   %p1 = getelementptr i64, ptr %plan, i64 1
@@ -98,6 +219,8 @@ entry:
   %all = add i64 %outside, %temporaries
   %table = alloca ptr, i64 %all, align 64
   %arguments = alloca ptr, i64 %most, align 64
+  %watch = alloca %Watch, align 8
+  store %Watch { i64 1, i64 1, i64 0, i64 0 }, ptr %watch
   %size = mul i64 %outside, 8
   call void @llvm.memcpy.p0.p0.i64(ptr %table, ptr %external, i64 %size, i1 false)
   %wanted = icmp sgt i64 %bytes, 0
@@ -133,8 +256,9 @@ ready:
   br label %step
 step:
   %pc = phi ptr [ %first, %ready ], [ %call.next, %serial ], [ %call.next, %parallel ],
-      [ %copy.next, %copy ], [ %swap.next, %swap ], [ %set.next, %set ],
-      [ %put.next, %put ], [ %again.next, %again ], [ %jump.next, %jump ],
+      [ %call.next, %python ], [ %copy.next, %copy ], [ %swap.next, %swap ], [ %set.next, %set ],
+      [ %put.next, %put ], [ %again.behind, %again ], [ %jump.next, %jump ],
+      [ %back.next, %back ], [ %back.next, %look ],
       [ %unless.next, %unless ], [ %choose.next, %choose ], [ %write.next, %write ],
       [ %bump.next, %bump ], [ %enter.at.next, %enter.at ]
   %op = load i64, ptr %pc, align 8
@@ -177,8 +301,10 @@ take.one:
   %a1 = add i64 %a, 1
   br label %argument
 enter:
-  %alone = icmp sle i64 %call.parts, 1
-  br i1 %alone, label %serial, label %parallel
+  switch i64 %call.parts, label %parallel [ i64 1, label %serial  i64 0, label %python ]
+python:
+  %raised = call i1 @python(ptr %function, ptr %arguments)
+  br i1 %raised, label %done, label %step
 serial:
   call void %function(ptr %arguments, i64 0)
   br label %step
@@ -247,16 +373,26 @@ again:
   %again.less = sub i64 %again.left, 1
   store i64 %again.less, ptr %again.at, align 8
   %again.more = icmp sgt i64 %again.less, 0
-  %again.here = select i1 %again.more, i64 %again.delta, i64 0
   %again.behind = getelementptr i64, ptr %pc, i64 3
-  %again.next = getelementptr i64, ptr %again.behind, i64 %again.here
-  br label %step
+  %again.next = getelementptr i64, ptr %again.behind, i64 %again.delta
+  br i1 %again.more, label %back, label %step
 jump:
   %jump.delta.at = getelementptr i64, ptr %pc, i64 1
   %jump.delta = load i64, ptr %jump.delta.at, align 8
   %jump.behind = getelementptr i64, ptr %pc, i64 2
   %jump.next = getelementptr i64, ptr %jump.behind, i64 %jump.delta
-  br label %step
+  %jump.back = icmp slt i64 %jump.delta, 0
+  br i1 %jump.back, label %back, label %step
+back:
+  %back.next = phi ptr [ %again.next, %again ], [ %jump.next, %jump ]
+  %back.left = load i64, ptr %watch
+  %back.less = sub i64 %back.left, 1
+  store i64 %back.less, ptr %watch
+  %back.due = icmp eq i64 %back.less, 0
+  br i1 %back.due, label %look, label %step
+look:
+  %stopped = call i1 @look(ptr %watch)
+  br i1 %stopped, label %done, label %step
 unless:
   %unless.flag.at = getelementptr i64, ptr %pc, i64 1
   %unless.flag = load i64, ptr %unless.flag.at, align 8

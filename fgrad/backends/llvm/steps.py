@@ -118,7 +118,10 @@ class Words:
         self.open = []                           # the loops that are being written, innermost last
 
     def steps(self, steps):
-        """The words of some steps: (function, parts, buffers) or (Loop, inner steps)."""
+        """The words of some steps: (function, parts, buffers) or (Loop, inner steps).
+
+        The parts of a function in Python are PYTHON.
+        """
         out = []
         for first, *rest in steps:
             if isinstance(first, Loop):
@@ -129,11 +132,12 @@ class Words:
         return out
 
     def call(self, function, parts, buffers):
-        """A call; in a loop that moves at most one of its arguments, these are put together once.
+        """A call; in a loop that moves at most one of a kernel's arguments, these are put together
+        once.
         """
         slots, address = [self.of(b) for b in buffers], self.address(function)
         moving = [s for s in slots if self.open and s in self.open[-1].moving]
-        if not self.open or parts > 1 or len(moving) > 1:
+        if not self.open or parts != 1 or len(moving) > 1:
             self.most = max(self.most, len(slots))
             return [Op.CALL, address, parts, len(slots), *slots]
         own = [self.layout.slot() for _ in slots]

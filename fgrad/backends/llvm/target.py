@@ -248,11 +248,11 @@ class Library:
         self.trackers.clear()
 
 
-def load(object_bytes):
+def load(object_bytes, symbols=None):
     """The Library of an object.
 
-    What the object does not define is taken from `add_symbol`, then from the process, when the
-    first address is asked for.
+    What the object does not define is taken from `symbols` (name → address) and `add_symbol`, then
+    from the process, when the first address is asked for.
     """
     global _linker, _count
     with loading:
@@ -261,7 +261,7 @@ def load(object_bytes):
         _count += 1
         name = f"fgrad.{_count}"
         builder = llvm.JITLibraryBuilder().add_object_img(object_bytes).add_current_process()
-        for symbol, address in _symbols.items():
+        for symbol, address in {**_symbols, **(symbols or {})}.items():
             builder.import_symbol(symbol, address)
         _loaded[name] = Library(_linker, name, builder.link(_linker, name))
         return _loaded[name]

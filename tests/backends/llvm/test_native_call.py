@@ -242,7 +242,7 @@ def test_the_kernel_is_told_where_the_constants_are(make):
 @pytest.mark.parametrize("size", [1000, 10_000, 5_000_001])
 def test_big_results_are_aligned_and_their_memory_returns(make, size, release):
     type = ArrayType(F32, (size,))
-    call = Twice(make, [type], [type], release_gil=release)
+    call = Twice(make, [type], [type], unlocks=release)
     x = np.arange(size, dtype=F32)
     kept = [call(x) for _ in range(3)]
     for _ in range(6):
@@ -274,7 +274,7 @@ def test_no_reference_is_lost_or_kept(make, release):
     box, inner = Box(x), Box(s)
     idle = target.load(target.compile_text(sums([], []))).address("kernel")
     call = make(idle, [type, type, scalar], [type] * 2, lambda *a: a, Box, "step",
-                assemble=lambda flat: flat[1], release_gil=release)
+                assemble=lambda flat: flat[1], unlocks=release)
     counted = [x, s, box, inner, F32, Box, call(x, x, s).shape, call]
 
     def counts():
@@ -338,7 +338,7 @@ def test_a_callable_that_refers_to_itself_is_collected(make):
 @pytest.mark.parametrize("release", [False, True])
 def test_many_threads_may_call_at_once(make, release):
     type = ArrayType(F32, (500,))
-    call = Twice(make, [type] * 2, [type] * 2, release_gil=release)
+    call = Twice(make, [type] * 2, [type] * 2, unlocks=release)
     wrong = []
 
     def work(n):
