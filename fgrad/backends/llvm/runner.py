@@ -59,9 +59,10 @@ class Op(enum.IntEnum):
     ENTER = 12
 
 
-FROM_PYTHON = ("PyGILState_Ensure", "PyGILState_Release", "PyErr_CheckSignals", "Py_DecRef",
-               "PyLong_FromVoidPtr", "PyObject_CallOneArg", "PyEval_SaveThread",
-               "PyEval_RestoreThread", "Py_IsInitialized")           # functions of CPython that the text calls
+FROM_PYTHON = (            # functions of CPython that the text calls
+    "PyGILState_Ensure", "PyGILState_Release", "PyErr_CheckSignals", "Py_DecRef",
+    "PyLong_FromVoidPtr", "PyObject_CallOneArg", "PyEval_SaveThread", "PyEval_RestoreThread",
+    "Py_IsInitialized")
 
 POSIX_CLOCK = """
 declare i32 @clock_gettime(i32, ptr)
