@@ -475,7 +475,7 @@ def block_cycles(p):
     total += read_cycles(p, elements, SCATTERED if p.tables else FAR) * -(-columns // p.nc)
     if p.pack_a:
         total += rows * depth * (pull_cycles(p.a, tile) +
-                                 (1.6 / tile.lanes if p.a_by_rows else 2 / tile.rows))
+                                 (1.6 / tile.lanes if p.a_by_rows else 6 / tile.rows))
     if p.tables:
         total += (rows * p.blocks + depth) * TABLE
     if p.pack_b:

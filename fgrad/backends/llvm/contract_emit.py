@@ -82,7 +82,7 @@ class Writer:
             return up(8 * (p.mc + p.kc), 64)
         if not p.pack_a:
             return 0
-        panels = up(p.mc, p.tile.rows) * p.kc + p.machine.vector_bytes
+        panels = up(p.mc, p.tile.rows) * (p.kc + 1) + p.machine.vector_bytes
         elements = p.mc * p.a_stride if p.a_by_rows else panels
         return up(elements * BYTES[p.type], 64) + 64
 
@@ -320,7 +320,8 @@ class Writer:
             a = fn.gep(p.type, self.a_pack, fn.mul(i, p.a_stride))
             form, stride = Rows(p.a_stride), 0
         else:
-            a, form = fn.gep(p.type, self.a_pack, fn.mul(i, block.depth)), Columns()
+            a = fn.gep(p.type, self.a_pack, fn.mul(i, fn.add(block.depth, 1)))
+            form = Columns()
             stride = p.tile.rows
         if p.pack_b:
             b = fn.gep(p.type, self.b_pack, fn.mul(j, block.depth))

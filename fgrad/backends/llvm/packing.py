@@ -14,6 +14,8 @@ from dataclasses import dataclass
 
 from .text import BYTES, Function, mangled
 
+PANELS = 8                 # panels of columns of A that are written together
+
 
 @dataclass(frozen=True)
 class Transpose:
@@ -127,7 +129,8 @@ class Packer:
         """A block of A as panels of columns: value(i, k, count), a vector of `column_lanes`.
 
         `left` rows of A are left from here.
-        A column is stored as whole vectors: what runs over is overwritten by the next one.
+        A column is stored as whole vectors: what runs over is overwritten by the next one, and
+        behind the last one there is room for it.
         """
         fn, step = self.fn, self.tile.rows
         span = -(-step // self.column_lanes) * self.column_lanes
@@ -137,14 +140,19 @@ class Packer:
         self.column_panels(value, whole, rows, left, depth, to)
 
     def column_panels(self, value, start, stop, left, depth, to):
+        """The panels from `start` to `stop`, several at once: their elements of one column share
+        lines of the cache, and the next column's may be pages away.
+        """
         fn, step, lanes = self.fn, self.tile.rows, self.column_lanes
-        with fn.loop(start, stop, step) as i, fn.loop(0, depth) as k:
-            place = fn.add(fn.mul(i.index, depth), fn.mul(k.index, step))
-            for first in range(0, step, lanes):
-                at = fn.add(i.index, first)
-                count = None if left is None else fn.sub(left, at)
-                target = fn.gep(self.tile.type, to, fn.add(place, first))
-                fn.vector_store(self.tile.type, lanes, value(at, k.index, count), target)
+        with fn.loop(start, stop, step * PANELS) as many, fn.loop(0, depth) as k:
+            end = fn.min(fn.add(many.index, step * PANELS), stop)
+            with fn.loop(many.index, end, step) as i:
+                place = fn.add(fn.mul(i.index, fn.add(depth, 1)), fn.mul(k.index, step))
+                for first in range(0, step, lanes):
+                    at = fn.add(i.index, first)
+                    count = None if left is None else fn.sub(left, at)
+                    target = fn.gep(self.tile.type, to, fn.add(place, first))
+                    fn.vector_store(self.tile.type, lanes, value(at, k.index, count), target)
 
     def panels(self, value, depth, columns, tail, to):
         """A block of B as panels: value(k, j, count); tail: columns of B beyond whole panels."""
