@@ -192,10 +192,11 @@ def divide(x, n):
 
 
 def flat(index, shape):
-    """The row-major offset of an index."""
+    """The row-major offset of an index; along an axis of one element that is always 0."""
     stride, parts = 1, []
     for x, n in zip(reversed(index), reversed(shape)):
-        parts.append((x, stride))
+        if n != 1:
+            parts.append((x, stride))
         stride *= n
     return combine(parts)
 

@@ -22,6 +22,7 @@ from ..types import SCALARS, ArrayType, finfo, held_as, is_exact
 from .prune import without_dead
 
 AGAIN = 8                  # times that one equation is rewritten
+WRITTEN_OUT = 16           # elements of a row up to which parts of merged rows are put together
 
 
 def simplify(program):
@@ -102,6 +103,14 @@ def with_args(eqn, args):
 def instead(eqn, name, *args, **params):
     """The operation `name` in place of an equation's."""
     return Equation(PRIMITIVES[name], args, params, eqn.outs, eqn.source, eqn.mark)
+
+
+def before(walk, eqn, name, *args, **params):
+    """The result of the operation `name`, added in front of an equation that is being rewritten."""
+    op = PRIMITIVES[name]
+    v = Var(op.type(*[a.type for a in args], **params))
+    walk.add(Equation(op, args, params, [v], eqn.source, eqn.mark))
+    return walk.now(v)
 
 
 def full_like(eqn, value):
@@ -250,45 +259,114 @@ def simple_rev(walk, eqn, x, out):
 
 
 def simple_slice(walk, eqn, x, out):
-    """A part of a padded array is less padded; that of a convolution needs a part of its array."""
+    """A part of what is made of parts needs parts of these: less is computed, and less is moved."""
     if x.type is out.type:
         return x
-    if max(eqn.params["stride"], default=1) > 1:
+    if max(eqn.params["stride"], default=1) > 1 or 0 in out.shape:
         return None
-    inner = walk.maker(x, "pad")
-    if inner is not None:
-        return part_of_pad(inner, eqn)
-    inner = walk.maker(x, "conv_general")
-    return part_of_convolution(walk, inner, eqn) if inner is not None else None
+    maker = walk.makers.get(x)
+    part = PARTS.get(maker.op.name) if maker is not None else None
+    return part(walk, maker, eqn) if part is not None else None
 
 
-def part_of_pad(inner, eqn):
-    """pad with less around, or None where the part leaves elements of the array away."""
+def sliced(walk, eqn, x, start, stop):
+    """x from `start` to `stop`, in front of an equation."""
+    return before(walk, eqn, "slice", x, start=tuple(start), stop=tuple(stop),
+                  stride=(1,) * len(start))
+
+
+def part_of_slice(walk, inner, eqn):
+    """One slice for two."""
+    if max(inner.params["stride"]) > 1:
+        return None
+    first = inner.params["start"]
+    start, stop = [tuple(a + b for a, b in zip(first, eqn.params[name]))
+                   for name in ("start", "stop")]
+    return instead(eqn, "slice", *inner.args, start=start, stop=stop, stride=eqn.params["stride"])
+
+
+def part_of_pad(walk, inner, eqn):
+    """pad with less around, of a part of the array."""
     x, start, stop = inner.args[0], eqn.params["start"], eqn.params["stop"]
-    low = tuple(a - b for a, b in zip(inner.params["low"], start))
-    high = tuple(a - (n - b) for a, n, b in zip(inner.params["high"], inner.outs[0].shape, stop))
-    if any(inner.params["interior"]) or min((*low, *high)) < 0 or x.__class__ is not Var:
+    if any(inner.params["interior"]) or min((*inner.params["low"], *inner.params["high"])) < 0:
         return None
-    return instead(eqn, "pad", *inner.args, low=low, high=high, interior=inner.params["interior"])
+    spans = list(zip(inner.params["low"], x.shape, start, stop))
+    first = [min(max(a - low, 0), n) for low, n, a, _ in spans]
+    last = [min(max(b - low, 0), n) for low, n, _, b in spans]
+    if any(a >= b for a, b in zip(first, last)) or x.__class__ is not Var:
+        return None
+    low = tuple(max(low - a, 0) for low, _, a, _ in spans)
+    high = tuple(max(b - low - n, 0) for low, n, _, b in spans)
+    part = sliced(walk, eqn, x, first, last)
+    return instead(eqn, "pad", part, *inner.args[1:], low=low, high=high,
+                   interior=inner.params["interior"])
+
+
+def part_of_concatenate(walk, inner, eqn):
+    """Parts of the arrays that lie in it."""
+    axis, at, parts = inner.params["axis"], 0, []
+    start, stop = list(eqn.params["start"]), list(eqn.params["stop"])
+    for x in inner.args:
+        n = x.shape[axis]
+        first, last = max(start[axis] - at, 0), min(stop[axis] - at, n)
+        if first < last and x.__class__ is Var:
+            parts.append(sliced(walk, eqn, x, [*start[:axis], first, *start[axis + 1:]],
+                                [*stop[:axis], last, *stop[axis + 1:]]))
+        elif first < last:
+            return None
+        at += n
+    return instead(eqn, "concatenate", *parts, axis=axis)
+
+
+def part_of_reshape(walk, inner, eqn):
+    """Of an array with one axis put in or two neighbours made one: a part of the array itself."""
+    x, whole = inner.args[0], inner.outs[0].shape
+    start, stop = list(eqn.params["start"]), list(eqn.params["stop"])
+    for k in range(len(whole)):
+        if whole[k] == 1 and x.shape == (*whole[:k], *whole[k + 1:]):
+            part = sliced(walk, eqn, x, start[:k] + start[k + 1:], stop[:k] + stop[k + 1:])
+            return instead(eqn, "reshape", part, shape=eqn.outs[0].shape)
+    for k in range(len(whole)):
+        if len(x.shape) == len(whole) + 1 and whole == (
+                *x.shape[:k], x.shape[k] * x.shape[k + 1], *x.shape[k + 2:]):
+            return part_of_merged(walk, eqn, x, k, start, stop)
+    return None
+
+
+def part_of_merged(walk, eqn, x, k, start, stop):
+    """x[…,m,s,…] with axes k and k + 1 as one: whole rows of s, from whichever element on.
+
+    Rows that begin at element p of a row are the ends of rows, beside the beginnings of the next.
+    """
+    s, size = x.shape[k + 1], stop[k] - start[k]
+    q, p = divmod(start[k], s)
+    if size % s or not 1 < s <= WRITTEN_OUT:
+        return None
+    pieces = []
+    for first, a, b in ((q, p, s), (q + 1, 0, p)):
+        if a < b:
+            pieces.append(sliced(walk, eqn, x, [*start[:k], first, a, *start[k + 1:]],
+                                 [*stop[:k], first + size // s, b, *stop[k + 1:]]))
+    both = before(walk, eqn, "concatenate", *pieces, axis=k + 1)
+    return instead(eqn, "reshape", both, shape=eqn.outs[0].shape)
 
 
 def part_of_convolution(walk, inner, eqn):
     """The convolution of what the windows of the part see, or None where other axes are cut too."""
     p, (x, w), whole = inner.params, inner.args, inner.outs[0].shape
     start, stop = [dict(zip(p["to"], eqn.params[name])) for name in ("start", "stop")]
-    if any(c not in p["window"] and (start[c], stop[c]) != (0, n)
-           for c, n in zip(p["to"], whole)) or (
-            0 in eqn.outs[0].shape):
+    if any(c not in p["window"] and (start[c], stop[c]) != (0, n) for c, n in zip(p["to"], whole)):
         return None
     steps = {c: (s, (w.shape[p["rhs"].index(c)] - 1) * d)
              for c, s, d in zip(p["window"], p["stride"], p["dilation"])}
-    low = tuple(start[c] * steps[c][0] if c in steps else 0 for c in p["lhs"])
-    high = tuple((stop[c] - 1) * steps[c][0] + steps[c][1] + 1 if c in steps else n
-                 for c, n in zip(p["lhs"], x.shape))
-    seen = Var(x.type.with_shape(b - a for a, b in zip(low, high)))
-    walk.add(Equation(PRIMITIVES["slice"], [x], dict(start=low, stop=high, stride=(1,) * len(low)),
-                      [seen], inner.source, inner.mark))
-    return instead(eqn, "conv_general", walk.now(seen), w, **p)
+    low = [start[c] * steps[c][0] if c in steps else 0 for c in p["lhs"]]
+    high = [(stop[c] - 1) * steps[c][0] + steps[c][1] + 1 if c in steps else n
+            for c, n in zip(p["lhs"], x.shape)]
+    return instead(eqn, "conv_general", sliced(walk, eqn, x, low, high), w, **p)
+
+
+PARTS = {"slice": part_of_slice, "pad": part_of_pad, "concatenate": part_of_concatenate,
+         "reshape": part_of_reshape, "conv_general": part_of_convolution}
 
 
 def simple_pad(walk, eqn):
@@ -300,7 +378,14 @@ def simple_concatenate(walk, eqn):
     args = [a for a in eqn.args if a.shape[eqn.params["axis"]]] or eqn.args[:1]
     if len(args) == 1 and args[0].type is eqn.outs[0].type:
         return args[0]
-    return instead(eqn, "concatenate", *args, **eqn.params) if len(args) < len(eqn.args) else None
+    flat = [b for a in args for b in parts_along(walk, a, eqn.params["axis"])]
+    return instead(eqn, "concatenate", *flat, **eqn.params) if len(flat) != len(eqn.args) else None
+
+
+def parts_along(walk, x, axis):
+    """The arrays that a concatenated one is made of along the axis, or the array itself."""
+    inner = walk.maker(x, "concatenate")
+    return inner.args if inner is not None and inner.params["axis"] == axis else (x,)
 
 
 def simple_reduction(walk, eqn):
