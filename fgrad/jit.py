@@ -106,8 +106,11 @@ class Jitted:
         """The results of a call outside of every transformation; the next such call is native."""
         device = driver.device_of(apart.values, self.device)
         compiled = driver.compiled(trace.program, device, trace.donate)
-        values = compiled(apart.values)
-        give_away([apart.values[k] for k in trace.donate], values)
+        values = []
+        try:
+            values = compiled(apart.values)
+        finally:                                 # a run that was stopped has written to them, too
+            give_away([apart.values[k] for k in trace.donate], values)
         if not kwargs and device == "cpu":
             with self.lock:
                 self.chain.add(apart, trace, compiled, args)

@@ -200,6 +200,22 @@ def test_nothing_leaks_where_a_step_raises(native_call):
     assert counts[2][1:] == counts[1][1:] and counts[2][0] - counts[1][0] < 50
 
 
+def test_what_was_donated_to_a_run_that_raised_is_gone(native_call):
+    def refuse(x):
+        raise KeyError("mine")
+
+    def f(x):
+        y = lax.fori_loop(0, 3, lambda i, y: y + 1, x)
+        effect_callback(refuse, y)
+        return y
+
+    x = fnp.ones(4)
+    with pytest.raises(KeyError, match="mine"):
+        fgrad.jit(f, donate_argnums=0)(x)
+    with pytest.raises(fgrad.DonationError):
+        x + 1
+
+
 def test_of_two_threads_one_raises_and_the_other_ends_well(native_call):
     def refuse(x):
         if x[0] > 5:

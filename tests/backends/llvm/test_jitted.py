@@ -1,0 +1,202 @@
+"""Jitted functions in hard places: foreign memory, forks, a shared or damaged disk, huge arrays."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import fgrad
+import fgrad.numpy as fnp
+from fgrad import compile as driver
+from fgrad import lax
+from fgrad.backends import cache
+
+
+@pytest.fixture(params=["0", "1"], ids=["python", "native"])
+def native_call(request, monkeypatch):
+    monkeypatch.setenv("FGRAD_NATIVE_CALL", request.param)
+
+
+# ---------------------------------------------------------------------------- memory of others
+
+
+def at_offset(x, offset):
+    """The values of x, `offset` bytes behind an aligned place."""
+    memory = np.zeros(x.nbytes + 128, "u1")
+    start = -memory.__array_interface__["data"][0] % 64 + offset
+    moved = memory[start:start + x.nbytes].view(x.dtype).reshape(x.shape)
+    moved[...] = x
+    return moved
+
+
+def read_only(x):
+    x = x.copy()
+    x.flags.writeable = False
+    return x
+
+
+def mapped(x):
+    """The values of x in a file in memory."""
+    path = os.path.join(os.environ["FGRAD_CACHE"], "mapped.bin")
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    x.tofile(path)
+    return np.memmap(path, x.dtype, "r", shape=x.shape)
+
+
+KINDS = {                                        # name: the same values in other memory
+    "offset1":  lambda x: at_offset(x, 1),
+    "offset3":  lambda x: at_offset(x, 3),
+    "offset4":  lambda x: at_offset(x, 4),
+    "offset20": lambda x: at_offset(x, 20),
+    "fortran":  np.asfortranarray,
+    "reversed": lambda x: x[::-1, ::-1].copy()[::-1, ::-1],
+    "strided":  lambda x: np.repeat(x, 3, axis=1)[:, ::3],
+    "swapped":  lambda x: x.astype(x.dtype.newbyteorder()),
+    "frozen":   read_only,
+    "bytes":    lambda x: np.frombuffer(x.tobytes(), x.dtype).reshape(x.shape),
+    "mapped":   mapped,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_arguments_in_foreign_memory_are_read_right(kind, native_call, monkeypatch, tmp_path):
+    monkeypatch.setenv("FGRAD_CACHE", str(tmp_path))
+    for dtype in ("float32", "float64", "int32", "int8"):
+        x = np.arange(1, 13 * 37 + 1).reshape(13, 37).astype(dtype) % 11
+        f = fgrad.jit(lambda a, b: (a * 2 + b, a.T @ b, b.sum(axis=0), lax.scan(
+            lambda c, row: (c + row, c), b[0], a)))
+        want = f(x, x)
+        for args in ((KINDS[kind](x), x), (x, KINDS[kind](x)), (KINDS[kind](x),) * 2) * 2:
+            got = f(*args)
+            assert fgrad.tree.map(lambda a, b: np.array_equal(a, b), got, want) == (
+                True, True, True, (True, True))
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (0, 3), (3, 0, 2), (1,)])
+def test_arrays_without_axes_or_elements_run_compiled(shape, native_call):
+    def f(x, s):
+        grown = lax.fori_loop(0, 3, lambda i, y: y * s + 1, x)
+        stacked = lax.scan(lambda c, v: (c + 1, v * 2), s, fnp.broadcast_to(x, (2, *x.shape)))
+        return grown, stacked, x.sum(), fnp.sort(x.ravel()), fnp.concatenate([x.ravel()] * 2)
+
+    x = np.full(shape, 2, "float32")
+    g = fgrad.jit(f)
+    for given in (x, x, fgrad.Array(x), x[()]):
+        got, want = g(given, 2.0), f(fgrad.Array(x), 2.0)
+        assert fgrad.tree.structure(got) == fgrad.tree.structure(want)
+        for a, b in zip(fgrad.tree.leaves(got), fgrad.tree.leaves(want)):
+            assert a.shape == b.shape and a.dtype == b.dtype and np.array_equal(a, b)
+
+
+# ---------------------------------------------------------------------------- huge arrays
+
+
+HUGE = 2**31 + 2**12                             # bytes of address space; few of them are touched
+
+
+@pytest.mark.skipif(sys.maxsize < 2**32, reason="addresses have 32 bits")
+def test_elements_beyond_2_to_the_31_are_found(native_call):
+    x = np.zeros(HUGE, "int8")
+    x[-3:], x[2**31 - 1], x[5] = [1, 2, 3], 7, 9
+    wide = x.reshape(4, -1)
+    i = HUGE - 2
+    f = fgrad.jit(lambda x: (x[-3:] + 1, x[2**31 - 1] * 2, x[::-1][:2], x[5::2**31 - 6]))
+    g = fgrad.jit(lambda x: (x[3, -3:].sum(), x.T[-1, 3], x[:, -1].max()))
+    h = fgrad.jit(lambda x, i: (lax.dynamic_slice(x, (i,), (2,)), x[i]))
+    for _ in range(2):
+        assert [a.tolist() for a in f(x)] == [[2, 3, 4], 14, [3, 2], [9, 7]]
+        assert [a.tolist() for a in g(wide)] == [6, 3, 3]
+        assert [a.tolist() for a in h(x, np.int64(i))] == [[2, 3], 2]
+
+
+@pytest.mark.skipif(sys.maxsize < 2**32, reason="addresses have 32 bits")
+def test_counts_beyond_2_to_the_31_are_right():
+    n = 2**31 + 10
+    f = fgrad.jit(lambda start: lax.while_loop(lambda i: i < n, lambda i: i + 2**29, start))
+    assert int(f(np.int64(3))) == 3 + 5 * 2**29
+    last = fgrad.jit(lambda x: (fnp.broadcast_to(x, (n, 3))[n - 2:, 1]
+                                + fnp.arange(n, dtype="int64")[n - 2:]))
+    assert last(np.arange(3)).tolist() == [n - 1, n]
+
+
+# ---------------------------------------------------------------------------- processes
+
+
+PROGRAM = """
+import os, sys, time
+import numpy as np, fgrad, fgrad.numpy as fnp
+from fgrad import lax
+
+def loss(w, x):
+    y = lax.fori_loop(0, 3, lambda i, y: fnp.tanh(y @ w), x)
+    return (fnp.sort(y, axis=0) * fnp.arange(4.0)).sum()
+
+f = fgrad.jit(fgrad.value_and_grad(loss))
+w, x = np.linspace(-1, 1, 16, dtype="f").reshape(4, 4), np.ones((300, 4), "f")
+
+def result():
+    y, g = f(w, x)
+    return [float(y), *g.ravel().tolist()]
+"""
+
+
+def started(program, folder, **env):
+    env = {**os.environ, "FGRAD_CACHE": str(folder), **env}
+    return subprocess.Popen([sys.executable, "-c", PROGRAM + program], env=env, text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def test_eight_processes_may_compile_one_program_at_once(tmp_path):
+    running = [started("print(result() == result(), result())", tmp_path / "cache")
+               for _ in range(8)]
+    ended = [p.communicate(timeout=100) for p in running]
+    assert [p.returncode for p in running] == [0] * 8
+    assert {err for _, err in ended} == {""}
+    [printed] = {out for out, _ in ended}
+    assert printed.startswith("True [")
+    assert all(name.endswith(".entry") for name in os.listdir(tmp_path / "cache"))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_child_runs_what_its_parent_compiled_and_compiles_its_own(tmp_path):
+    child = started("""
+want = result()
+own = lambda: fgrad.jit(lambda x: fnp.cumsum(fnp.sort(x)) * 2)(np.ones(5, "f")).tolist()
+child = os.fork()
+if child == 0:
+    os._exit(0 if result() == want and own() == [2, 4, 6, 8, 10] else 1)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+assert result() == want and own() == [2, 4, 6, 8, 10]
+""", tmp_path / "cache", FGRAD_THREADS="2", PYTHONWARNINGS="ignore")
+    _, err = child.communicate(timeout=60)
+    assert child.returncode == 0, err
+
+
+@pytest.mark.parametrize("damage", ["truncate", "flip", "unwritable"])
+def test_a_function_runs_whatever_has_become_of_the_disk_cache(damage, tmp_path, monkeypatch):
+    monkeypatch.setenv("FGRAD_CACHE", str(tmp_path / "cache"))
+
+    def run():
+        driver.clear_caches()
+        return fgrad.jit(lambda x: fnp.tanh(x * 3) + 0.125)(np.ones(5, "f")).tolist()
+
+    def refuse(*args):
+        raise OSError(30, "Read-only file system")
+
+    want, disk = run(), cache.disk()
+    before = {entry.key for entry in disk.entries()}
+    assert before
+    if damage == "unwritable":
+        monkeypatch.setattr(cache, "write_whole", refuse)
+        monkeypatch.setattr(os, "utime", refuse)
+    for entry in disk.entries() if damage != "unwritable" else ():
+        path = disk.path(entry.key)
+        with open(path, "rb") as file:
+            content = file.read()
+        with open(path, "wb") as file:
+            file.write(content[:len(content) // 2] if damage == "truncate" else
+                       content[:-1] + bytes([content[-1] ^ 1]))
+    assert run() == want
+    assert {e.key for e in disk.entries()} == before
