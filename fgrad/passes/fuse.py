@@ -572,7 +572,7 @@ def reads_again(side, variables):
     if any(scalar.dynamic_nodes(x) for _, x in loads):
         return False
     largest = max([b.type.size for b, _ in loads], default=0)
-    return prod(v.extent for v in variables if side.free & v.bit) > 2 * largest > 0
+    return prod(v.extent for v in variables if side.free & v.bit) >= 2 * largest > 0
 
 
 def prologue_cost(side):
