@@ -230,6 +230,11 @@ class Plan:
         return self.staged and self.blocks > 1 and not self.split
 
     @property
+    def far(self):
+        """Whether B is read where it lies, in memory that the second cache does not hold."""
+        return not self.pack_b and self.columns * self.depth * BYTES[self.type] > self.machine.l2
+
+    @property
     def single(self):
         """Whether a product is one tile, whose steps are then written in place."""
         return (self.rows <= self.tile.rows and self.columns <= self.tile.width

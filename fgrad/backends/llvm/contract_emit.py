@@ -346,7 +346,7 @@ class Writer:
                           not p.staged and tile.vectors % p.sum_lanes > 0)
             a_stride, b_stride = p.a.first, p.b.second
         else:
-            kernel = Kernel(tile, form, count is not None, p.blocks > 1, p.depth % 2 == 1)
+            kernel = Kernel(tile, form, count is not None, p.blocks > 1, p.depth % 2 == 1, p.far)
         self.kernels.setdefault(kernel.name, kernel.text)
         add = fn.compare("ne", block.k, self.first_step)
         values = block.depth, a, a_stride, b, b_stride, c, stride, count or 0, add

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from .text import BYTES, Function, mangled, vector
 
 FLOATS = ("float", "double")
+AHEAD = 8                  # steps that rows of B are fetched in advance, where they are far apart
 KERNEL_PARAMETERS = ("i64 %depth, ptr noalias readonly %a, i64 %as, ptr noalias readonly %b, "
                      "i64 %bs, ptr noalias %c, i64 %cs, i64 %count, i1 %add")
 KERNEL_TYPES = ("i64", "ptr", "i64", "ptr", "i64", "ptr", "i64", "i64", "i1")
@@ -163,15 +164,20 @@ class Steps:
     """Writes the steps of a tile into a function.
 
     a_form: Rows, Columns or Offsets.  `count`: the valid lanes of the last vector, or None.
+    far: B is read where it lies, so that its rows may be pages apart; they are fetched in advance.
     """
 
-    def __init__(self, fn, tile, a_form, a_stride, b_stride, count=None):
+    def __init__(self, fn, tile, a_form, a_stride, b_stride, count=None, far=False):
         self.fn, self.tile, self.a_form = fn, tile, a_form
-        self.a_stride, self.b_stride, self.count = a_stride, b_stride, count
+        self.a_stride, self.b_stride, self.count, self.far = a_stride, b_stride, count, far
 
     def b_vectors(self, b):
         tile, last = self.tile, self.tile.vectors - 1
         places = [self.fn.gep(tile.type, b, q * tile.lanes) for q in range(tile.vectors)]
+        if self.far:
+            ahead = self.fn.gep(tile.type, b, self.fn.mul(self.b_stride, AHEAD))
+            for line in range(0, tile.width, 64 // BYTES[tile.type]):
+                self.fn.prefetch(self.fn.gep(tile.type, ahead, line))
         return [self.fn.vector_load(tile.type, tile.lanes, place, self.count if q == last else None)
                 for q, place in enumerate(places)]
 
@@ -213,18 +219,19 @@ class Kernel:
 
     void (depth, a, a stride, b, b stride, c, c stride, count, add): the tile at c becomes A·B, or,
     with `adds` and add, A·B is added to it.  `tail`: only `count` lanes of the last vector are
-    valid.  `odd`: the depth may be odd.
+    valid.  `odd`: the depth may be odd.  `far`: see Steps.
     """
     tile: Tile
     a_form: Rows | Columns | Offsets
     tail: bool = False
     adds: bool = False
     odd: bool = False
+    far: bool = False
 
     @property
     def name(self):
         t = self.tile
-        flags = "".join(f".{n}" for n in ("tail", "adds", "odd") if getattr(self, n))
+        flags = "".join(f".{n}" for n in ("tail", "adds", "odd", "far") if getattr(self, n))
         return f"fg.tile.{mangled(t.type, t.lanes)}.{t.rows}x{t.vectors}.{self.a_form.name}{flags}"
 
     def text(self):
@@ -237,7 +244,8 @@ class Kernel:
         for row in rows:
             for line in range(0, tile.width, 64 // BYTES[tile.type]):
                 fn.prefetch(fn.gep(tile.type, row, line), write=True)
-        sums = Steps(fn, tile, self.a_form, "%as", "%bs", count).run("%a", "%b", "%depth", self.odd)
+        steps = Steps(fn, tile, self.a_form, "%as", "%bs", count, self.far)
+        sums = steps.run("%a", "%b", "%depth", self.odd)
         places = [(fn.gep(tile.type, row, q * tile.lanes), count if q == tile.vectors - 1 else None)
                   for row in rows for q in range(tile.vectors)]
         if self.adds:
