@@ -5,6 +5,8 @@ Relies on core; `forward` and `partial` build on it.
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 from ..core import Tracer
 
 
@@ -12,7 +14,7 @@ class Carried(Tracer):
     """A value, `primal`, with something that its owner knows about it; Python may read it."""
     __slots__ = ("primal",)
 
-    is_number = property(lambda self: self.primal.is_number)
+    is_number = property(attrgetter("primal.is_number"))
 
     def inner(self):
         return self.primal

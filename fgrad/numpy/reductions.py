@@ -68,8 +68,11 @@ def sum(a, axis=None, dtype=None, keepdims=False, *, initial=None, where=None):
     >>> sum([[1, 2], [3, 4]], axis=0).tolist()
     [4, 6]
     """
-    x = counted(summable(a, dtype), where, 0)
-    return begun(reduced(ops.reduce_sum, x, axis, keepdims, "sum"), ops.add, initial)
+    x = summable(a, dtype)
+    if where is not None:
+        x = counted(x, where, 0)
+    out = reduced(ops.reduce_sum, x, axis, keepdims, "sum")
+    return out if initial is None else begun(out, ops.add, initial)
 
 
 def prod(a, axis=None, dtype=None, keepdims=False, *, initial=None, where=None):

@@ -17,7 +17,7 @@ from math import prod
 import numpy as np
 
 from .. import scalar
-from ..core import Primitive
+from ..core import Primitive, _current
 from ..errors import DtypeError, ShapeError
 from ..types import ARITHMETIC, F16, F32, SHORT, ArrayType
 from . import move
@@ -60,11 +60,10 @@ class DotGeneral(Primitive):
         return contraction(lhs, rhs, to)(a, b)
 
     def transpose(self, ct, i, a, b, /, *, lhs, rhs, to):
+        params = labels_of_transpose(i, lhs, rhs, to)
         if i == 0:
-            kept = known(lhs, to + rhs)
-            return spread(self(ct, b, lhs=to, rhs=rhs, to=kept), lhs, kept, a.shape)
-        kept = known(rhs, to + lhs)
-        return spread(self(a, ct, lhs=lhs, rhs=to, to=kept), rhs, kept, b.shape)
+            return spread(_current.get().process(self, (ct, b), params), lhs, params, a.shape)
+        return spread(_current.get().process(self, (a, ct), params), rhs, params, b.shape)
 
     def batch(self, dims, a, b, /, *, lhs, rhs, to):
         label = next(c for c in LETTERS if c not in lhs + rhs)
@@ -85,13 +84,16 @@ class DotGeneral(Primitive):
 
 
 @functools.lru_cache(maxsize=4096)
-def known(labels, others):
-    """Those of the labels that are among the others, too."""
-    return "".join(c for c in labels if c in others)
+def labels_of_transpose(i, lhs, rhs, to):
+    """The parameters of the product that gives the cotangent of operand i."""
+    if i == 0:
+        return {"lhs": to, "rhs": rhs, "to": "".join(c for c in lhs if c in to + rhs)}
+    return {"lhs": lhs, "rhs": to, "to": "".join(c for c in rhs if c in to + lhs)}
 
 
-def spread(ct, labels, kept, shape):
+def spread(ct, labels, params, shape):
     """The cotangent with all `labels`; it repeats along those that were summed alone."""
+    kept = params["to"]
     if kept == labels:
         return ct
     axes = tuple(a for a, c in enumerate(labels) if c not in kept)
