@@ -5,7 +5,6 @@ What could hang runs in a process of its own, with a time limit.
 
 import gc
 import os
-import signal
 import subprocess
 import sys
 import textwrap
