@@ -99,6 +99,32 @@ def test_the_environment_switches_it_off(monkeypatch):
     assert not isinstance(call, type(len)) and call() == ()
 
 
+@pytest.mark.parametrize("name, wrong", [
+    ("DATA", 24), ("NDIM", 28), ("DIMS", 40), ("DESCR", 48), ("FLAGS", 68), ("ARRAY_TYPE", 3),
+    ("CONTIGUOUS_ALIGNED", 0x0100)])
+def test_another_layout_of_arrays_switches_it_off(monkeypatch, name, wrong):
+    if not native_call.probe():
+        pytest.skip("this interpreter's layouts are not known")
+    monkeypatch.setattr(native_call, name, wrong)
+    monkeypatch.setattr(native_call, "layouts_hold", native_call.layouts_hold.__wrapped__)
+    assert not native_call.probe()
+    library = target.load(target.compile_text(sums([], [])))
+    call = native_call.entry(library.address("kernel"), [], [], print, Box, "step")
+    assert not isinstance(call, type(len)) and call() == ()
+
+
+@pytest.mark.parametrize("what", ["scalar", "container", "table"])
+def test_another_layout_of_objects_switches_it_off(monkeypatch, what):
+    word = native_call.word
+
+    def moved(thing, offset, *type):
+        return word(thing, offset, *type) + 1 if offset == 16 else word(thing, offset, *type)
+
+    monkeypatch.setattr(native_call, "word", moved)
+    monkeypatch.setattr(native_call.ctypes, "string_at", lambda *args: b"?")
+    assert not getattr(native_call, f"{what}_layout_holds")()
+
+
 def test_a_builtin_is_made_where_it_can_be():
     if not native_call.probe():
         pytest.skip("this interpreter's layouts are not known")
