@@ -9,13 +9,17 @@ substitution.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, replace
+from math import prod
 
 from .. import index, scalar
 from ..loop import Accumulate, For, Kernel, Start, Store
 from ..scalar import EXPENSIVE, REDUCTIONS
 from .names import name_loops
 from .parts import substituted
+
+WINDOW = 36                # elements of a window up to which the sums of all are fed in one loop
 
 
 @dataclass(frozen=True)
@@ -82,6 +86,9 @@ def arrange(loop, how, space):
     inner = [s for s in loop.body if isinstance(s, For)]
     if not inner:
         return [vectorised(loop, how)]
+    if len(loop.body) == 1:
+        inner = [windows_written_out(loop, inner[0])]
+        loop = replace(loop, body=inner)
     if len(loop.body) == 1 and not any(isinstance(s, For) for s in inner[0].body):
         if is_column_sum(loop, inner[0]):
             return [rows_at_once(loop, inner[0], how)]
@@ -148,6 +155,23 @@ def is_column_sum(loop, inner):
     return loop.kind == "serial" and all(
         isinstance(s, Store) and s.how and not s.when and not s.index.free & loop.var.bit
         and s.index.free & inner.var.bit for s in inner.body)
+
+
+def windows_written_out(loop, inner):
+    """The loop inside of a column sum, without short loops between the two (a window): their bodies
+    one after the other, so that a row is read once for all of them.
+    """
+    short, deepest = [], inner
+    while len(deepest.body) == 1 and isinstance(deepest.body[0], For):
+        short.append(deepest.var)
+        deepest = deepest.body[0]
+    places = prod(v.extent for v in short)
+    if not 1 < places <= WINDOW or any(isinstance(s, For) for s in deepest.body) or (
+            not is_column_sum(loop, deepest)):
+        return inner
+    at = itertools.product(*[range(v.extent) for v in short])
+    bodies = [substituted(deepest.body, dict(zip(short, map(index.of, where)))) for where in at]
+    return replace(deepest, body=[s for body in bodies for s in body])
 
 
 def rows_at_once(loop, inner, how):

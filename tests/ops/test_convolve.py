@@ -194,3 +194,29 @@ def test_rows_of_tiles_that_lie_in_runs_of_any_length_agree(width, channels, fea
     both = lambda x, w, y: (function(x, w), *fgrad.vjp(function, x, w)[1](y))
     for got, want in zip(fgrad.jit(both)(x, w, y), both(x, w, y)):
         assert_close(np.asarray(got), np.asarray(want), length=1000, slack=4)
+
+
+@pytest.mark.parametrize("height,width,channels,stride,window", [
+    (7, 12, 33, 1, 3), (6, 9, 16, 1, 5), (8, 7, 8, 2, 3), (5, 1, 40, 1, 1), (9, 8, 17, 3, 4)])
+def test_depthwise_gradients_of_any_size_agree(height, width, channels, stride, window):
+    rng = np.random.default_rng(9)
+    x = rng.standard_normal((3, height, width, channels), "float32")
+    w = rng.standard_normal((window, window, 1, channels), "float32")
+    function = lambda x, w: conv(x, w, stride=stride, padding=window // 2, groups=channels)
+    y = function(x, w)
+    both = lambda x, w, y: (function(x, w), *fgrad.vjp(function, x, w)[1](y))
+    for got, want in zip(fgrad.jit(both)(x, w, y), both(x, w, y)):
+        assert_close(np.asarray(got), np.asarray(want), length=1000, slack=4)
+
+
+@pytest.mark.parametrize("size,window,stride,padding", [
+    (28, 3, 2, 1), (9, 3, 2, 1), (10, 5, 3, 2), (11, 4, 3, 0), (8, 2, 3, 1), (7, 5, 4, 3)])
+def test_gradients_of_strided_convolutions_of_any_size_agree(size, window, stride, padding):
+    rng = np.random.default_rng(10)
+    x = rng.standard_normal((2, size, size + 1, 5), "float32")
+    w = rng.standard_normal((window, window, 5, 9), "float32")
+    function = lambda x, w: conv(x, w, stride=stride, padding=padding)
+    y = function(x, w)
+    both = lambda x, w, y: fgrad.vjp(function, x, w)[1](y)
+    for got, want in zip(fgrad.jit(both)(x, w, y), both(x, w, y)):
+        assert_close(np.asarray(got), np.asarray(want), length=1000, slack=4)

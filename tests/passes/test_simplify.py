@@ -92,3 +92,56 @@ def test_a_long_chain_is_simplified_without_recursion():
     for _ in range(5000):
         a = p.neg(p.add(a, x))
     assert len(simplify(p.done(a)).eqns) > 5000
+
+
+def whole(p, x, start, stop):
+    return p.slice(x, start=start, stop=stop, stride=(1,) * len(start))
+
+
+def interleaved(p, x, y):
+    """Elements of x and y [2,3,4] in turn along the middle axis: [2,6,4]."""
+    x, y = (p.reshape(a, shape=(2, 3, 1, 4)) for a in (x, y))
+    return p.reshape(p.concatenate(x, y, axis=2), shape=(2, 6, 4))
+
+
+@pytest.mark.parametrize("write, left", [
+    (lambda p, x: whole(p, whole(p, x, (0, 1, 0), (2, 3, 4)), (1, 0, 1), (2, 1, 3)), ["slice"]),
+    (lambda p, x: whole(p, p.pad(x, 7.0, low=(0, 1, 2), high=(0, 3, 0), interior=(0, 0, 0)),
+                        (1, 0, 3), (2, 3, 6)), ["slice", "pad"]),
+    (lambda p, x: whole(p, p.pad(x, 7.0, low=(0, 2, 0), high=(0, 0, 0), interior=(0, 0, 0)),
+                        (0, 0, 0), (2, 2, 4)), ["pad", "slice"]),
+    (lambda p, x: whole(p, p.concatenate(x, p.neg(x), p.exp(x), axis=1), (0, 4, 1), (2, 8, 3)),
+     ["neg", "slice", "exp", "slice", "concatenate"]),
+    (lambda p, x: whole(p, p.concatenate(x, p.neg(x), axis=1), (0, 3, 0), (2, 5, 4)),
+     ["neg", "slice"]),
+    (lambda p, x: whole(p, interleaved(p, x, p.neg(x)), (0, 1, 0), (2, 5, 4)),
+     ["neg", "slice", "slice", "reshape", "reshape", "concatenate", "reshape"]),
+    (lambda p, x: whole(p, interleaved(p, x, p.neg(x)), (0, 2, 1), (2, 6, 2)),
+     ["neg", "slice", "slice", "reshape", "reshape", "concatenate", "reshape"]),
+])
+def test_parts_of_what_is_moved_are_parts_of_what_it_is_made_of(write, left):
+    p = Build("f")
+    program = p.done(write(p, p.input("x", 2, 3, 4)))
+    smaller = simplify(program).check()
+    assert sorted(names(smaller)) == sorted(left)
+    (x,) = arrays_for(program, 0)
+    np.testing.assert_array_equal(run_program(smaller, [x])[0], run_program(program, [x])[0])
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_parts_of_interleaved_arrays_keep_their_values(seed):
+    rng = np.random.default_rng(seed)
+    p = Build("f")
+    x = p.input("x", 2, 3, 4)
+    y = interleaved(p, x, p.exp(x))
+    for _ in range(3):
+        start = [int(rng.integers(0, n)) for n in y.shape]
+        stop = [int(rng.integers(a + 1, n + 1)) for a, n in zip(start, y.shape)]
+        y = whole(p, y, tuple(start), tuple(stop))
+        if rng.integers(2):
+            y = p.pad(y, 1.5, low=(0, int(rng.integers(3)), 0), high=(1, 0, int(rng.integers(2))),
+                      interior=(0, 0, 0))
+    program = p.done(y)
+    (a,) = arrays_for(program, seed)
+    smaller = simplify(program).check()
+    np.testing.assert_array_equal(run_program(smaller, [a])[0], run_program(program, [a])[0])
