@@ -26,6 +26,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from .. import index, scalar
+from ..ir import Program
 from ..scalar import EXPENSIVE
 from ..types import I32
 from .collapse import collapse_reduction
@@ -95,7 +96,7 @@ class Fused:
 
 def fuse(program, target):
     """The Program as Nests and Steps, in order."""
-    graph = Graph(program)
+    graph = Graph(numbers_first(program))
     products = {}
     stored = initially_stored(graph, products)
     while True:
@@ -104,6 +105,21 @@ def fuse(program, target):
         if not more:
             return Fused(program, graph, stored, unstore(attempt))
         stored |= more
+
+
+def numbers_first(program):
+    """The Program with numbers that need no array in front (a step's count, a rate): what is
+    computed from them may then join any kernel.
+    """
+    known = {v for v in (*program.inputs, *(v for v, _ in program.hidden)) if v.type.size == 1}
+    early, late = [], []
+    for eqn in program.eqns:
+        ready = step_of(eqn.op) == "pull" and known.issuperset(eqn.variables) and all(
+            v.type.size == 1 for v in eqn.outs)
+        (early if ready else late).append(eqn)
+        if ready:
+            known.update(eqn.outs)
+    return Program(program.name, program.inputs, early + late, program.outputs, program.hidden)
 
 
 def initially_stored(graph, products):
@@ -542,6 +558,9 @@ class Attempt:
     def judge_product(self, g, root, nodes):
         """Reductions are stored before a product, and what packing would compute many times."""
         p = g.product
+        mask = sum(v.bit for v in root.nest)             # nothing leaves the loops of a product
+        self.found |= {n.origin for n in nodes if n.cost >= EXPENSIVE and n.free & mask != mask}
+        self.found.discard(None)
         self.found |= {n.origin for n in nodes if n.op == "reduce" and n.origin is not None}
         if g.roots:
             return

@@ -7,11 +7,12 @@ import pytest
 
 import fgrad.numpy as fnp
 from fgrad import passes
+from fgrad.interpreters.stage import stage
 from fgrad.jit import jit
 from fgrad.loop import Contract, Kernel
 from fgrad.passes.fuse import Nest, fuse
 from fgrad.passes.target import Target
-from fgrad.types import F16, F32, F64, I32
+from fgrad.types import F16, F32, F64, I32, ArrayType
 from tests.passes import programs
 from tests.passes.checking import GPU, SERIAL, TARGETS, THREADS, assert_plan_agrees
 from tests.passes.programs import Build, Random
@@ -186,3 +187,18 @@ def test_a_row_that_is_stored_and_summed_keeps_its_loops_apart():
     x = np.random.default_rng(0).normal(size=(2, 4)).astype(np.float32)
     for got, want in zip(jit(f)(x), f(x)):
         np.testing.assert_allclose(got, want, rtol=1e-5)
+
+
+def test_an_update_joins_the_product_that_gives_its_gradient():
+    """The step's count, which comes late in the program, held the update back."""
+    def step(w, m, count, x, y):
+        grad = x.T @ y
+        count = count + 1
+        m = 0.9 * m + 0.1 * grad
+        return w - m / (1 - 0.9 ** count), m, count
+    shapes = [(48, 32), (48, 32), (), (64, 48), (64, 32)]
+    fused = fuse(stage(step, [ArrayType(F32, s) for s in shapes]).program, Target())
+    assert sorted(len(s.roots) for s in fused.steps) == [2, 2]
+    arrays = [np.random.default_rng(1).random(s, np.float32) for s in shapes]
+    for got, want in zip(jit(step)(*arrays), step(*arrays)):
+        np.testing.assert_allclose(got, want, rtol=1e-4)
