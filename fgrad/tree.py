@@ -16,10 +16,13 @@ what remains when the leaves are gone: hashable and comparable, so it can be par
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections import OrderedDict, defaultdict
 
 from .errors import ArgumentError, TreeError, boundary
 from .text import noun_of
+
+DISPLAYED = 40             # nodes within nodes up to which Python surely reads an expression
 
 
 class Kind:
@@ -208,6 +211,43 @@ def _unflatten(structure, leaves):
     if structure.kind is None:
         return next(leaves)
     return structure.kind.make(structure.meta, [_unflatten(c, leaves) for c in structure.children])
+
+
+def written_out(structure):
+    """`unflatten` for one structure, as a function of a sequence of leaves: one expression of
+    Python, six times as fast where a tree is made at every call.
+
+    >>> written_out(structure([0, (0, {"b": 0})]))((1, 2, 3))
+    [1, (2, {'b': 3})]
+    """
+    if not within(structure, DISPLAYED):
+        return functools.partial(unflatten, structure)
+    names, places = {}, iter(range(structure.count))
+    text = display(structure, places, names)
+    return eval(f"lambda x: {text}", names)
+
+
+def within(structure, levels):
+    """Has the structure at most so many nodes within nodes?"""
+    return structure.kind is None or levels > 0 and all(
+        within(c, levels - 1) for c in structure.children)
+
+
+def display(structure, places, names):
+    """The expression of a structure; `names` gets what it calls."""
+    kind, meta = structure.kind, structure.meta
+    if kind is None:
+        return f"x[{next(places)}]"
+    parts = [display(c, places, names) for c in structure.children]
+    if kind.cls is tuple:
+        return f"({''.join(part + ', ' for part in parts)})"
+    if kind.cls is list:
+        return f"[{', '.join(parts)}]"
+    if kind.cls is dict and all(key.__class__ is str for key in meta):
+        return f"{{{', '.join(f'{key!r}: {part}' for key, part in zip(meta, parts))}}}"
+    n = len(names)
+    names[f"make{n}"], names[f"meta{n}"] = kind.make, meta
+    return f"make{n}(meta{n}, [{', '.join(parts)}])"
 
 
 def leaves(tree, is_leaf=None):

@@ -99,7 +99,7 @@ def assembler(structure):
     flat = all(c.kind is None for c in structure.children)
     if structure.kind.cls is tuple and flat and structure.count > 1:
         return None
-    return functools.partial(tree.unflatten, structure)
+    return tree.written_out(structure)
 
 
 def contiguous(x):

@@ -1,0 +1,38 @@
+"""Pytrees: a structure written out makes what `unflatten` makes."""
+
+from collections import OrderedDict, defaultdict, namedtuple
+
+import pytest
+
+import fgrad
+from fgrad import tree
+
+Pair = namedtuple("Pair", "first second")
+
+
+@fgrad.pytree
+class Layer:
+    w: object
+    b: object
+
+
+def nested(n):
+    return 0 if n == 0 else [nested(n - 1), n]
+
+
+@pytest.mark.parametrize("x", [
+    1, (), [], {}, None, (1,), [1, (2, [3])], {"b": 1, "a": {"c'\\": 2}}, {2: 1, 1: (2, None)},
+    {"a": 1, 2: 3}, Pair(1, [2, 3]), OrderedDict(b=1, a=2), defaultdict(list, a=1),
+    Layer(1, (2, {"x": 3})), [Pair(Layer(1, 2), None)] * 3, nested(60), nested(400)],
+    ids=lambda x: type(x).__name__)
+def test_a_structure_written_out_makes_what_unflatten_makes(x):
+    leaves, structure = tree.flatten(x)
+    numbers = tuple(range(100, 100 + len(leaves)))
+    made, again = tree.written_out(structure)(numbers), tree.unflatten(structure, numbers)
+    assert tree.flatten(made) == (list(numbers), structure)
+    assert type(made) is type(again) and tree.flatten(again) == tree.flatten(made)
+
+
+def test_dictionaries_keep_the_order_that_unflatten_gives():
+    structure = tree.structure({"b": 1, "a": 2})
+    assert list(tree.written_out(structure)((1, 2))) == list(tree.unflatten(structure, (1, 2)))
