@@ -220,17 +220,17 @@ def written_out(structure):
     >>> written_out(structure([0, (0, {"b": 0})]))((1, 2, 3))
     [1, (2, {'b': 3})]
     """
-    if not within(structure, DISPLAYED):
+    if not shallow(structure, DISPLAYED):
         return functools.partial(unflatten, structure)
     names, places = {}, iter(range(structure.count))
     text = display(structure, places, names)
     return eval(f"lambda x: {text}", names)
 
 
-def within(structure, levels):
+def shallow(structure, levels):
     """Has the structure at most so many nodes within nodes?"""
     return structure.kind is None or levels > 0 and all(
-        within(c, levels - 1) for c in structure.children)
+        shallow(c, levels - 1) for c in structure.children)
 
 
 def display(structure, places, names):
