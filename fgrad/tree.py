@@ -229,8 +229,9 @@ def written_out(structure):
 
 def shallow(structure, levels):
     """Has the structure at most so many nodes within nodes?"""
-    return structure.kind is None or levels > 0 and all(
-        shallow(c, levels - 1) for c in structure.children)
+    if structure.kind is None or levels == 0:
+        return structure.kind is None
+    return False not in [shallow(c, levels - 1) for c in structure.children]
 
 
 def display(structure, places, names):
