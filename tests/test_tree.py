@@ -23,7 +23,7 @@ def nested(n):
 @pytest.mark.parametrize("x", [
     1, (), [], {}, None, (1,), [1, (2, [3])], {"b": 1, "a": {"c'\\": 2}}, {2: 1, 1: (2, None)},
     {"a": 1, 2: 3}, Pair(1, [2, 3]), OrderedDict(b=1, a=2), defaultdict(list, a=1),
-    Layer(1, (2, {"x": 3})), [Pair(Layer(1, 2), None)] * 3, nested(60), nested(400)],
+    Layer(1, (2, {"x": 3})), [Pair(Layer(1, 2), None)] * 3, nested(40), nested(210)],
     ids=lambda x: type(x).__name__)
 def test_a_structure_written_out_makes_what_unflatten_makes(x):
     leaves, structure = tree.flatten(x)
