@@ -22,7 +22,7 @@ from .ir_text import all_programs, canonical
 from .passes import pairs
 from .text import noun_of
 
-EXECUTABLES = OrderedDict()          # (canonical text, device, donated inputs) → executable
+EXECUTABLES = OrderedDict()          # (text, inputs, device, donated inputs, tuning) → executable
 LIMIT = 1024                         # executables kept; the least used goes first
 WRITTEN_BY = {"llvm": "cpu", "asm": "cpu", "opencl": "opencl"}       # stage → a device that has it
 _lock = threading.Lock()
@@ -43,7 +43,7 @@ class Compiled:
 def executable(program, device, donate=()):
     """The executable of an inlined Program; made once for all Programs of one text."""
     inputs = tuple([len(p.inputs) for p in all_programs(program)])   # without closed-over arrays
-    key = canonical(program), inputs, device, donate
+    key = canonical(program), inputs, device, donate, config.tune()
     with _lock:
         found = EXECUTABLES.get(key)
         if found is not None:
@@ -53,7 +53,7 @@ def executable(program, device, donate=()):
     made = backend.kept(key)
     if made is None:
         plan = passes.plan(pairs.expanded(program), backend.target(device),
-                           donate=() if is_complex else donate)
+                           () if is_complex else donate, backend.tuner(device))
         made = backend.compile(plan, device)
         backend.keep(key, made)
     if is_complex:
@@ -137,12 +137,13 @@ def text(program, stage, device):
     Code that the device's backend does not write is shown as the backend that does would write it.
     Raises ArgumentError for an unknown stage.
     """
-    flat, target = pairs.expanded(inlined(program)), base.find(device).target(device)
     if stage == "ir":
         return str(program)
-    found = passes.stages(flat, target)
+    flat, backend = pairs.expanded(inlined(program)), base.find(device)
+    target, tuner = backend.target(device), backend.tuner(device)
+    found = passes.stages(flat, target, tuner)
     if stage not in found:
-        found = base.find(device).stages(passes.plan(flat, target), device)
+        found = backend.stages(passes.plan(flat, target, tuner=tuner), device)
     if stage not in found and WRITTEN_BY.get(stage, device) != device:
         return text(program, stage, WRITTEN_BY[stage])
     if stage not in found:

@@ -54,6 +54,11 @@ def cache_megabytes():
         return 512.0
 
 
+def tune():
+    """What FGRAD_TUNE says, as text: how many schedules of a hot kernel are tried; "0" unset."""
+    return os.environ.get("FGRAD_TUNE", "").strip() or "0"
+
+
 def threads():
     """Threads for compiled code: FGRAD_THREADS, or as many as this process may run at once."""
     asked = os.environ.get("FGRAD_THREADS", "").strip()

@@ -110,6 +110,7 @@ class Contract:
     have dtype `dtype`, and either may be any expression of loads, without reductions.
     It stands for a whole nest of loops; the contraction engine of a backend chooses how to run it.
     body holds Let and Store statements that use `name`, an accumulator of `dtype`.
+    rank: which of the engine's ways to run it, 0 for the cheapest by its estimate.
     """
     batch: tuple
     rows: tuple
@@ -121,6 +122,7 @@ class Contract:
     dtype: np.dtype
     body: list
     source: tuple = None
+    rank: int = 0
 
 
 @dataclass(eq=False)
@@ -130,6 +132,7 @@ class Kernel:
     params are read only.  outputs are written, and read where the kernel has written them before,
     or where a `Store.how` accumulates.  scratch: rows local to one iteration of the parallel loop.
     aliases: (output, param) pairs that share storage, elements being read before they are written.
+    note: what is to be said of its schedule.
     """
     name: str
     params: list
@@ -138,6 +141,7 @@ class Kernel:
     body: list
     space: Space
     aliases: list = field(default_factory=list)
+    note: str = ""
 
     def __str__(self):
         return TEXT["kernel"](self)

@@ -36,7 +36,8 @@ def kernel_text(kernel):
     """The kernel as printed, with the user's lines beside it."""
     with kernel.space:
         lines = rows(kernel.body, "  ")
-    return "\n".join(beside([(head_text(kernel), None), *lines], kernel.scratch))
+    note = [(f"  {kernel.note}", None)] if kernel.note else []
+    return "\n".join(beside([(head_text(kernel), None), *note, *lines], kernel.scratch))
 
 
 def head_text(kernel):

@@ -26,6 +26,10 @@ class Backend:
         """The passes' description of a device, by name."""
         raise NotImplementedError
 
+    def tuner(self, device):
+        """What chooses the Schedules of hot kernels (passes/schedule.py); None: nothing does."""
+        return None
+
     def compile(self, plan, device):
         """An executable: executable(values) → list of Arrays; `arena`: its bytes of temporaries.
 

@@ -24,15 +24,15 @@ from .target import CPU
 PIPELINE = ("hoist", "simplify", "share", "fuse", "lower", "schedule", "nest", "memory")
 
 
-def plan(program, target=CPU, donate=()):
+def plan(program, target=CPU, donate=(), tuner=None):
     """The Program as a Plan for the target.
 
-    donate: positions of inputs whose storage results may take over.
+    donate: positions of inputs whose storage results may take over.  tuner: see `schedule`.
     """
-    return plan_memory(without_memory(prepared(program), target), donate)
+    return plan_memory(without_memory(prepared(program), target, tuner), donate)
 
 
-def without_memory(program, target, inner=False):
+def without_memory(program, target, tuner=None, inner=False):
     """The Plan of a prepared Program, whose nested Plans have their memory.
 
     inner: it is the body of a loop, whose kernels store last.
@@ -41,20 +41,20 @@ def without_memory(program, target, inner=False):
     steps = lower(fused, target)
     if inner:
         stores_last(steps)
-    made = planned(fused, schedule(steps, schedule_for(target)))
-    nest(made, lambda p: without_memory(p, target, inner=True), prepared)
+    made = planned(fused, schedule(steps, schedule_for(target), tuner))
+    nest(made, lambda p: without_memory(p, target, tuner, inner=True), prepared)
     return made
 
 
-def stages(program, target=CPU):
+def stages(program, target=CPU, tuner=None):
     """The printed forms of a Program on its way: stage name → text."""
     ready = prepared(program)
     fused = fuse(ready, target)
     steps = lower(fused, target)
     unscheduled = planned(fused, steps)
-    nest(unscheduled, lambda p: without_memory(p, target, inner=True), prepared)
+    nest(unscheduled, lambda p: without_memory(p, target, tuner, inner=True), prepared)
     loops = plan_text(unscheduled)
-    scheduled = planned(fused, schedule(steps, schedule_for(target)))
+    scheduled = planned(fused, schedule(steps, schedule_for(target), tuner))
     return {"ir": str(program), "simplified": str(ready), "fused": fused_text(fused),
             "loops": loops, "schedule": plan_text(scheduled),
             "memory": memory_text(plan_memory(scheduled))}

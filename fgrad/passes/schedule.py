@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from .. import index, scalar
-from ..loop import Accumulate, For, Kernel, Start, Store
+from ..loop import Accumulate, Contract, For, Kernel, Start, Store
 from ..scalar import EXPENSIVE, REDUCTIONS
 from .names import name_loops
 from .parts import substituted
@@ -28,6 +28,8 @@ class Schedule:
 
     side: vectors computed side by side where a loop calls elementary functions, which hides their
     latency.  rows: added at once into a column sum.  tile: side of the tile of a transposed read.
+    grain: times as many iterations in a part as its cost asks for.  rank: which of the contraction
+    engine's ways, cheapest first.
     """
     lanes: int = 8
     light: int = 4
@@ -35,6 +37,8 @@ class Schedule:
     side: int = 1
     rows: int = 4
     tile: int = 16
+    grain: int = 1
+    rank: int = 0
 
 
 def schedule_for(target):
@@ -44,11 +48,25 @@ def schedule_for(target):
     return Schedule(lanes=target.vector_bytes // 4, side=target.side)
 
 
-def schedule(steps, how):
-    """The steps with the loops of their kernels arranged."""
+@dataclass(frozen=True)
+class Choice:
+    """The Schedule of one kernel, and what is to be said of it."""
+    how: Schedule
+    note: str = ""
+
+
+def schedule(steps, how, tuner=None):
+    """The steps with the loops of their kernels arranged.
+
+    tuner(kernels, how) → {kernel: Choice}, for the kernels that another Schedule may suit better.
+    """
+    kernels = [k for k in steps if isinstance(k, Kernel)]
+    chosen = tuner(kernels, how) if tuner else {}
     out = []
     for k in steps:
-        out += arranged(k, how) if isinstance(k, Kernel) else [k]
+        choice = chosen.get(k, Choice(how))
+        out += [replace(made, note=choice.note) for made in arranged(k, choice.how)] \
+            if isinstance(k, Kernel) else [k]
     return out
 
 
@@ -57,6 +75,7 @@ def arranged(kernel, how):
     with kernel.space:
         body = [s for t in flattened(kernel.body)
                 for s in (arrange(t, how, kernel.space) if isinstance(t, For) else [t])]
+        body = [coarser(s, how) for s in body]
     loops = [s for s in body if isinstance(s, For) and s.kind == "parallel"]
     if len(loops) <= 1:
         found = [replace(kernel, body=body)]
@@ -67,6 +86,13 @@ def arranged(kernel, how):
     for k in found:
         name_loops(k)
     return found
+
+
+def coarser(s, how):
+    """A parallel loop in larger parts, a contraction run in another way."""
+    if isinstance(s, Contract):
+        return replace(s, rank=how.rank)
+    return replace(s, grain=s.grain * how.grain) if isinstance(s, For) else s
 
 
 def flattened(body):

@@ -12,6 +12,7 @@ from . import image, target, threads
 from .executable import Executable
 
 module = lazily("llvm.module")                   # imported when something is to be written
+tune = lazily("tune")
 
 
 class Llvm(Backend):
@@ -19,6 +20,10 @@ class Llvm(Backend):
 
     def target(self, device):
         return module().host_target()
+
+    def tuner(self, device):
+        return tune().tuner(lambda plan: self.compile(plan, device),
+                            (target.IDENTITY, threads.pool().size))
 
     def compile(self, plan, device):
         return Executable(*module().compiled(plan))

@@ -263,8 +263,8 @@ def up(n, step):
 
 @lru_cache(maxsize=4096)
 def plan(rows, columns, depth, type, a, b, *, machine, batch=1, out=None, epilogue=False,
-         threads=1):
-    """The cheapest Plan by estimated cycles of its slowest part.
+         threads=1, rank=0):
+    """The cheapest Plan by estimated cycles of its slowest part, or that of a rank behind it.
 
     a: Strided, Pulled or, for more than one column, Offset; b: Strided or Pulled; out: Strided or
     None; epilogue: whether `Product.epilogue` stores.
@@ -278,7 +278,8 @@ def plan(rows, columns, depth, type, a, b, *, machine, batch=1, out=None, epilog
     start = Plan(batch, rows, columns, depth, a, b, out, epilogue, machine, None, None, 0, 0, 0,
                  False, False, swapped=swapped)
     found = [*blocked(start, type, threads), *dotted(start, type, threads)]
-    best = min(found, key=lambda p: cycles(p, threads))
+    ranked = sorted(dict.fromkeys(found), key=lambda p: cycles(p, threads))
+    best = ranked[min(rank, len(ranked) - 1)]
     return min([best, *finer(best, threads)], key=lambda p: cycles(p, threads))
 
 

@@ -27,7 +27,7 @@ def emitted(name, kernel, statement, target):
             product.form(product.a, product.rows, "m", product.depth, "k"),
             product.form(product.b, product.depth, "k", product.columns, "n"),
             machine=machine(target), batch=product.batch.extent, out=product.out_form(),
-            epilogue=product.out_form() is None, threads=target.threads)
+            epilogue=product.out_form() is None, threads=target.threads, rank=statement.rank)
         return contract_emit.emit(plan, product, name), product.used
 
 
