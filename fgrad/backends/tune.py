@@ -83,7 +83,8 @@ class Tried:
         order = sorted(range(len(self.seconds)), key=self.seconds.__getitem__)
         words = [self.words(k) for k in order if k != self.best]
         over = f" over {', '.join(words)}" if words else ": nothing else to try"
-        return Choice(replace(how, **self.changes[self.best]), f"tuned: {self.words(self.best)}{over}")
+        note = f"tuned: {self.words(self.best)}{over}"
+        return Choice(replace(how, **self.changes[self.best]), note)
 
     def words(self, k):
         """`heavy=4 (0.712 ms)`"""

@@ -64,9 +64,12 @@ def schedule(steps, how, tuner=None):
     chosen = tuner(kernels, how) if tuner else {}
     out = []
     for k in steps:
-        choice = chosen.get(k, Choice(how))
-        out += [replace(made, note=choice.note) for made in arranged(k, choice.how)] \
-            if isinstance(k, Kernel) else [k]
+        if isinstance(k, Kernel):
+            choice = chosen.get(k, Choice(how))
+            first, *rest = arranged(k, choice.how)
+            out += [replace(first, note=choice.note), *rest]
+        else:
+            out.append(k)
     return out
 
 
@@ -92,7 +95,8 @@ def coarser(s, how):
     """A parallel loop in larger parts, a contraction run in another way."""
     if isinstance(s, Contract):
         return replace(s, rank=how.rank)
-    return replace(s, grain=s.grain * how.grain) if isinstance(s, For) else s
+    parallel = isinstance(s, For) and s.kind == "parallel"
+    return replace(s, grain=s.grain * how.grain) if parallel else s
 
 
 def flattened(body):
