@@ -179,22 +179,25 @@ def arranged_text(kernel, how):
 
 
 def trial(kernel, how):
-    """The kernels of a Schedule; what an earlier trial told the loop variables is taken back."""
+    """The kernels of a Schedule, whatever was tried before."""
+    forget(kernel)
+    return arranged(kernel, how)
+
+
+def forget(kernel):
+    """Takes back what an arrangement told the kernel's loop variables."""
     for v in loops_of(kernel.body):
         v.step = 1
-    return arranged(kernel, how)
 
 
 def measured(kernel, how, executable, count):
     """The Tried of a kernel: every candidate in every round, the best round of each."""
     changes = candidates(kernel, how, count)
-    if len(changes) == 1:
-        return Tried(({},), (0.0,))
     buffers = [*kernel.params, *kernel.outputs]
     values = [benign(b.type) for b in buffers]
     runs = [executable(Plan(kernel.name, buffers, [], [], trial(kernel, replace(how, **change))))
             for change in changes]
-    trial(kernel, how)
+    forget(kernel)
     best = [timed(run, values, 1) for run in runs]
     repeats = max(1, int(ROUND / min(best)))
     for _ in range(ROUNDS):
