@@ -25,6 +25,7 @@ DISPATCH = 8000          # cycles that handing parts to other threads costs
 PART = 300               # cycles that taking one part costs
 TABLE_ROWS = 8           # addresses of a tile read through tables: each holds a register
 TABLE = 4                # cycles of an entry of a table
+SMALL_B = 1 << 17        # bytes of B up to which rows of tiles come first
 WINDOW_STEPS = 832       # the most steps of a block that is read through tables: sums wait less
 LARGE = 1 << 21          # multiply-adds of a part that is worth having for balance alone
 FAR = 10                 # bytes a cycle that one processor reads of what its second cache lacks
@@ -233,6 +234,12 @@ class Plan:
     def far(self):
         """Whether B is read where it lies, in memory that the second cache does not hold."""
         return not self.pack_b and self.columns * self.depth * BYTES[self.type] > self.machine.l2
+
+    @property
+    def rows_first(self):
+        """Whether a row of tiles is finished before the next one: B stays in the second cache, and
+        the result is written page by page."""
+        return self.kc * self.nc * BYTES[self.type] <= SMALL_B
 
     @property
     def single(self):

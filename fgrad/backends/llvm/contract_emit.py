@@ -7,6 +7,7 @@ on it.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from .contract import Emitted, Product, Pulled, Strided, up
@@ -263,33 +264,51 @@ class Writer:
     # -- tiles -------------------------------------------------------------------------------------
 
     def tiles(self, block):
-        """All tiles of a block, panel by panel of B."""
+        """All tiles of a block, panel by panel of B, or, where B is small, row by row of A."""
+        fn, p = self.fn, self.plan
+        if p.single:
+            return self.panels(block, lambda *panel: self.written_out(block, *panel))
+        if p.rows_first:
+            with self.rows(block) as (i, left):
+                self.panels(block, lambda *panel: self.tile_at(block, i, left, *panel))
+            return None
+        return self.panels(block, lambda *panel: self.rows_of_panel(block, panel))
+
+    def rows_of_panel(self, block, panel):
+        with self.rows(block) as (i, left):
+            self.tile_at(block, i, left, *panel)
+
+    @contextmanager
+    def rows(self, block):
+        """A loop over the rows of tiles: (the first row, how many there are)."""
+        fn, p = self.fn, self.plan
+        with fn.loop(0, block.rows, p.tile.rows) as i:
+            yield i.index, fn.min(fn.sub(block.rows, i.index), p.tile.rows)
+
+    def panels(self, block, write):
+        """write(first column, vectors, tail) for the panels of a block."""
         fn, p = self.fn, self.plan
         width, tail = p.width, p.column_tail
         whole = fn.sub(block.columns, fn.rem(block.columns, width)) if tail else block.columns
         if p.columns >= width:
             with fn.loop(0, whole, width) as j:
                 ragged = width % p.sum_lanes > 0
-                self.panel(block, j.index, p.tile.vectors, width if ragged else None)
+                write(j.index, p.tile.vectors, width if ragged else None)
         if tail:
             with fn.if_(fn.compare("slt", whole, block.columns)):
-                vectors = tail if p.dots else -(-tail // p.tile.lanes)
-                self.panel(block, whole, vectors, tail)
+                write(whole, tail if p.dots else -(-tail // p.tile.lanes), tail)
 
-    def panel(self, block, j, vectors, tail):
+    def tile_at(self, block, i, left, j, vectors, tail):
+        """One tile, of as many rows as are left."""
         fn, p = self.fn, self.plan
-        if p.single:
-            return self.written_out(block, j, vectors, tail)
         heights = [p.tile.rows] * (p.rows >= p.tile.rows) + [p.row_tail] * (p.row_tail > 0)
-        with fn.loop(0, block.rows, p.tile.rows) as i:
-            left = fn.min(fn.sub(block.rows, i.index), p.tile.rows)
-            c, stride = self.target(block, i.index, j)
-            for height in heights:
-                alone = len(heights) == 1
-                with fn.if_("true" if alone else fn.compare("eq", left, height)):
-                    tile = Tile(p.type, p.tile.lanes, height, vectors)
-                    self.tile(block, i.index, j, tile, tail, c, stride)
-            self.finish(block, i.index, j, left, tail, c, stride)
+        c, stride = self.target(block, i, j)
+        for height in heights:
+            alone = len(heights) == 1
+            with fn.if_("true" if alone else fn.compare("eq", left, height)):
+                tile = Tile(p.type, p.tile.lanes, height, vectors)
+                self.tile(block, i, j, tile, tail, c, stride)
+        self.finish(block, i, j, left, tail, c, stride)
 
     def target(self, block, i, j):
         """Where a tile's sums go, and the stride of their rows."""
