@@ -27,6 +27,7 @@ TABLE_ROWS = 8           # addresses of a tile read through tables: each holds a
 TABLE = 4                # cycles of an entry of a table
 SMALL_B = 1 << 17        # bytes of B up to which rows of tiles come first
 WINDOW_STEPS = 832       # the most steps of a block that is read through tables: sums wait less
+SHALLOW = 32             # depth up to which a product is as long as its result takes to be written
 LARGE = 1 << 21          # multiply-adds of a part that is worth having for balance alone
 FAR = 10                 # bytes a cycle that one processor reads of what its second cache lacks
 NEAR = 32                # the same, of what is there
@@ -329,10 +330,14 @@ def dotted(start, type, threads):
 
 
 def finer(best, threads):
-    """The plan in more parts than threads, if they are large: a balance against other load."""
+    """The plan in more parts than threads, if they are large: a balance against other load.
+
+    Not where the result is most of the work: its lines are best written by one thread after each
+    other.
+    """
     work = best.batch * best.rows * best.columns * best.depth
     for parts in (2 * threads, 4 * threads):
-        if best.parts > 1 and not best.split and work >= parts * LARGE:
+        if best.parts > 1 and not best.split and work >= parts * LARGE and best.depth > SHALLOW:
             for grid in list(grids(best, parts))[1:]:
                 yield replace(best, grid=grid) if best.dots else with_packing(best, grid)
 
