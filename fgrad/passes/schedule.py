@@ -16,6 +16,7 @@ from math import prod
 from .. import index, scalar
 from ..loop import Accumulate, Contract, For, Kernel, Start, Store
 from ..scalar import EXPENSIVE, REDUCTIONS
+from . import borders
 from .names import name_loops
 from .parts import substituted
 
@@ -76,7 +77,8 @@ def schedule(steps, how, tuner=None):
 def arranged(kernel, how):
     """The kernel, or several: each holds at most one parallel loop, and it comes last."""
     with kernel.space:
-        body = [s for t in flattened(kernel.body)
+        given = kernel.body if how.lanes == 1 else borders.cut(kernel.body, kernel.space)
+        body = [s for t in flattened(given)
                 for s in (arrange(t, how, kernel.space) if isinstance(t, For) else [t])]
         body = [coarser(s, how) for s in body]
     loops = [s for s in body if isinstance(s, For) and s.kind == "parallel"]

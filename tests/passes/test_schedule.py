@@ -1,11 +1,18 @@
 """Lanes, tiles, parts: rewrites of For statements that keep every value."""
 
+import numpy as np
 import pytest
 
-from fgrad import passes
-from fgrad.loop import For
+import fgrad.numpy as fnp
+from fgrad import passes, scalar
+from fgrad.convolution import conv, reduce_window
+from fgrad.interpreters.stage import stage
+from fgrad.jit import jit
+from fgrad.loop import For, Store
 from fgrad.passes import Target
-from fgrad.types import F16, F64
+from fgrad.passes.simplify import simplify
+from fgrad.transforms import grad
+from fgrad.types import F16, F32, F64, ArrayType
 from tests.passes import programs
 from tests.passes.checking import assert_plan_agrees
 from tests.passes.programs import Build
@@ -18,6 +25,14 @@ def loops(body):
         if isinstance(s, For):
             yield s
             yield from loops(s.body)
+
+
+def stores(body):
+    for s in body:
+        if isinstance(s, For):
+            yield from stores(s.body)
+        elif isinstance(s, Store):
+            yield s
 
 
 def all_loops(plan):
@@ -83,3 +98,49 @@ def test_loop_names_are_distinct_within_a_kernel():
         names = {}
         for loop in loops(kernel.body):
             assert names.setdefault(loop.var.name, loop.var) is loop.var
+
+
+def shifted(p, x, move, axis):
+    """x moved along an axis, zeros where it was: of the same shape."""
+    around = tuple(abs(move) if a == axis else 0 for a in range(3))
+    wide = p.pad(x, 0.0, low=around, high=around, interior=(0, 0, 0))
+    start = tuple(abs(move) - move if a == axis else 0 for a in range(3))
+    stop = tuple(a + n for a, n in zip(start, x.shape))
+    return p.slice(wide, start=start, stop=stop, stride=(1, 1, 1))
+
+
+@pytest.mark.parametrize("size, moves", [
+    ((6, 7, 5), (1, -1, 2)), ((3, 9, 4), (2, 3, -2)), ((5, 2, 8), (-1, 1, 1)),
+    ((4, 1, 3), (1, -1, 2)), ((8, 6, 33), (5, -5, 1))])
+@pytest.mark.parametrize("target", [Target(), TWO], ids=["serial", "threads"])
+def test_loops_are_cut_where_guards_change(size, moves, target):
+    p = Build("f")
+    x = out = p.input("x", *size)
+    for axis in (0, 1):
+        for move in moves:
+            out = p.add(out, p.mul(x, shifted(p, x, move, axis)))
+    assert_plan_agrees(p.done(out), target)
+
+
+def test_a_window_with_padding_tests_nothing_in_its_middle():
+    x, w = ArrayType(F32, (2, 9, 8, 16)), ArrayType(F32, (3, 3, 1, 16))
+    program = stage(lambda x, w: conv(x, w, padding=1, groups=16), [x, w]).program
+    (kernel,) = assert_plan_agrees(simplify(program)).steps
+    counts = [sum(n.op == "guard" for n in scalar.walk(s.expr)) for s in stores(kernel.body)]
+    assert len(counts) == 9 and not any(counts)
+
+
+def test_values_that_are_named_in_a_loop_stay_in_one():
+    """The borders of a cut loop ran once, so their names met in the loop around."""
+    def f(x):
+        return grad(lambda x: fnp.sum(fnp.sin(reduce_window(x, "max", (2, 2), 1, [(1, 0), (2, 1)])))
+                    )(x)
+    x = np.random.default_rng(3).permutation(99).reshape(9, 11) / 100
+    np.testing.assert_allclose(jit(f)(x), f(x), rtol=1e-12)
+
+
+def test_a_loop_with_few_guards_stays_whole():
+    p = Build("f")
+    x = p.input("x", 6, 7, 5)
+    plan = assert_plan_agrees(p.done(p.add(x, shifted(p, x, 1, 1))))
+    assert len(all_loops(plan)) <= 3
