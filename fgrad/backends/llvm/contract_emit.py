@@ -265,7 +265,7 @@ class Writer:
 
     def tiles(self, block):
         """All tiles of a block, panel by panel of B, or, where B is small, row by row of A."""
-        fn, p = self.fn, self.plan
+        p = self.plan
         if p.single:
             return self.panels(block, lambda *panel: self.written_out(block, *panel))
         if p.rows_first:
