@@ -42,6 +42,7 @@ LOOKBACK = 4                       # kernels tried for joining
 PACKED_ONCE = 256                  # columns up to which an operand is computed about once
 PROLOGUE = 16                      # cost up to which an operand is computed where it is packed
 EPILOGUE = 30                      # operations in a row that are drawn into a product's kernel
+OFTEN, MANY = 16, 1 << 14          # times a small value is read, among so many, to be stored
 TREE = 200                         # nodes of an expression under a guard, written out as a tree
 PRODUCT = "acc"                    # the name of a product within its kernel
 
@@ -239,24 +240,37 @@ def unstore(attempt):
 # ---------------------------------------------------------------------------- holes
 
 def holes(root_expr, order, found):
-    """Origins of reductions and dear scalars evaluated more than once per index under `order`."""
+    """Origins of reductions and dear values evaluated more than once per index under `order`."""
     seen, stack = set(), [(root_expr, order)]
     while stack:
         n, order = stack.pop()
         if (n, order) in seen or not (n.args or n.free):
             continue
         seen.add((n, order))
+        inside = [bool(n.free & v.bit) for v in order]
+        depth = max([k + 1 for k, on in enumerate(inside) if on], default=0)
+        again = prod(v.extent for v, on in zip(order[:depth], inside) if not on)
         if n.op == "reduce" or n.cost >= EXPENSIVE:
-            inside = [bool(n.free & v.bit) for v in order]
-            depth = max([k + 1 for k, on in enumerate(inside) if on], default=0)
-            again = prod(v.extent for v, on in zip(order[:depth], inside) if not on)
             alone = n.op == "reduce" and depth == 0 and order      # every part would do it again
             if (again > 1 or alone) and n.origin is not None:
                 found.add(n.origin)
                 continue                               # its own kernel is judged next time
             if n.op == "reduce":
                 order = order[:depth] + n.data[1]
+        elif again >= OFTEN and is_small(n, again, order[:depth]):
+            found.add(n.origin)
+            continue
         stack.extend((a, order) for a in scalar.arguments(n))
+
+
+def is_small(n, again, order):
+    """Is a value worth storing for being read `again` times, and no larger than it must be?"""
+    if n.op == "load" or n.origin is None:
+        return False
+    whole = prod(v.extent for v in order)
+    if whole < MANY or n.origin.type.size * again > whole:
+        return False
+    return sum(m.cost for m in scalar.walk(n)) >= EXPENSIVE / 2
 
 
 def hidden(nodes):

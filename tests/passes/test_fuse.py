@@ -202,3 +202,14 @@ def test_an_update_joins_the_product_that_gives_its_gradient():
     arrays = [np.random.default_rng(1).random(s, np.float32) for s in shapes]
     for got, want in zip(jit(step)(*arrays), step(*arrays)):
         np.testing.assert_allclose(got, want, rtol=1e-4)
+
+
+def test_what_every_row_would_compute_again_is_stored():
+    """Batch norm divided by the square roots of its variances once per row."""
+    def f(x, scale, var):
+        return x * (scale / fnp.sqrt(var + 1e-5))
+    types = [ArrayType(F32, s) for s in [(512, 64), (64,), (64,)]]
+    plan = assert_plan_agrees(stage(f, types).program)
+    assert [k.outputs[0].type.size for k in plan.steps] == [64, 512 * 64]
+    few = [ArrayType(F32, s) for s in [(8, 64), (64,), (64,)]]
+    assert len(assert_plan_agrees(stage(f, few).program).steps) == 1
