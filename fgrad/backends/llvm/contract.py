@@ -27,6 +27,7 @@ TABLE_ROWS = 8           # addresses of a tile read through tables: each holds a
 TABLE = 4                # cycles of an entry of a table
 SMALL_B = 1 << 17        # bytes of B up to which rows of tiles come first
 WINDOW_STEPS = 832       # the most steps of a block that is read through tables: sums wait less
+ADDED_ALONE = 1 << 14    # elements of a result whose depths one thread adds up
 SHALLOW = 32             # depth up to which a product is as long as its result takes to be written
 LARGE = 1 << 21          # multiply-adds of a part that is worth having for balance alone
 FAR = 10                 # bytes a cycle that one processor reads of what its second cache lacks
@@ -218,6 +219,12 @@ class Plan:
     def split(self):
         """Whether the depth is cut among parts: a second phase then adds up."""
         return self.grid[3] > 1
+
+    @property
+    def sum_parts(self):
+        """Into how many parts adding up the depths is cut: one where the result is small."""
+        large = self.split and self.rows * self.columns >= ADDED_ALONE
+        return min(self.grid[3], self.rows) if large else 1
 
     @property
     def staged(self):

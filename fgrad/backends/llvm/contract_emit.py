@@ -68,7 +68,7 @@ class Writer:
         p = self.plan
         phases = [(self.multiply(), p.parts)]
         if p.split:
-            phases.append((self.add_up(), 1))
+            phases.append((self.add_up(), p.sum_parts))
         written = [f for f, _ in phases] + [kernel() for kernel in self.kernels.values()]
         declarations = frozenset().union(*(f.declarations for f in written))
         return Emitted({f.name: str(f) for f in written}, declarations,
@@ -414,10 +414,11 @@ class Writer:
         fn = self.fn = Function(self.name + ".sum", PARAMETERS)
         self.locate(0)
         whole = p.columns - p.columns % lanes
+        rows, _ = self.cut("%part" if p.sum_parts > 1 else 0, p.rows, 1, p.sum_parts)
         with fn.loop(0, p.batch) as b:
             out = self.product.out_pointer(fn, b.index) if p.out and not p.epilogue else "null"
             self.bases = "null", "null", out
-            with fn.loop(0, p.rows) as i:
+            with fn.loop(*rows) as i:
                 if whole:
                     with fn.loop(0, whole, lanes) as j:
                         self.add_up_at(b.index, i.index, j.index, None)
