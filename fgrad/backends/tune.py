@@ -50,17 +50,19 @@ def wanted():
     return int(text)
 
 
-def tuner(executable, identity):
+def tuner(executable, described, identity):
     """kernels, how → {kernel: Choice}; None where nothing is to be tuned.
 
-    executable(plan) → a function of Arrays that runs the Plan.  identity: what times depend on.
+    executable(plan) → a function of Arrays that runs the Plan.  described(kernel) → words where
+    its loops do not say how it is run.  identity: what times depend on.
     """
     count = wanted()
     if not count:
         return None
 
     def choose(kernels, how):
-        return {k: tried(k, how, executable, count, identity).choice(how) for k in hot(kernels)}
+        return {k: tried(k, how, executable, described, count, identity).choice(how)
+                for k in hot(kernels)}
     return choose
 
 
@@ -68,9 +70,11 @@ def tuner(executable, identity):
 
 @dataclass(frozen=True)
 class Tried:
-    """The changes to a Schedule that were tried, and their seconds; the first is no change."""
+    """The changes to a Schedule that were tried, their seconds, and words; the first is no change.
+    """
     changes: tuple
     seconds: tuple
+    described: tuple
 
     @property
     def best(self):
@@ -89,26 +93,27 @@ class Tried:
     def words(self, k):
         """`heavy=4 (0.712 ms)`"""
         what = ", ".join(f"{name}={value}" for name, value in self.changes[k].items())
-        return f"{what or 'the default'} ({self.seconds[k] * 1e3:.3g} ms)"
+        words = f"; {self.described[k]}" if self.described[k] else ""
+        return f"{what or 'the default'} ({self.seconds[k] * 1e3:.3g} ms{words})"
 
     def stored(self):
-        return json.dumps([self.changes, self.seconds]).encode()
+        return json.dumps([self.changes, self.seconds, self.described]).encode()
 
 
 def restored(data):
     """The Tried of bytes that `stored` made."""
-    changes, seconds = json.loads(data)
-    return Tried(tuple(changes), tuple(seconds))
+    return Tried(*map(tuple, json.loads(data)))
 
 
-def tried(kernel, how, executable, count, identity):
+def tried(kernel, how, executable, described, count, identity):
     """What was found for a kernel: known to this process, to the disk, or measured now."""
     with kernel.space:
         text = loop_key.key(kernel)
     key = cache.key("tune", text, repr(how), count, *identity, cache.sources())
     if key not in KNOWN:
         data = cache.disk().get(key)
-        KNOWN[key] = measured(kernel, how, executable, count) if data is None else restored(data)
+        KNOWN[key] = (restored(data) if data is not None else
+                      measured(kernel, how, executable, described, count))
         if data is None:
             cache.disk().put(key, KNOWN[key].stored())
     return KNOWN[key]
@@ -190,19 +195,20 @@ def forget(kernel):
         v.step = 1
 
 
-def measured(kernel, how, executable, count):
+def measured(kernel, how, executable, described, count):
     """The Tried of a kernel: every candidate in every round, the best round of each."""
     changes = candidates(kernel, how, count)
     buffers = [*kernel.params, *kernel.outputs]
     values = [benign(b.type) for b in buffers]
     runs = [executable(Plan(kernel.name, buffers, [], [], trial(kernel, replace(how, **change))))
             for change in changes]
+    words = [described(trial(kernel, replace(how, **change))[0]) for change in changes]
     forget(kernel)
     best = [timed(run, values, 1) for run in runs]
     repeats = max(1, int(ROUND / min(best)))
     for _ in range(ROUNDS):
         best = [min(b, timed(run, values, repeats)) for b, run in zip(best, runs)]
-    return Tried(tuple(changes), tuple(best))
+    return Tried(tuple(changes), tuple(best), tuple(words))
 
 
 def timed(run, values, repeats):

@@ -61,7 +61,7 @@ def test_unset_and_zero_tune_nothing(monkeypatch, said):
     monkeypatch.delenv("FGRAD_TUNE", raising=False)
     if said is not None:
         monkeypatch.setenv("FGRAD_TUNE", said)
-    assert tune.tuner(None, ()) is None
+    assert tune.tuner(None, None, ()) is None
 
 
 @examples(12)
@@ -129,15 +129,15 @@ def test_another_count_is_another_search(eager):
 
 
 def test_what_does_not_beat_the_default_clearly_is_not_chosen():
-    close = tune.Tried(({}, {"heavy": 4}), (1.0, 0.98))
+    close = tune.Tried(({}, {"heavy": 4}), (1.0, 0.98), ("", ""))
     assert close.choice(DEFAULT).how == DEFAULT
-    clear = tune.Tried(({}, {"heavy": 4}), (1.0, 0.9))
+    clear = tune.Tried(({}, {"heavy": 4}), (1.0, 0.9), ("", ""))
     assert clear.choice(DEFAULT).how == replace(DEFAULT, heavy=4)
     assert clear.choice(DEFAULT).note == "tuned: heavy=4 (900 ms) over the default (1e+03 ms)"
 
 
 def test_what_was_tried_survives_the_disk():
-    found = tune.Tried(({}, {"heavy": 4}), (1.0, 0.9))
+    found = tune.Tried(({}, {"heavy": 4}), (1.0, 0.9), ("", ""))
     assert tune.restored(found.stored()) == found
 
 

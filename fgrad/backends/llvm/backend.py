@@ -7,6 +7,7 @@ second process only loads and runs.  Relies on `module` (writing) when there is 
 
 from __future__ import annotations
 
+from ... import config
 from ..base import Backend, lazily
 from . import image, target, threads
 from .executable import Executable
@@ -22,7 +23,9 @@ class Llvm(Backend):
         return module().host_target()
 
     def tuner(self, device):
-        return tune().tuner(lambda plan: self.compile(plan, device),
+        if config.tune() == "0":
+            return None
+        return tune().tuner(lambda plan: self.compile(plan, device), module().described,
                             (target.IDENTITY, threads.pool().size))
 
     def compile(self, plan, device):

@@ -31,6 +31,11 @@ def host_target():
 
 # ---------------------------------------------------------------------------- image
 
+def described(kernel):
+    """How a kernel is run, in words, where loops do not say it."""
+    return product.described(kernel, host_target())
+
+
 def compiled(plan):
     """(Image, its objects, name → Call step) of a Plan."""
     module, calls = Module(plan), {}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from ... import index, scalar
-from ...loop import Store
+from ...loop import Contract, Store
 from ..flat_product import FlatProduct
 from . import contract, contract_emit
 from .emit import Emitter
@@ -21,14 +21,32 @@ def emitted(name, kernel, statement, target):
     """The engine's functions for one Contract of a kernel, and the vmath functions they use."""
     with kernel.space:
         product = LoopProduct(kernel, statement)
-        plan = contract.plan(
-            product.rows.extent, product.columns.extent, product.depth.extent,
-            element(statement.dtype),
-            product.form(product.a, product.rows, "m", product.depth, "k"),
-            product.form(product.b, product.depth, "k", product.columns, "n"),
-            machine=machine(target), batch=product.batch.extent, out=product.out_form(),
-            epilogue=product.out_form() is None, threads=target.threads, rank=statement.rank)
-        return contract_emit.emit(plan, product, name), product.used
+        return contract_emit.emit(planned(product, target), product, name), product.used
+
+
+def described(kernel, target):
+    """How the engine runs the Contract of a kernel, in words; nothing for any other kernel."""
+    for statement in kernel.body:
+        if isinstance(statement, Contract):
+            with kernel.space:
+                plan = planned(LoopProduct(kernel, statement), target)
+            parts = "×".join(map(str, plan.grid))
+            packed = "".join(f", {x} packed" for x, on in (("A", plan.pack_a), ("B", plan.pack_b))
+                             if on)
+            return f"{plan.tile.rows}x{plan.width} tiles, {parts} parts{packed}"
+    return ""
+
+
+def planned(product, target):
+    """The engine's Plan for a product."""
+    statement = product.statement
+    return contract.plan(
+        product.rows.extent, product.columns.extent, product.depth.extent,
+        element(statement.dtype),
+        product.form(product.a, product.rows, "m", product.depth, "k"),
+        product.form(product.b, product.depth, "k", product.columns, "n"),
+        machine=machine(target), batch=product.batch.extent, out=product.out_form(),
+        epilogue=product.out_form() is None, threads=target.threads, rank=statement.rank)
 
 
 def machine(target):
