@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from .. import index, scalar
-from ..loop import Accumulate, Contract, For, Kernel, Start, Store
+from ..loop import Accumulate, Contract, For, Kernel, Let, Start, Store
 from ..scalar import EXPENSIVE, REDUCTIONS
 from . import borders
 from .names import name_loops
@@ -115,6 +115,7 @@ def flattened(body):
 
 def arrange(loop, how, space):
     """The loop, and the loops that its remainder needs, arranged."""
+    loop = without_names(loop)
     inner = [s for s in loop.body if isinstance(s, For)]
     if not inner:
         return [vectorised(loop, how)]
@@ -189,6 +190,28 @@ def is_column_sum(loop, inner):
         and s.index.free & inner.var.bit for s in inner.body)
 
 
+def without_names(loop):
+    """A column sum with its named values in place, so that several rows can be put together."""
+    *names, inner = loop.body
+    plain = isinstance(inner, For) and all(isinstance(s, Let) for s in names)
+    if not plain or not any(isinstance(s, Let) for s in (*names, *inner.body)) or any(
+            not isinstance(s, (Let, Store)) for s in inner.body):
+        return loop
+    values, stores = {}, []
+
+    def inside(expr):
+        named = {n: values[n.data] for n in scalar.walk(expr)
+                 if n.op == "name" and n.data in values}
+        return scalar.rewrite(expr, {}, named, {})
+    for s in (*names, *inner.body):
+        if isinstance(s, Let):
+            values[s.name] = inside(s.expr)
+        else:
+            stores.append(replace(s, expr=inside(s.expr)))
+    inner = replace(inner, body=stores)
+    return replace(loop, body=[inner]) if is_column_sum(loop, inner) else loop
+
+
 def windows_written_out(loop, inner):
     """The loop inside of a column sum, without short loops between the two (a window): their bodies
     one after the other, so that a row is read once for all of them.
@@ -211,7 +234,7 @@ def rows_at_once(loop, inner, how):
     rows = next((r for r in (how.rows, 3, 2) if r <= how.rows and loop.var.extent % r == 0), 1)
     if rows == 1 or loop.step != 1:
         return replace(loop, body=[vectorised(inner, how)])
-    body = []
+    loop.var.step, body = rows, []               # before others: row + 3 then lies within the loop
     for s in inner.body:
         found = [scalar.rewrite(s.expr, {loop.var: index.plus(index.of(loop.var), k)}, {}, {})
                  for k in range(rows)]
@@ -220,7 +243,6 @@ def rows_at_once(loop, inner, how):
                      for a, b in zip(found[::2], found[1::2])]
             found = pairs + found[len(found) // 2 * 2:]
         body.append(replace(s, expr=found[0]))
-    loop.var.step = rows
     return replace(loop, step=rows, body=[vectorised(replace(inner, body=body), how)])
 
 

@@ -144,3 +144,12 @@ def test_a_loop_with_few_guards_stays_whole():
     x = p.input("x", 6, 7, 5)
     plan = assert_plan_agrees(p.done(p.add(x, shifted(p, x, 1, 1))))
     assert len(all_loops(plan)) <= 3
+
+
+def test_rows_of_a_sum_are_put_together_though_values_are_named():
+    def f(x, i):
+        y = fnp.maximum(x, 0.0)
+        return fnp.sum(fnp.where(i[:, None] % 2 == 0, y * (1.0 - y), y), 0)
+    program = stage(f, [ArrayType(F32, (64, 32)), ArrayType("int32", (64,))]).program
+    plan = assert_plan_agrees(simplify(program), length=400)
+    assert any(loop.step == 4 for loop in all_loops(plan))
