@@ -213,9 +213,17 @@ def hit(x, out):
     return convert(eq(x, out), dtype=out.dtype)
 
 
-def share(out, x, y):
-    """How much of max(x, y) or min(x, y) is x: 1, 0, or a half where they tie."""
-    return mul(hit(x, out), sub(1.0, mul(0.5, hit(y, out))))
+def share_numpy(out, x, y):
+    """How much of `out`, the larger or smaller of x and y, is x: 1, 0, or a half where they tie."""
+    return np.where(x == out, np.where(y == out, 0.5, 1.0), 0.0).astype(out.dtype)
+
+
+def share_node(out, x, y):
+    """The same of nodes."""
+    apply = scalar.apply
+    none, half, whole = [scalar.const(v, out.dtype) for v in (0, 0.5, 1)]
+    tie = apply("select", apply("eq", y, out), half, whole)
+    return apply("select", apply("eq", x, out), tie, none)
 
 
 def one_where(condition, like):
@@ -283,6 +291,8 @@ rem = Elementwise("rem", NUMBERS, partials=[1, negative_truncated_quotient])
 neg = Elementwise("neg", ARITHMETIC, partials=[-1])
 abs = Elementwise("abs", NUMBERS, partials=[lambda out, x: sign(x)])
 sign = Elementwise("sign", NUMBERS, partials=[None])
+share = Elementwise("share", FLOATS, numpy=share_numpy, scalar=share_node,       # (out, x, y)
+                    partials=[None, None, None])
 max = Elementwise("max", DTYPES, partials=[lambda out, x, y: share(out, x, y),
                                            lambda out, x, y: share(out, y, x)])
 min = Elementwise("min", DTYPES, partials=[lambda out, x, y: share(out, x, y),

@@ -192,6 +192,8 @@ def is_column_sum(loop, inner):
 
 def without_names(loop):
     """A column sum with its named values in place, so that several rows can be put together."""
+    if not loop.body:
+        return loop
     *names, inner = loop.body
     plain = isinstance(inner, For) and all(isinstance(s, Let) for s in names)
     if not plain or not any(isinstance(s, Let) for s in (*names, *inner.body)) or any(
