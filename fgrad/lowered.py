@@ -51,6 +51,6 @@ class Lowered:
 
 def summary(program):
     """A Program's name, its length, and, where it is compiled, the memory that it needs."""
-    bytes = driver.temporaries(program)
-    memory = "" if bytes is None else f", {bytes:,} bytes of temporaries"
+    needed = driver.temporaries(program)
+    memory = "" if needed is None else f", {needed:,} bytes of temporaries"
     return f"{program.name}: {counted(len(program.eqns), 'operation')}{memory}"

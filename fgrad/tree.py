@@ -244,7 +244,7 @@ def display(structure, places, names):
         return f"({''.join(part + ', ' for part in parts)})"
     if kind.cls is list:
         return f"[{', '.join(parts)}]"
-    if kind.cls is dict and all(key.__class__ is str for key in meta):
+    if kind.cls is dict and {key.__class__ for key in meta} <= {str}:
         return f"{{{', '.join(f'{key!r}: {part}' for key, part in zip(meta, parts))}}}"
     n = len(names)
     names[f"make{n}"], names[f"meta{n}"] = kind.make, meta

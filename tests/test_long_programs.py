@@ -1,33 +1,14 @@
 """Programs of many operations: no recursion, and memory that grows as they do."""
 
-import tracemalloc
-
 import numpy as np
 import pytest
 
 import fgrad
 import fgrad.numpy as fnp
+from benchmarks.long_programs import chain, megabytes
 
 
 pytestmark = pytest.mark.filterwarnings("ignore:a Python loop was unrolled")
-
-
-def chain(n):
-    """A function of n operations in a row."""
-    def run(x):
-        for _ in range(n // 2):
-            x = fnp.sin(x) * 1.0001
-        return fnp.sum(x)
-    return run
-
-
-def peak(function, *args):
-    """Bytes that Python allocated at most during a call."""
-    tracemalloc.start()
-    function(*args)
-    _, most = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    return most
 
 
 def test_twenty_thousand_operations_are_traced_differentiated_and_evaluated():
@@ -49,5 +30,5 @@ def test_a_compiled_chain_of_two_thousand_operations_agrees_with_the_eager_one()
 def test_memory_of_traces_and_gradients_is_linear_in_their_length():
     x = fnp.ones(3)
     for transform in (fgrad.make_ir, fgrad.grad):
-        short, long = (peak(transform(chain(n)), x) for n in (2_000, 8_000))
+        short, long = (megabytes(transform(chain(n)), x) for n in (2_000, 8_000))
         assert long < 8 * short                  # four times as long; squared it would be 16

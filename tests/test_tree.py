@@ -1,5 +1,6 @@
 """Pytrees: a structure written out makes what `unflatten` makes."""
 
+import enum
 from collections import OrderedDict, defaultdict, namedtuple
 
 import pytest
@@ -8,6 +9,11 @@ import fgrad
 from fgrad import tree
 
 Pair = namedtuple("Pair", "first second")
+
+
+class Part(enum.IntEnum):
+    BODY = 1
+    HEAD = 2
 
 
 @fgrad.pytree
@@ -22,7 +28,8 @@ def nested(n):
 
 @pytest.mark.parametrize("x", [
     1, (), [], {}, None, (1,), [1, (2, [3])], {"b": 1, "a": {"c'\\": 2}}, {2: 1, 1: (2, None)},
-    {"a": 1, 2: 3}, Pair(1, [2, 3]), OrderedDict(b=1, a=2), defaultdict(list, a=1),
+    {"a": 1, 2: 3}, {Part.HEAD: 1, Part.BODY: [2]}, {(1, Part.BODY): 3},
+    Pair(1, [2, 3]), OrderedDict(b=1, a=2), defaultdict(list, a=1),
     Layer(1, (2, {"x": 3})), [Pair(Layer(1, 2), None)] * 3, nested(40), nested(210)],
     ids=lambda x: type(x).__name__)
 def test_a_structure_written_out_makes_what_unflatten_makes(x):
@@ -36,3 +43,11 @@ def test_a_structure_written_out_makes_what_unflatten_makes(x):
 def test_dictionaries_keep_the_order_that_unflatten_gives():
     structure = tree.structure({"b": 1, "a": 2})
     assert list(tree.written_out(structure)((1, 2))) == list(tree.unflatten(structure, (1, 2)))
+
+
+def test_a_compiled_function_gives_dictionaries_of_any_keys():
+    """Keys that Python does not read as they print ended the second call."""
+    f = fgrad.jit(lambda x: {Part.BODY: x + 1, Part.HEAD: (x,)})
+    for _ in range(3):
+        out = f(1.0)
+        assert out[Part.BODY] == 2 and out[Part.HEAD][0] == 1

@@ -178,9 +178,15 @@ def test_products_in_parts_and_every_dtype_agree_with_the_reference(dtype, chann
     y = function(x, w)
     assert_close(np.asarray(fgrad.jit(function)(x, w)), np.asarray(y), length=9 * channels)
     if dtype.startswith("float"):
-        both = lambda x, w, y: fgrad.vjp(function, x, w)[1](y)
-        for got, want in zip(fgrad.jit(both)(x, w, y), both(x, w, y)):
-            assert_close(np.asarray(got), np.asarray(want), length=1000, slack=4)
+        assert_compiled_agrees(function, x, w)
+
+
+def assert_compiled_agrees(function, x, w):
+    """The value and both gradients, compiled and not."""
+    both = lambda x, w, y: (function(x, w), *fgrad.vjp(function, x, w)[1](y))
+    y = function(x, w)
+    for got, want in zip(fgrad.jit(both)(x, w, y), both(x, w, y), strict=True):
+        assert_close(np.asarray(got), np.asarray(want), length=1000, slack=4)
 
 
 @pytest.mark.parametrize("width,channels,features,stride", [
@@ -190,10 +196,7 @@ def test_rows_of_tiles_that_lie_in_runs_of_any_length_agree(width, channels, fea
     x = rng.standard_normal((3, 9, width, channels), "float32")
     w = rng.standard_normal((3, 3, channels, features), "float32")
     function = lambda x, w: conv(x, w, stride=stride, padding=1)
-    y = function(x, w)
-    both = lambda x, w, y: (function(x, w), *fgrad.vjp(function, x, w)[1](y))
-    for got, want in zip(fgrad.jit(both)(x, w, y), both(x, w, y)):
-        assert_close(np.asarray(got), np.asarray(want), length=1000, slack=4)
+    assert_compiled_agrees(function, x, w)
 
 
 @pytest.mark.parametrize("height,width,channels,stride,window", [
@@ -203,10 +206,7 @@ def test_depthwise_gradients_of_any_size_agree(height, width, channels, stride, 
     x = rng.standard_normal((3, height, width, channels), "float32")
     w = rng.standard_normal((window, window, 1, channels), "float32")
     function = lambda x, w: conv(x, w, stride=stride, padding=window // 2, groups=channels)
-    y = function(x, w)
-    both = lambda x, w, y: (function(x, w), *fgrad.vjp(function, x, w)[1](y))
-    for got, want in zip(fgrad.jit(both)(x, w, y), both(x, w, y)):
-        assert_close(np.asarray(got), np.asarray(want), length=1000, slack=4)
+    assert_compiled_agrees(function, x, w)
 
 
 @pytest.mark.parametrize("size,window,stride,padding", [
@@ -216,7 +216,4 @@ def test_gradients_of_strided_convolutions_of_any_size_agree(size, window, strid
     x = rng.standard_normal((2, size, size + 1, 5), "float32")
     w = rng.standard_normal((window, window, 5, 9), "float32")
     function = lambda x, w: conv(x, w, stride=stride, padding=padding)
-    y = function(x, w)
-    both = lambda x, w, y: fgrad.vjp(function, x, w)[1](y)
-    for got, want in zip(fgrad.jit(both)(x, w, y), both(x, w, y)):
-        assert_close(np.asarray(got), np.asarray(want), length=1000, slack=4)
+    assert_compiled_agrees(function, x, w)

@@ -318,8 +318,8 @@ def blocked(start, type, threads):
         for grid in grids(p, threads):
             yield with_packing(p, grid)
         if threads > 1 and p.depth >= 512 * threads:
-            kc = depth_block(-(-p.depth // threads), lanes, limit)
-            yield with_packing(replace(p, kc=kc), (1, 1, 1, threads))
+            part = depth_block(-(-p.depth // threads), lanes, limit)
+            yield with_packing(replace(p, kc=part), (1, 1, 1, threads))
 
 
 def dotted(start, type, threads):
