@@ -8,7 +8,7 @@ of Goto and van de Geijn (2008): a panel of B stays in the first cache, a block 
 
     plan(64, 256, 784, "float", Strided(784, 1), Strided(256, 1), out=Strided(256, 1), …)
 
-Relies on `text`, `tiles` and `packing`; the plan emitter of this package relies on it.
+Relies on `tiles` and `contract_cost`; the plan emitter of this package relies on it.
 """
 
 from __future__ import annotations
@@ -17,22 +17,17 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import gcd
 
+from .contract_cost import cycles
 from .dots import lanes_of_sums, shape
 from .text import BYTES
-from .tiles import Machine, Tile, shapes, step_cycles
+from .tiles import Machine, Tile, shapes
 
-DISPATCH = 8000          # cycles that handing parts to other threads costs
-PART = 300               # cycles that taking one part costs
 TABLE_ROWS = 8           # addresses of a tile read through tables: each holds a register
-TABLE = 4                # cycles of an entry of a table
 SMALL_B = 1 << 17        # bytes of B up to which rows of tiles come first
 WINDOW_STEPS = 832       # the most steps of a block that is read through tables: sums wait less
 ADDED_ALONE = 1 << 14    # elements of a result whose depths one thread adds up
 SHALLOW = 32             # depth up to which a product is as long as its result takes to be written
 LARGE = 1 << 21          # multiply-adds of a part that is worth having for balance alone
-FAR = 10                 # bytes a cycle that one processor reads of what its second cache lacks
-NEAR = 32                # the same, of what is there
-SCATTERED = 3            # a cycle of what is far, through tables
 
 
 @dataclass(frozen=True)
@@ -43,6 +38,7 @@ class Strided:
     """
     first: int
     second: int
+    cost = 1                     # scalar operations per element
 
 
 @dataclass(frozen=True)
@@ -316,10 +312,10 @@ def blocked(start, type, threads):
         if start.tables and tile.rows > TABLE_ROWS * p.run:
             continue
         for grid in grids(p, threads):
-            yield with_packing(p, grid)
+            yield from with_packing(p, grid)
         if threads > 1 and p.depth >= 512 * threads:
             part = depth_block(-(-p.depth // threads), lanes, limit)
-            yield with_packing(replace(p, kc=part), (1, 1, 1, threads))
+            yield from with_packing(replace(p, kc=part), (1, 1, 1, threads))
 
 
 def dotted(start, type, threads):
@@ -346,7 +342,7 @@ def finer(best, threads):
     for parts in (2 * threads, 4 * threads):
         if best.parts > 1 and not best.split and work >= parts * LARGE and best.depth > SHALLOW:
             for grid in list(grids(best, parts))[1:]:
-                yield replace(best, grid=grid) if best.dots else with_packing(best, grid)
+                yield from [replace(best, grid=grid)] if best.dots else with_packing(best, grid)
 
 
 def settled_a(a, rows, depth):
@@ -414,28 +410,24 @@ def grids(p, parts):
 
 
 def with_packing(p, grid):
-    """The plan cut by a grid, with its blocks, and what is packed."""
+    """The plans cut by a grid, with their blocks, and what is packed."""
     rows = up(-(-p.rows // grid[1]), p.tile.rows)
     columns = up(-(-p.columns // grid[2]), p.tile.width)
     size = BYTES[p.type]
     mc = max(p.tile.rows, p.machine.l2 // 2 // (p.kc * size) // p.tile.rows * p.tile.rows)
     nc = max(p.tile.width, (2 << 20) // (p.kc * size) // p.tile.width * p.tile.width)
-    return replace(p, grid=grid, mc=min(mc, rows), nc=min(nc, columns), pack_a=packs_a(p, columns),
-                   pack_b=packs_b(p, rows))
+    for packed in packs_a(p):
+        yield replace(p, grid=grid, mc=min(mc, rows), nc=min(nc, columns), pack_a=packed,
+                      pack_b=packs_b(p, rows))
 
 
-def packs_a(p, columns):
-    """Is A packed?  Rows are read in place: copies gain nothing.
-
-    Columns are gathered into panels where their steps are far apart and read again for every panel
-    of B.
-    """
-    if isinstance(p.a, Offset):
-        return False
-    if isinstance(p.a, Pulled) or p.depth == 0:
-        return p.depth > 0
-    spread = min(p.kc, p.depth) * p.a.second * BYTES[p.type]
-    return p.a.second != 1 and spread > p.machine.l2 // 2 and columns > 2 * p.tile.width
+def packs_a(p):
+    """Whether A may be packed, and may not be.  Rows are read in place: copies gain nothing."""
+    if isinstance(p.a, Offset) or p.depth == 0:
+        return [False]
+    if isinstance(p.a, Pulled):
+        return [True]
+    return [False] if p.a.second == 1 else [False, True]
 
 
 def packs_b(p, rows):
@@ -452,72 +444,3 @@ def packs_b(p, rows):
         return True
     panels = p.b.first == p.tile.width
     return rows > (16 if panels else 1) * p.tile.rows
-
-
-def share(size, step, parts):
-    """(whole steps, elements of a last shorter one) of the slowest of the parts of `size`."""
-    steps = -(-size // step)
-    if parts == 1:
-        return size // step, size % step
-    return -(-steps // parts), 0
-
-
-def cycles(p, threads):
-    """Estimated cycles of a plan: of the rounds its parts take, and of the wait for the last part,
-    a tenth of it, when other programs want the processors too."""
-    part = -(-p.batch // p.grid[0]) * (dot_cycles(p) if p.dots else block_cycles(p))
-    if p.parts == 1:
-        return part
-    return (part + PART) * (-(-p.parts // threads) + 0.1) + DISPATCH
-
-
-def dot_cycles(p):
-    """One step of a tile is as slow as its multiply-adds, its loads or its stream from memory."""
-    r, c = p.tile.rows, p.tile.vectors
-    step = max(4 if r * c < 8 else 0, r * c / 2, (r + c) / 2, c * p.machine.vector_bytes / 32)
-    tiles = -(--(-p.rows // r) // p.grid[1]) * -(--(-p.columns // c) // p.grid[2])
-    return tiles * (step * -(-p.depth // p.tile.lanes) + 3 * r * c + 20)
-
-
-def block_cycles(p):
-    """Cycles of a part: its tiles, A read from memory, and what is packed."""
-    depth = -(-p.depth // p.grid[3])
-    tile = p.tile
-    whole_rows, row_tail = share(p.rows, tile.rows, p.grid[1])
-    whole_columns, column_tail = share(p.columns, tile.width, p.grid[2])
-    total = 0
-    for r, times_r in ((tile.rows, whole_rows), (row_tail, bool(row_tail))):
-        for w, times_c in ((tile.width, whole_columns), (column_tail, bool(column_tail))):
-            if times_r and times_c:
-                v = -(-w // tile.lanes)
-                one = depth * step_cycles(r, v) + p.blocks * (30 + 2 * r * v)
-                total += times_r * times_c * one
-    rows = whole_rows * tile.rows + row_tail
-    columns = whole_columns * tile.width + column_tail
-    elements = rows * depth
-    if p.tables:
-        elements = min(elements, p.a.rows // p.grid[1] + p.a.depth // p.grid[3])
-    total += read_cycles(p, elements, SCATTERED if p.tables else FAR) * -(-columns // p.nc)
-    if p.pack_a:
-        total += rows * depth * (pull_cycles(p.a, tile) +
-                                 (1.6 / tile.lanes if p.a_by_rows else 6 / tile.rows))
-    if p.tables:
-        total += (rows * p.blocks + depth) * TABLE
-    if p.pack_b:
-        total += columns * depth * (pull_cycles(p.b, tile) +
-                                    (2.5 if p.b_by_rows else 6) / tile.lanes)
-    total += read_cycles(p, columns * depth)
-    if p.split:
-        total += read_cycles(p, p.rows * p.columns) * (p.parts + 2)
-    return total
-
-
-def read_cycles(p, elements, far=FAR):
-    """Cycles of reading so many elements for the first time."""
-    size = elements * BYTES[p.type]
-    return size / (NEAR if size < p.machine.l2 else far)
-
-
-def pull_cycles(operand, tile):
-    """Cycles that an element costs beyond its copy."""
-    return (operand.cost - 1) / tile.lanes if isinstance(operand, Pulled) else 0

@@ -210,6 +210,14 @@ def test_an_operand_without_a_unit_stride_is_refused():
         plan(4, 4, 4, "float", Strided(8, 2), Strided(4, 1), machine=MACHINE)
 
 
+@pytest.mark.parametrize("bytes", [32, 64])
+def test_columns_that_meet_in_few_lines_of_the_cache_are_packed(bytes):
+    packs = lambda m, n, k: plan(m, n, k, "float", Strided(1, m), Strided(n, 1), threads=2,
+                                 out=Strided(n, 1), machine=Machine(bytes, 32)).pack_a
+    assert packs(1024, 256, 1024) and packs(256, 1024, 1024) and packs(2048, 2048, 2048)
+    assert not packs(784, 256, 64) and not packs(6, 4096, 512)
+
+
 def test_equal_tiles_are_one_function():
     product = Buffers("float", (0, 0, 0))
     make = lambda name, m: emit(plan(m, 128, 256, "float", Strided(256, 1), Strided(128, 1),

@@ -1,0 +1,134 @@
+"""Estimated cycles of a Plan of the contraction engine: what `contract.plan` chooses by.
+
+A plan is as slow as its slowest part: its tiles, its operands as they are read from memory the
+first time, and what is packed.  The numbers were fitted to measurements on AVX-512 (2 MB of second
+cache, a large and slow third one).  Relies on `tiles` for a tile's steps; `contract` relies on it.
+"""
+
+from __future__ import annotations
+
+from math import gcd
+
+from .text import BYTES
+from .tiles import step_cycles
+
+DISPATCH = 8000          # cycles that handing parts to other threads costs
+PART = 300               # cycles that taking one part costs
+WAIT = 0.04              # of a part: the wait for the last one, when others want the processors
+TABLE = 4                # cycles of an entry of a table
+NEAR = 32                # bytes a cycle that a processor reads of what its second cache holds
+FAR = 10                 # the same, of what it lacks
+COPIED = 4.5             # the same, where it is copied
+SCATTERED = 3            # the same, through tables
+BY_COLUMNS = 2, 11       # cycles of a step for a line of A that the first, and second, cache lost
+PACK_ROW, PACK_COLUMN = 1.6, 1.1       # cycles of a vector of A that is packed, and of an element
+PACK_PANEL, PACK_SQUARE = 2.5, 6       # cycles of a vector of B, as it lies and transposed
+LINE = 64                # bytes of a line of the caches
+
+
+def cycles(p, threads):
+    """Estimated cycles of a plan: of the rounds its parts take, and of the wait for the last."""
+    part = -(-p.batch // p.grid[0]) * (dot_cycles(p) if p.dots else block_cycles(p))
+    if p.parts == 1:
+        return part
+    return (part + PART) * (-(-p.parts // threads) + WAIT) + DISPATCH
+
+
+def dot_cycles(p):
+    """One step of a tile is as slow as its multiply-adds, its loads or its stream from memory."""
+    r, c = p.tile.rows, p.tile.vectors
+    step = max(4 if r * c < 8 else 0, r * c / 2, (r + c) / 2, c * p.machine.vector_bytes / 32)
+    tiles = -(--(-p.rows // r) // p.grid[1]) * -(--(-p.columns // c) // p.grid[2])
+    return tiles * (step * -(-p.depth // p.tile.lanes) + 3 * r * c + 20)
+
+
+def block_cycles(p):
+    """Cycles of a part of tiles."""
+    depth = -(-p.depth // p.grid[3])
+    rows = share(p.rows, p.tile.rows, p.grid[1])
+    columns = share(p.columns, p.tile.width, p.grid[2])
+    height = rows[0] * p.tile.rows + rows[1]
+    width = columns[0] * p.tile.width + columns[1]
+    total = (tile_cycles(p, rows, columns, depth) + a_cycles(p, height, width, depth)
+             + b_cycles(p, width, depth))
+    if p.split:
+        size = p.rows * p.columns
+        total += read_cycles(p, size, size, FAR) * (p.parts + 2)
+    return total
+
+
+def share(size, step, parts):
+    """(whole steps, elements of a last shorter one) of the slowest of the parts of `size`."""
+    if parts == 1:
+        return size // step, size % step
+    return -(--(-size // step) // parts), 0
+
+
+def tile_cycles(p, rows, columns, depth):
+    """Cycles of the tiles, whose operands are at hand."""
+    tile, total = p.tile, 0
+    for r, times_r in ((tile.rows, rows[0]), (rows[1], bool(rows[1]))):
+        for w, times_c in ((tile.width, columns[0]), (columns[1], bool(columns[1]))):
+            if times_r and times_c:
+                v = -(-w // tile.lanes)
+                one = depth * step_cycles(r, v) + p.blocks * (30 + 2 * r * v)
+                total += times_r * times_c * one
+    return total
+
+
+def a_cycles(p, height, width, depth):
+    """Cycles of reading a part's rows of A, through tables, into a copy, or where they lie."""
+    again, elements = -(-width // p.nc), height * depth
+    if p.tables:
+        whole = min(p.rows * p.depth, p.a.rows + p.a.depth)
+        elements = min(elements, p.a.rows // p.grid[1] + p.a.depth // p.grid[3])
+        tables = (height * p.blocks + depth) * TABLE
+        return read_cycles(p, elements, whole, SCATTERED) * again + tables
+    read = read_cycles(p, elements, p.rows * p.depth, COPIED if p.pack_a else FAR) * again
+    if p.pack_a:
+        each = PACK_ROW / p.tile.lanes if p.a_by_rows else PACK_COLUMN
+        return read + elements * (pull_cycles(p.a, p.tile) + each) * again
+    if p.a_by_rows:
+        return read
+    tiles = -(-height // p.tile.rows) * -(-width // p.tile.width)
+    return read + tiles * depth * column_cycles(p)
+
+
+def column_cycles(p):
+    """Cycles that a step waits for a column of A that is read in place.
+
+    The next tile finds the columns of a block again where they fit into the first cache, or into
+    the second: steps that are multiples of large powers of two meet in few of their sets.
+    """
+    step, steps, machine = p.a.second * BYTES[p.type], min(p.kc, p.depth), p.machine
+    lines, pages = BY_COLUMNS
+    if steps <= held(step, machine.l1, machine.l1 >> 12):
+        return 0
+    return lines if steps <= held(step, machine.l2, 16) else pages
+
+
+def held(step, size, ways):
+    """How many lines, `step` bytes apart, a cache of this size and associativity holds."""
+    sets = size // (LINE * ways)
+    return sets // gcd(sets, step // LINE if step % LINE == 0 else 1) * ways
+
+
+def b_cycles(p, width, depth):
+    """Cycles of reading, or packing, a part's columns of B."""
+    elements = width * depth
+    read = read_cycles(p, elements, p.columns * p.depth, COPIED if p.pack_b else FAR)
+    if not p.pack_b:
+        return read
+    each = (PACK_PANEL if p.b_by_rows else PACK_SQUARE) / p.tile.lanes
+    return read + elements * (pull_cycles(p.b, p.tile) + each)
+
+
+def read_cycles(p, elements, whole, far):
+    """Cycles of reading so many elements, of an array of `whole`, for the first time."""
+    size = BYTES[p.type]
+    return elements * size / (NEAR if whole * size < p.machine.l2 else far)
+
+
+def pull_cycles(operand, tile):
+    """Cycles that an element costs beyond its copy."""
+    return (operand.cost - 1) / tile.lanes
