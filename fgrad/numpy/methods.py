@@ -1,8 +1,9 @@
 """The operators and methods of values.
 
 `core` defines values without them, so that operations can be defined first; they are attached here,
-to arrays and tracers alike.  The first branch of an operator is its fast path: a Python number or
-an equal type, with nothing to promote.
+to arrays and tracers alike.  The first branches of an operator are its fast paths: two arrays of
+equal type that nothing but evaluation looks at, then a Python number or a value of equal type, with
+nothing to promote.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 
 from .. import ops, source
 from ..bf16 import BF16
-from ..core import NOTHING, Array, Value, _current
+from ..core import EVALUATE, NOTHING, Array, Value, _current
 from ..errors import DtypeError, MutationError, boundary, shorten
 from ..types import INEXACT_KINDS, SCALARS, as_dtype
 from . import complex, contract, elementwise, indexing, matrices, reductions, shape, sorting, ufuncs
@@ -33,9 +34,14 @@ def operator(op, slow=binary, kinds="fiuc", swap=False, others=OTHERS):
 
     others: classes that are made arrays; what is none of them is left to Python.
     """
+    rules = {} if swap else {d: rule for d, rule in op.rules.items() if d.kind in kinds}
+
     def method(x, y):
         try:
             cls = y.__class__
+            if cls is Array and x.__class__ is Array and _current.get() is EVALUATE:
+                if x.shape == y.shape and x.dtype is y.dtype and x.dtype in rules:
+                    return Array(rules[x.dtype](x.np, y.np))
             if cls is float or cls is int:
                 kind = x.dtype.kind
                 if kind in INEXACT_KINDS or cls is int and kind in kinds:

@@ -21,7 +21,7 @@ from ..core import Primitive, _current
 from ..errors import DtypeError, ShapeError
 from ..types import ARITHMETIC, F16, F32, SHORT, ArrayType
 from . import move
-from .silence import quiet
+from .silence import quiet, silence
 
 LETTERS = "zyxwvutsrqponmlkjihgfedcbaZYXWVUTSRQPONMLKJIHGFEDCBA"
 
@@ -121,21 +121,29 @@ def fixes(a, b, lhs, rhs, label):
 
 # ---------------------------------------------------------------------------- the value, by NumPy
 
+def dot(a, b):
+    """NumPy's dot, silent about inf and NaN; the method has half of np.dot's overhead."""
+    return silence().run(np.ndarray.dot, a, b)
+
+
+def dot(a, b):
+    """NumPy's dot, silent about inf and NaN; the method has half of np.dot's overhead."""
+    return silence().run(np.ndarray.dot, a, b)
+
+
 FORMS = {          # is the summed label last in a, and first in b?
-    (True, True): np.ndarray.dot,                            # the method: half of np.dot's overhead
-    (True, False): lambda a, b: a.dot(b.T),
-    (False, True): lambda a, b: a.T.dot(b),
-    (False, False): lambda a, b: a.T.dot(b.T)}
+    (True, True): dot,
+    (True, False): lambda a, b: dot(a, b.T),
+    (False, True): lambda a, b: dot(a.T, b),
+    (False, False): lambda a, b: dot(a.T, b.T)}
 
 
 @functools.lru_cache(maxsize=4096)
 def contraction(lhs, rhs, to):
-    """The NumPy function for these labels, silent about inf and NaN."""
-    return quiet(product_of(lhs, rhs, to))
+    """The NumPy function for these labels, silent about inf and NaN.
 
-
-def product_of(lhs, rhs, to):
-    """The NumPy function for these labels.  Two matrices: np.dot of them, transposed as needed."""
+    Two matrices: `dot` of them, transposed as needed.
+    """
     summed = set(lhs) & set(rhs) - set(to)
     if len(lhs) == len(rhs) == len(to) == 2 and len(summed) == 1:
         k = summed.pop()
@@ -143,10 +151,10 @@ def product_of(lhs, rhs, to):
         straight = to == lhs.replace(k, "") + rhs.replace(k, "")
         return product if straight else lambda a, b: product(a, b).T
     if lhs[-1:] == rhs[:1] == rhs and len(rhs) == 1 and to == lhs[:-1]:
-        return lambda a, b: a.dot(b)                         # matrix or vector times vector
+        return dot                                           # matrix or vector times vector
     if len(lhs) == 1 and len(rhs) == 2 and len(to) == 1 and len(summed) == 1:
-        return (lambda a, b: a.dot(b)) if rhs[0] == lhs else (lambda a, b: b.dot(a))
-    return general(lhs, rhs, to)
+        return dot if rhs[0] == lhs else lambda a, b: dot(b, a)
+    return quiet(general(lhs, rhs, to))
 
 
 def general(lhs, rhs, to):

@@ -14,9 +14,9 @@ import numpy as np
 from .. import scalar
 from ..core import Primitive
 from ..errors import DtypeError, ShapeError
-from ..types import ARITHMETIC, BOOL, DTYPES, F16, I32, NUMBERS, SHORT, computed
+from ..types import ARITHMETIC, BOOL, DTYPES, F32, F64, I32, NUMBERS, SHORT, computed
 from . import elementwise, move
-from .silence import quiet
+from .silence import quiet, silence
 
 
 class Reduce(Primitive):
@@ -37,16 +37,19 @@ class Reduce(Primitive):
                              fix="convert with astype first")
         return x.without(axes)
 
-    @quiet
     def numpy(self, x, /, *, axes):
         axes = None if len(axes) == x.ndim else axes              # None: 1 µs less
-        if x.dtype.kind == "f" and x.dtype != F16 and x.size:
-            return self.ufunc.reduce(x, axes)
+        if x.dtype in (F32, F64) and x.size:
+            return silence().run(self.ufunc.reduce, x, axes)
+        return self.begun(x, axes)
+
+    @quiet
+    def begun(self, x, axes):
+        """The value, begun with what an empty one is, and in a wider dtype for f16."""
         if x.dtype not in self.dtypes:
             raise TypeError("not a dtype of this reduction")      # `type` says it better
-        dtype = computed(x.dtype)
         start = scalar.REDUCTIONS[self.how][1](x.dtype)
-        return self.ufunc.reduce(x, axes, dtype, initial=start).astype(x.dtype)
+        return self.ufunc.reduce(x, axes, computed(x.dtype), initial=start).astype(x.dtype)
 
     def batch(self, dims, x, /, *, axes):
         (d,) = dims

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 import fgrad.numpy as fnp
-from fgrad import grad, jit, vmap
+from fgrad import debug, grad, jit, make_ir, vmap
 from fgrad.core import Array
+from fgrad.errors import DtypeError, NanError, ShapeError
 from fgrad.types import default_dtype
 
 X = np.array([[1.0, -2.0, 3.0], [4.0, 5.0, -6.0]], np.float32)
@@ -46,6 +47,27 @@ def test_operators_of_integers_and_bools():
     assert (1 << i).tolist() == [2, 4, 8] and (b & ~b).tolist() == [False] * 3
     assert (b | True).tolist() == [True] * 3 and (i / 2).dtype == np.float32
     assert (i // 2).dtype == (i + True).dtype == np.int32
+
+
+def test_operators_of_two_arrays_are_seen_by_whoever_runs_them():
+    x, y = fnp.array([1.0, 3e38]), fnp.array([2.0, 3e38])
+    assert (x + y).tolist() == [3.0, np.inf]
+    with pytest.raises(NanError, match="made inf in 1 of 2 elements, by the operation add"):
+        debug.nans(lambda: x + y)()
+    assert [eqn.op.name for eqn in make_ir(lambda: x + y)().eqns] == ["add"]
+
+
+def test_operators_of_arrays_beside_a_tracer_or_another_type():
+    x, one = fnp.array([1.0, 2.0]), fnp.array(1.0)
+    assert grad(lambda a: fnp.sum(x * a + a * x))(x).tolist() == [2.0, 4.0]
+    assert (x + one).tolist() == (x + np.float32(1)).tolist() == [2.0, 3.0]
+    assert (one + one).shape == () and (one + one).dtype == x.dtype
+    assert (x + fnp.array([1, 2])).dtype == x.dtype
+    assert (fnp.array([1, 2]) / fnp.array([2, 4])).tolist() == [0.5, 0.5]
+    with pytest.raises(ShapeError):
+        x + fnp.ones(3)
+    with pytest.raises(DtypeError):
+        fnp.array([True]) - fnp.array([True])
 
 
 def test_other_things_are_left_to_python():

@@ -1,6 +1,7 @@
 """Rules that are silent about inf and NaN, and leave NumPy as the user has set it."""
 
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -33,3 +34,11 @@ def test_a_rule_that_raises_leaves_numpy_as_it_was():
     with pytest.raises(KeyError):
         quiet(broken)()
     assert np.geterr() == before != dict.fromkeys(before, "ignore")
+
+
+def test_threads_compute_silently_at_once():
+    large = np.full(200_000, 3e38, "float32")            # NumPy lets other threads run meanwhile
+    with warnings.catch_warnings(), ThreadPoolExecutor(4) as pool:
+        warnings.simplefilter("error")
+        outs = list(pool.map(lambda _: quiet(np.add)(large, large), range(40)))
+    assert all(np.isinf(out).all() for out in outs)
