@@ -15,9 +15,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import product
 from math import gcd
 
-from .contract_cost import cycles
+from .contract_cost import cycles, held
 from .dots import lanes_of_sums, shape
 from .text import BYTES
 from .tiles import Machine, Tile, shapes
@@ -27,7 +28,8 @@ SMALL_B = 1 << 17        # bytes of B up to which rows of tiles come first
 WINDOW_STEPS = 832       # the most steps of a block that is read through tables: sums wait less
 ADDED_ALONE = 1 << 14    # elements of a result whose depths one thread adds up
 SHALLOW = 32             # depth up to which a product is as long as its result takes to be written
-LARGE = 1 << 21          # multiply-adds of a part that is worth having for balance alone
+LARGE = 1 << 25          # multiply-adds of a part that is worth having for balance alone
+FEW = 4                  # tiles of rows up to which B may be read where it lies
 
 
 @dataclass(frozen=True)
@@ -240,6 +242,14 @@ class Plan:
         return not self.pack_b and self.columns * self.depth * BYTES[self.type] > self.machine.l2
 
     @property
+    def most_steps(self):
+        """The most steps of a block.  Rows of B that are read far off stay in the second cache."""
+        limit = WINDOW_STEPS if self.tables else depth_limit(self.machine)
+        if not self.far:
+            return limit
+        return min(limit, held(self.b.first * BYTES[self.type], self.machine.l2, 16))
+
+    @property
     def rows_first(self):
         """Whether a row of tiles is finished before the next one: B stays in the second cache, and
         the result is written page by page."""
@@ -305,17 +315,14 @@ def blocked(start, type, threads):
     """Plans with tiles of outer products."""
     machine, columns = start.machine, start.columns
     lanes = min(machine.vector_bytes // BYTES[type], 1 << max(1, (columns - 1).bit_length()))
-    limit = WINDOW_STEPS if start.tables else depth_limit(machine)
-    kc = depth_block(start.depth, lanes, limit)
     for tile in tiles_for(start.rows, columns, type, lanes, machine):
-        p = replace(start, tile=tile, kc=kc)
+        p = replace(start, tile=tile)
         if start.tables and tile.rows > TABLE_ROWS * p.run:
             continue
         for grid in grids(p, threads):
             yield from with_packing(p, grid)
         if threads > 1 and p.depth >= 512 * threads:
-            part = depth_block(-(-p.depth // threads), lanes, limit)
-            yield from with_packing(replace(p, kc=part), (1, 1, 1, threads))
+            yield from with_packing(p, (1, 1, 1, threads))
 
 
 def dotted(start, type, threads):
@@ -378,10 +385,10 @@ def depth_block(depth, lanes, limit):
     """Blocks of equal depth, whole vectors, none shorter than a vector."""
     if depth <= limit + limit // 4:
         return up(max(depth, 1), 2 * lanes)
-    kc = up(-(-depth // -(-depth // limit)), 2 * lanes)
-    while 0 < depth % kc < lanes:
-        kc -= 2 * lanes
-    return kc
+    step = 2 * lanes
+    kc = up(-(-depth // -(-depth // limit)), step)
+    lengths = (*range(kc, 0, -step), *range(kc + step, depth + step, step))
+    return next(n for n in lengths if not 0 < depth % n < lanes)
 
 
 def tiles_for(rows, columns, type, lanes, machine):
@@ -413,12 +420,13 @@ def with_packing(p, grid):
     """The plans cut by a grid, with their blocks, and what is packed."""
     rows = up(-(-p.rows // grid[1]), p.tile.rows)
     columns = up(-(-p.columns // grid[2]), p.tile.width)
-    size = BYTES[p.type]
-    mc = max(p.tile.rows, p.machine.l2 // 2 // (p.kc * size) // p.tile.rows * p.tile.rows)
-    nc = max(p.tile.width, (2 << 20) // (p.kc * size) // p.tile.width * p.tile.width)
-    for packed in packs_a(p):
-        yield replace(p, grid=grid, mc=min(mc, rows), nc=min(nc, columns), pack_a=packed,
-                      pack_b=packs_b(p, rows))
+    for a, b in product(packs_a(p), packs_b(p, rows)):
+        cut = replace(p, grid=grid, pack_a=a, pack_b=b)
+        kc = depth_block(-(-p.depth // grid[3]), p.tile.lanes, cut.most_steps)
+        size = kc * BYTES[p.type]
+        mc = max(p.tile.rows, p.machine.l2 // 2 // size // p.tile.rows * p.tile.rows)
+        nc = max(p.tile.width, (2 << 20) // size // p.tile.width * p.tile.width)
+        yield replace(cut, kc=kc, mc=min(mc, rows), nc=min(nc, columns))
 
 
 def packs_a(p):
@@ -431,16 +439,16 @@ def packs_a(p):
 
 
 def packs_b(p, rows):
-    """Is B packed?  Also where it is panels already, if many rows read it: its lines may be split.
+    """Whether B may be packed, and may not be, for so many rows.
 
-    Arrays of NumPy begin anywhere in a line of the cache; a vector across two lines takes two
-    reads, which cost a product a tenth.
+    Panels are copied too if many rows read them, since their lines may be split: arrays of NumPy
+    begin anywhere in a line of the cache, and a vector across two lines takes two reads.
     """
     if p.depth == 0:
-        return False
-    if isinstance(p.b, Pulled) or p.b.second != 1:
-        return True
-    if p.columns % p.tile.lanes and not p.machine.masks:
-        return True
-    panels = p.b.first == p.tile.width
-    return rows > (16 if panels else 1) * p.tile.rows
+        return [False]
+    ragged = p.columns % p.tile.lanes > 0 and not p.machine.masks
+    if isinstance(p.b, Pulled) or p.b.second != 1 or ragged:
+        return [True]
+    if p.b.first == p.tile.width:
+        return [rows > 16 * p.tile.rows]
+    return [True] * (rows > p.tile.rows) + [False] * (rows <= FEW * p.tile.rows)

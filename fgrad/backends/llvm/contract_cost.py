@@ -17,12 +17,14 @@ PART = 300               # cycles that taking one part costs
 WAIT = 0.04              # of a part: the wait for the last one, when others want the processors
 TABLE = 4                # cycles of an entry of a table
 NEAR = 32                # bytes a cycle that a processor reads of what its second cache holds
-FAR = 10                 # the same, of what it lacks
+FAR = 3.3                # the same, of what it lacks, a vector of each row at a time
+MOST_FAR = 10            # the same, of whole rows
 COPIED = 4.5             # the same, where it is copied
 SCATTERED = 3            # the same, through tables
 BY_COLUMNS = 2, 11       # cycles of a step for a line of A that the first, and second, cache lost
-PACK_ROW, PACK_COLUMN = 1.6, 1.1       # cycles of a vector of A that is packed, and of an element
+PACK_ROW, PACK_COLUMN = 1.6, 4.5       # cycles of a vector of A that is packed, and of a column
 PACK_PANEL, PACK_SQUARE = 2.5, 6       # cycles of a vector of B, as it lies and transposed
+ACROSS = 1.1             # times as long as a step takes that reads vectors across two lines
 LINE = 64                # bytes of a line of the caches
 
 
@@ -50,10 +52,10 @@ def block_cycles(p):
     height = rows[0] * p.tile.rows + rows[1]
     width = columns[0] * p.tile.width + columns[1]
     total = (tile_cycles(p, rows, columns, depth) + a_cycles(p, height, width, depth)
-             + b_cycles(p, width, depth))
+             + b_cycles(p, height, width, depth))
     if p.split:
         size = p.rows * p.columns
-        total += read_cycles(p, size, size, FAR) * (p.parts + 2)
+        total += read_cycles(p, size, size, MOST_FAR) * (p.parts + 2)
     return total
 
 
@@ -71,7 +73,8 @@ def tile_cycles(p, rows, columns, depth):
         for w, times_c in ((tile.width, columns[0]), (columns[1], bool(columns[1]))):
             if times_r and times_c:
                 v = -(-w // tile.lanes)
-                one = depth * step_cycles(r, v) + p.blocks * (30 + 2 * r * v)
+                step = step_cycles(r, v) * (1 if p.pack_b else ACROSS)
+                one = depth * step + p.blocks * (30 + 2 * r * v)
                 total += times_r * times_c * one
     return total
 
@@ -84,9 +87,9 @@ def a_cycles(p, height, width, depth):
         elements = min(elements, p.a.rows // p.grid[1] + p.a.depth // p.grid[3])
         tables = (height * p.blocks + depth) * TABLE
         return read_cycles(p, elements, whole, SCATTERED) * again + tables
-    read = read_cycles(p, elements, p.rows * p.depth, COPIED if p.pack_a else FAR) * again
+    read = read_cycles(p, elements, p.rows * p.depth, COPIED if p.pack_a else MOST_FAR) * again
     if p.pack_a:
-        each = PACK_ROW / p.tile.lanes if p.a_by_rows else PACK_COLUMN
+        each = PACK_ROW / p.tile.lanes if p.a_by_rows else PACK_COLUMN / p.tile.rows
         return read + elements * (pull_cycles(p.a, p.tile) + each) * again
     if p.a_by_rows:
         return read
@@ -113,14 +116,16 @@ def held(step, size, ways):
     return sets // gcd(sets, step // LINE if step % LINE == 0 else 1) * ways
 
 
-def b_cycles(p, width, depth):
-    """Cycles of reading, or packing, a part's columns of B."""
-    elements = width * depth
-    read = read_cycles(p, elements, p.columns * p.depth, COPIED if p.pack_b else FAR)
-    if not p.pack_b:
-        return read
-    each = (PACK_PANEL if p.b_by_rows else PACK_SQUARE) / p.tile.lanes
-    return read + elements * (pull_cycles(p.b, p.tile) + each)
+def b_cycles(p, height, width, depth):
+    """Cycles of reading, or packing, a part's columns of B; where they lie, each tile's rows read
+    them anew."""
+    elements, whole = width * depth, p.columns * p.depth
+    if p.pack_b:
+        vector = PACK_PANEL if p.b_by_rows else PACK_SQUARE
+        each = vector / p.tile.lanes + pull_cycles(p.b, p.tile)
+        return read_cycles(p, elements, whole, COPIED) + elements * each
+    again = elements * (-(-height // p.tile.rows) - 1) * BYTES[p.type] / NEAR
+    return read_cycles(p, elements, whole, min(MOST_FAR, FAR * p.tile.vectors)) + again
 
 
 def read_cycles(p, elements, whole, far):

@@ -218,6 +218,13 @@ def test_columns_that_meet_in_few_lines_of_the_cache_are_packed(bytes):
     assert not packs(784, 256, 64) and not packs(6, 4096, 512)
 
 
+@pytest.mark.parametrize("m, n, k", [(16, 4096, 200), (10, 1024, 400), (31, 2048, 330)])
+def test_few_rows_read_a_large_matrix_where_it_lies(m, n, k):
+    for epilogue in (True, False):
+        planned = check(m, n, k, workers=2, epilogue=epilogue)
+        assert not planned.pack_b and planned.blocks > 1
+
+
 def test_equal_tiles_are_one_function():
     product = Buffers("float", (0, 0, 0))
     make = lambda name, m: emit(plan(m, 128, 256, "float", Strided(256, 1), Strided(128, 1),
