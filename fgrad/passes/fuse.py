@@ -99,7 +99,7 @@ def fuse(program, target):
     """The Program as Nests and Steps, in order."""
     graph = Graph(numbers_first(program))
     products = {}
-    stored = initially_stored(graph, products)
+    stored = initially_stored(graph, target, products)
     while True:
         attempt = Attempt(graph, stored, target, products)
         more = attempt.run()
@@ -123,8 +123,10 @@ def numbers_first(program):
     return Program(program.name, program.inputs, early + late, program.outputs, program.hidden)
 
 
-def initially_stored(graph, products):
-    """Inputs, results, what steps read and give, products and their epilogues, deep values."""
+def initially_stored(graph, target, products):
+    """Inputs, results, what steps read and give, products, what they want to read stored, and
+    their epilogues, deep values.
+    """
     stored = graph.given | graph.outputs
     for eqn in graph.program.eqns:
         kind = step_of(eqn.op)
@@ -141,7 +143,7 @@ def initially_stored(graph, products):
                 depths[a] = 0
         below = 1 + max([depths.get(a, 0) for a in eqn.variables], default=0)
         for v in eqn.outs:
-            depths[v] = inlined_depth(graph, v, below, stored, products)
+            depths[v] = inlined_depth(graph, target, v, below, stored, products)
     return stored
 
 
@@ -170,15 +172,15 @@ def counters(graph, eqn):
                            and m.outs[0].dtype == I32 for m in makers]
 
 
-def inlined_depth(graph, v, below, stored, products):
+def inlined_depth(graph, target, v, below, stored, products):
     """The depth of v after it has been stored or not: products and values that are too deep are."""
     if v in stored and not (step_of(graph.makers[v][0].op) == "pull" and graph.probe(v).reduces):
         return 0
     if graph.probe(v).reduces:
-        if is_product(graph, v, stored):
+        product = Attempt(graph, stored, target, {v: True}).product(v)
+        if product is not None:
             products[v] = True
-            stored.add(v)
-            stored.add(epilogue_end(graph, v, stored))
+            stored |= {v, epilogue_end(graph, v, stored), *product}
             return 0
         below += REDUCTION_DEPTH - 1
     elif v not in stored:
@@ -191,16 +193,6 @@ def inlined_depth(graph, v, below, stored, products):
         stored.add(v)
         return 0
     return below
-
-
-def is_product(graph, v, stored):
-    """Is the element of v a product, with what is stored so far?"""
-    with index.Space() as space:
-        axes = tuple(space.variable(n) for n in v.shape)
-        at = tuple(index.of(a) for a in axes)
-        if 0 in v.shape:
-            return False
-        return product_of(Puller(graph, stored).inside(v, at), axes) is not None
 
 
 def epilogue_end(graph, v, stored):
@@ -389,6 +381,18 @@ class Attempt:
             self.shelves.setdefault(leading(nest), []).append(nest)
         with nest.space:
             self.add(nest, root)
+
+    def product(self, v):
+        """What should be stored before v if it is a product, with what is stored so far; or None.
+        """
+        if 0 in v.shape:
+            return None
+        nest, root = self.start(v)
+        if nest.product is None:
+            return None
+        with nest.space:
+            self.add(nest, root)
+        return self.found
 
     def candidates(self, v):
         """Kernels that v may join, the likeliest first.  A product has a kernel of its own."""
