@@ -16,6 +16,7 @@ import pytest
 
 import fgrad.numpy as fnp
 from fgrad import signature, tree
+from fgrad.compile import uncollected
 from fgrad.core import Array
 from fgrad.errors import ArgumentError, ConcretizationError, DonationError, FgradWarning
 from fgrad.jit import Jitted, jit
@@ -492,3 +493,18 @@ def test_keys_of_equal_calls_are_equal():
 def test_jit_of_something_that_is_no_function_says_so():
     with pytest.raises(ArgumentError, match="jit takes a function"):
         jit(3)
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_the_garbage_collector_rests_while_something_compiles_and_only_then(enabled):
+    was = gc.isenabled()
+    (gc.enable if enabled else gc.disable)()
+    try:
+        with pytest.raises(RuntimeError), uncollected():
+            with uncollected():
+                assert not gc.isenabled()
+            assert not gc.isenabled()
+            raise RuntimeError
+        assert gc.isenabled() == enabled
+    finally:
+        (gc.enable if was else gc.disable)()
