@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import re
 from math import prod
 
 from ...loop import Call, Contract, For, Kernel, Loop
@@ -19,6 +20,7 @@ from .runner import PYTHON
 from .steps import WORKSPACE, taken
 from .text import intrinsics
 
+CALLED = re.compile(r"@([\w.]+)\(")
 LONG = 20_000              # scalar operations from which the interpreter's lock is released
 
 
@@ -152,17 +154,18 @@ class Module:
         own = {n: t for n, t in self.functions.items() if n.startswith("k.")}
         shared = {n: t for n, t in self.functions.items() if n not in own}
         count = min(count, max(1, sum(map(len, own.values())) // 20_000))
-        bins = [{} for _ in range(count)]
+        bins, lengths = [{} for _ in range(count)], [0] * count
         for name, text in sorted(own.items(), key=lambda item: -len(item[1])):
-            least = min(bins, key=lambda b: sum(map(len, b.values())))
-            least[name] = text
+            least = lengths.index(min(lengths))
+            bins[least][name] = text
+            lengths[least] += len(text)
         return [(list(b), module_text(b | called(b, shared), self.used)) for b in bins if b]
 
 
 def called(functions, shared):
     """The shared functions that these call."""
-    return {name: text for name, text in shared.items()
-            if any(f"@{name}(" in body for body in functions.values())}
+    names = {name for body in functions.values() for name in CALLED.findall(body)}
+    return {name: text for name, text in shared.items() if name in names}
 
 
 def module_text(functions, used):
