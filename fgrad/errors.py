@@ -15,6 +15,7 @@ matmul cannot contract axes of size 3 and 4.
 from __future__ import annotations
 
 import functools
+import inspect
 import warnings
 
 from . import config, source
@@ -63,14 +64,29 @@ def block(title, content):
 
 def boundary(function):
     """The function; what it raises shows the user's frames only, all with FGRAD_TRACEBACK=full."""
-    @functools.wraps(function)
-    def entered(*args, **kwargs):
-        try:
-            return function(*args, **kwargs)
-        except BaseException as error:
-            shorten(error)
-            raise
-    return entered
+    if takes_one(function):
+        def entered(x, /):                       # *args and **kwargs would cost 0.07 µs
+            try:
+                return function(x)
+            except BaseException as error:
+                shorten(error)
+                raise
+    else:
+        def entered(*args, **kwargs):
+            try:
+                return function(*args, **kwargs)
+            except BaseException as error:
+                shorten(error)
+                raise
+    return functools.wraps(function)(entered)
+
+
+def takes_one(function):
+    """Does the function take one argument, by position only, and no others?"""
+    code = getattr(function, "__code__", None)
+    return (code is not None and not function.__defaults__ and not hasattr(function, "__wrapped__")
+            and code.co_posonlyargcount == code.co_argcount == 1 and not code.co_kwonlyargcount
+            and not code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS))
 
 
 def shorten(error):

@@ -61,9 +61,13 @@ def operator(op, slow=binary, kinds="fiuc", swap=False, others=OTHERS):
 def operator_of(function, swap=False):
     """The method of an operator that is a function of two arguments."""
     def method(x, y):
-        if not (isinstance(y, KNOWN) or y.__class__ in SCALARS or hasattr(y, "__array__")):
-            return NotImplemented
-        return function(y, x) if swap else function(x, y)
+        try:
+            if not (isinstance(y, KNOWN) or y.__class__ in SCALARS or hasattr(y, "__array__")):
+                return NotImplemented
+            return function(y, x) if swap else function(x, y)
+        except BaseException as error:
+            shorten(error)
+            raise
     return method
 
 
@@ -97,10 +101,10 @@ def attach_operators():
         put(f"__{name}__", operator(op, kinds="biu"))
         put(f"__r{name}__", operator(op, kinds="biu", swap=True))
     for name, function in FUNCTIONS.items():
-        put(f"__{name}__", boundary(operator_of(function)))
-        put(f"__r{name}__", boundary(operator_of(function, swap=True)))
+        put(f"__{name}__", operator_of(function))
+        put(f"__r{name}__", operator_of(function, swap=True))
     put("__pow__", boundary(power_operator))
-    put("__rpow__", boundary(operator_of(elementwise.power, swap=True)))
+    put("__rpow__", operator_of(elementwise.power, swap=True))
 
 
 def put(name, method):

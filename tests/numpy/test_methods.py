@@ -9,7 +9,7 @@ import pytest
 import fgrad.numpy as fnp
 from fgrad import debug, grad, jit, make_ir, vmap
 from fgrad.core import Array
-from fgrad.errors import DtypeError, NanError, ShapeError
+from fgrad.errors import DtypeError, FgradError, NanError, ShapeError
 from fgrad.types import default_dtype
 
 X = np.array([[1.0, -2.0, 3.0], [4.0, 5.0, -6.0]], np.float32)
@@ -68,6 +68,19 @@ def test_operators_of_arrays_beside_a_tracer_or_another_type():
         x + fnp.ones(3)
     with pytest.raises(DtypeError):
         fnp.array([True]) - fnp.array([True])
+
+
+@pytest.mark.parametrize("call", [lambda x: fnp.tanh("a"), lambda x: x @ fnp.ones(3),
+                                  lambda x: fnp.add(x, fnp.ones(3))])
+def test_errors_of_functions_and_operators_show_the_users_frames_only(call):
+    with pytest.raises(FgradError) as caught:
+        call(fnp.ones(2))
+    assert {entry.path.name for entry in caught.traceback} == {"test_methods.py"}
+
+
+def test_a_missing_argument_is_missed_by_the_function_of_its_name():
+    with pytest.raises(TypeError, match=r"^tanh\(\) missing 1 required positional argument"):
+        fnp.tanh()
 
 
 def test_other_things_are_left_to_python():
