@@ -32,10 +32,14 @@ from .types import BOOL, F16, F32, F64, I32, I64, SHORT, computed
 
 @dataclass(frozen=True)
 class Instruction:
-    """cost: in additions.  numpy: its value.  logical: the result is bool for any arguments."""
+    """cost: in additions.  numpy: its value.  logical: the result is bool for any arguments.
+
+    floats: its value of arrays of floats, where `numpy` is for integers too, and slower.
+    """
     cost: float
     numpy: Callable
     logical: bool = False
+    floats: Callable = None
 
 
 # Rational approximations of Cephes (S. Moshier, ndtr.c): erf is x T(x²) / U(x²) below 1, and
@@ -110,7 +114,7 @@ INSTRUCTIONS = {
     "add":         Instruction(1,  np.add),                  # bool: or
     "sub":         Instruction(1,  np.subtract),
     "mul":         Instruction(1,  np.multiply),             # bool: and
-    "div":         Instruction(4,  _divide),
+    "div":         Instruction(4,  _divide, floats=np.divide),
     "rem":         Instruction(12, _remainder),
     "neg":         Instruction(1,  np.negative),
     "abs":         Instruction(1,  np.abs),

@@ -78,7 +78,9 @@ class Elementwise(Primitive):
         self.kinds = "".join({d.kind for d in dtypes})
         self.scalar = scalar or name
         self.numpy = numpy or numpy_of(self.scalar, self.kinds)
-        self.rules = dict.fromkeys([d for d in dtypes if d is not BF16], self.numpy)
+        floats = None if numpy else floats_of(self.scalar)
+        self.rules = {d: floats if floats and d.kind in INEXACT_KINDS else self.numpy
+                      for d in dtypes if d is not BF16}
         self.differentiable = partials is not None
 
     def __call__(self, *args):                   # a row has no parameters: 0.1 µs less
@@ -198,6 +200,12 @@ def numpy_of(name, kinds):
     """The NumPy function of an instruction; quiet where floats make inf and NaN."""
     function = scalar.INSTRUCTIONS[name].numpy
     return quiet(function) if "f" in kinds and not scalar.INSTRUCTIONS[name].logical else function
+
+
+def floats_of(name):
+    """The NumPy function of an instruction for arrays of floats, where that is another; quiet."""
+    own = scalar.INSTRUCTIONS[name].floats
+    return own and quiet(own)
 
 
 # ---------------------------------------------------------------------------- parts of derivatives

@@ -133,3 +133,13 @@ def test_second_derivative_of_logaddexp_is_a_quarter_where_the_arguments_are_equ
 def test_derivative_of_logaddexp_of_infinite_arguments_is_a_share():
     x, y = [np.inf, -np.inf, np.inf, -np.inf, 1.0], [np.inf, -np.inf, -np.inf, np.inf, np.inf]
     np.testing.assert_array_equal(tangent(ops.logaddexp, (x, y), 0).np, [0.5, 0.5, 1, 0, 0])
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float16", "float32", "complex64"])
+def test_arrays_and_numpy_scalars_are_divided_alike_in_every_dtype(dtype):
+    x, y = np.array([7, -7, 5], dtype), np.array([2, 2, 0], dtype)
+    whole = ops.div(x, y)
+    assert whole.dtype == dtype
+    for k in range(3):
+        np.testing.assert_array_equal(np.asarray(ops.div(x[k], y[k])), np.asarray(whole)[k])
+    np.testing.assert_array_equal(np.asarray(whole), ops.div.numpy(x, y))
