@@ -1,11 +1,16 @@
 """Programs of many operations: no recursion, and memory that grows as they do."""
 
+import gc
+
 import numpy as np
 import pytest
 
 import fgrad
 import fgrad.numpy as fnp
 from benchmarks.long_programs import chain, megabytes
+from fgrad import passes
+from fgrad.backends.llvm import module
+from fgrad.compile import uncollected
 
 
 pytestmark = pytest.mark.filterwarnings("ignore:a Python loop was unrolled")
@@ -32,3 +37,12 @@ def test_memory_of_traces_and_gradients_is_linear_in_their_length():
     for transform in (fgrad.make_ir, fgrad.grad):
         short, long = (megabytes(transform(chain(n)), x) for n in (2_000, 8_000))
         assert long < 8 * short                  # four times as long; squared it would be 16
+
+
+def test_compiling_leaves_nothing_to_the_garbage_collector():
+    program = fgrad.make_ir(fgrad.grad(chain(50)))(fnp.ones(3))
+    module.Module(passes.plan(program, module.host_target()))
+    gc.collect()
+    with uncollected():
+        module.Module(passes.plan(program, module.host_target()))
+        assert gc.collect() == 0

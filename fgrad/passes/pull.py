@@ -12,6 +12,7 @@ only.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from weakref import ref
 
 from .. import index, scalar
 from ..ir import Var
@@ -160,15 +161,18 @@ def uncast(n):
 # ---------------------------------------------------------------------------- a kernel's elements
 
 class Element:
-    """An argument of a pull rule: called with an index it gives the element."""
+    """An argument of a pull rule: called with an index it gives the element.
+
+    It does not keep its Puller alive: a cycle would have to wait for the garbage collector.
+    """
     __slots__ = ("puller", "var", "type", "shape", "dtype")
 
     def __init__(self, puller, v):
-        self.puller, self.var = puller, v
+        self.puller, self.var = ref(puller), v
         self.type, self.shape, self.dtype = v.type, v.shape, v.dtype
 
     def __call__(self, at):
-        return self.puller(self.var, at)
+        return self.puller()(self.var, at)
 
 
 class Puller:

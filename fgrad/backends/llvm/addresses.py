@@ -30,7 +30,7 @@ class Addresses:
 
     def __init__(self, fn, pointers, env=None):
         self.fn, self.pointers, self.env = fn, pointers, dict(env or {})
-        self.instructions = Instructions(self.op)
+        self.instructions = Instructions(fn.op)
         self.vec, self.count, self.mask = None, 0, None
         known = 0
         for v in self.env:
