@@ -46,7 +46,7 @@ def space():
 class Var:
     """A loop variable, 0 <= v < extent, in steps of `step`.  Compared by identity."""
     __slots__ = ("name", "extent", "bit", "step", "order")
-    lo = 0
+    lo, nodes = 0, ()
 
     def __init__(self, name, extent, bit, step=1):
         self.name, self.extent, self.bit, self.step = name, extent, bit, step
@@ -66,30 +66,36 @@ class Var:
 
 class Quot:
     """ix // n (op "/") or ix % n (op "%"), ix >= 0."""
-    __slots__ = ("op", "ix", "n", "lo", "hi", "free", "order")
+    __slots__ = ("op", "ix", "n", "lo", "hi", "free", "nodes", "order")
 
     def __init__(self, op, ix, n, lo, hi):
-        self.op, self.ix, self.n, self.lo, self.hi, self.free = op, ix, n, lo, hi, ix.free
+        self.op, self.ix, self.n, self.lo, self.hi = op, ix, n, lo, hi
+        self.free, self.nodes = ix.free, ix.nodes
         self.order = LATER + len(_local.space.table)
 
 
 class Dynamic:
     """The value of a scalar node of an integer dtype, known to lie in [0, extent)."""
-    __slots__ = ("node", "lo", "hi", "free", "order")
+    __slots__ = ("node", "lo", "hi", "free", "nodes", "order")
 
     def __init__(self, node, extent):
-        self.node, self.lo, self.hi, self.free = node, 0, extent - 1, node.free
+        self.node, self.lo, self.hi, self.free, self.nodes = node, 0, extent - 1, node.free, (node,)
         self.order = LATER + len(_local.space.table)
 
 
 class Ix:
-    """constant + Σ coefficient · atom, with the range it can take.  Made by `ix` only."""
-    __slots__ = ("terms", "const", "free", "lo", "hi")
+    """constant + Σ coefficient · atom, with the range it can take.  Made by `ix` only.
+
+    nodes: the scalar nodes that it contains, as run-time indices.
+    """
+    __slots__ = ("terms", "const", "free", "lo", "hi", "nodes")
 
     def __init__(self, terms, const):
         self.terms, self.const, self.free, self.lo, self.hi = terms, const, 0, const, const
+        self.nodes = ()
         for a, c in terms:
             self.free |= a.free
+            self.nodes += a.nodes
             self.lo += c * (a.lo if c > 0 else a.hi)
             self.hi += c * (a.hi if c > 0 else a.lo)
 
@@ -99,7 +105,10 @@ class Ix:
 
 def ix(terms, const=0):
     """The Ix of {atom: coefficient} plus a constant."""
-    terms = tuple(sorted([(a, c) for a, c in terms.items() if c], key=lambda t: t[0].order))
+    terms = [(a, c) for a, c in terms.items() if c]
+    if len(terms) > 1:
+        terms.sort(key=lambda t: t[0].order)
+    terms = tuple(terms)
     table, key = _local.space.table, ("ix", terms, const)
     found = table.get(key)
     if found is None:

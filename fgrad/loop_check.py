@@ -135,7 +135,7 @@ class Check:
     def index(self, x, mask, names):
         if x.free & ~mask:
             self.fail(f"the index {index.text(x)} knows a loop that is not open.")
-        for n in scalar.dynamic_nodes(x):
+        for n in x.nodes:
             self.expression(n, mask, names)
 
     def bounds(self, buffer, x, ranges):
@@ -158,7 +158,7 @@ class Check:
                 stack += [(n.args[0], ranges + n.data), (n.args[1], ranges)]
                 stack += [(d, ranges) for d in scalar.index_nodes(n)]
             else:
-                stack += [(a, ranges) for a in scalar.arguments(n)]
+                stack += [(a, ranges) for a in n.below]
 
     def node(self, n, mask, names, ranges):
         match n.op:

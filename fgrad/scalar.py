@@ -21,6 +21,7 @@ of its own.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Callable
 
 import numpy as np
@@ -186,8 +187,10 @@ REDUCTIONS = {
 
 
 class Node:
-    """One hash-consed scalar expression.  `origin`, set by fuse: the Var it is an element of."""
-    __slots__ = ("op", "args", "data", "dtype", "free", "id", "origin")
+    """One hash-consed scalar expression.  `below`: its arguments, and the nodes inside of its
+    indices.  `origin`, set by fuse: the Var it is an element of.
+    """
+    __slots__ = ("op", "args", "data", "dtype", "free", "id", "origin", "below")
 
     @property
     def cost(self):
@@ -207,6 +210,8 @@ def node(op, args, data, dtype, free=0):
         found = space.table[key] = Node()
         found.op, found.args, found.data, found.dtype, found.origin = op, args, data, dtype, None
         found.id = len(space.table)
+        inside = index_nodes(found)
+        found.below = (*args, *inside) if inside else args
         for a in args:
             free |= a.free
         if op == "reduce":
@@ -331,45 +336,27 @@ def walk(root, seen=None, below=None):
     to go to, all by default.
     """
     seen = {} if seen is None else seen
-    below, stack = below or arguments, [(root, False)]
+    below, stack = below or attrgetter("below"), [root]
     while stack:
-        n, done = stack.pop()
-        if n in seen:
+        n = stack[-1]
+        missing = [a for a in below(n) if a not in seen]
+        if missing:
+            stack.extend(reversed(missing))
             continue
-        if done:
-            seen[n] = None
-            continue
-        stack.append((n, True))
-        stack.extend((a, False) for a in reversed(below(n)) if a not in seen)
+        seen[n] = None
+        stack.pop()
     return seen
-
-
-def arguments(n):
-    """The argument nodes of n, those inside of its indices included."""
-    inside = index_nodes(n)
-    return (*n.args, *inside) if inside else n.args
 
 
 def index_nodes(n):
     """The nodes that the indices of a load, index or guard contain."""
     if n.op == "load":
-        return dynamic_nodes(n.data[1])
+        return n.data[1].nodes
     if n.op == "index":
-        return dynamic_nodes(n.data)
+        return n.data.nodes
     if n.op == "guard":
-        return tuple(d for x, _, _ in n.data for d in dynamic_nodes(x))
+        return tuple(d for x, _, _ in n.data for d in x.nodes)
     return ()
-
-
-def dynamic_nodes(x):
-    """The nodes that an Ix contains."""
-    out = ()
-    for a, _ in x.terms:
-        if isinstance(a, index.Dynamic):
-            out += (a.node,)
-        elif isinstance(a, index.Quot):
-            out += dynamic_nodes(a.ix)
-    return out
 
 
 def rewrite(root, to, nodes, memo):
@@ -380,7 +367,7 @@ def rewrite(root, to, nodes, memo):
         if n in memo or n in nodes:
             stack.pop()
             continue
-        missing = [a for a in arguments(n) if a not in memo and a not in nodes]
+        missing = [a for a in n.below if a not in memo and a not in nodes]
         if missing:
             stack.extend(missing)
             continue

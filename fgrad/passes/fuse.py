@@ -252,7 +252,7 @@ def holes(root_expr, order, found):
         elif again >= OFTEN and is_small(n, again, order[:depth]):
             found.add(n.origin)
             continue
-        stack.extend((a, order) for a in scalar.arguments(n))
+        stack.extend((a, order) for a in n.below)
 
 
 def is_small(n, again, order):
@@ -606,7 +606,7 @@ def reads_again(side, variables):
     if side.op == "load" or side.origin is None or dilated:
         return False
     loads = [n.data for n in scalar.walk(side) if n.op == "load"]
-    if any(scalar.dynamic_nodes(x) for _, x in loads):
+    if any(x.nodes for _, x in loads):
         return False
     largest = max([b.type.size for b, _ in loads], default=0)
     return prod(v.extent for v in variables if side.free & v.bit) >= 2 * largest > 0

@@ -258,7 +258,7 @@ def inner_nodes(n):
     """The arguments of n that may be computed outside of it: not what a guard guards."""
     if n.op == "guard":
         return (n.args[1], *scalar.index_nodes(n))
-    return scalar.arguments(n)
+    return n.below
 
 
 def outside_guards(root):

@@ -66,7 +66,7 @@ def survey(body, params, outputs):
             case Store():
                 outputs[s.buffer] = None
                 for x in (s.index, *(x for x, _, _ in s.when)):
-                    for n in scalar.dynamic_nodes(x):
+                    for n in x.nodes:
                         scalar.walk(n, nodes)
         if not isinstance(s, Start):
             scalar.walk(s.expr, nodes)
@@ -240,7 +240,7 @@ def indexed(store, loops, outside):
     masks = [sum(v.bit for v in loops[:k]) for k in range(len(loops) + 1)]
     lets, known = {}, {}
     for x in (store.index, *(x for x, _, _ in store.when)):
-        for n in scalar.dynamic_nodes(x):
+        for n in x.nodes:
             if n not in known:
                 depth = max(outside, next(k for k, mask in enumerate(masks) if not n.free & ~mask))
                 word = f"at{len(known) + 1}"

@@ -63,7 +63,7 @@ def last(body, words):
         if isinstance(s, For):
             s.body = last(s.body, words)
     plain = [s for s in body if isinstance(s, Store) and not s.how and not s.when
-             and not list(scalar.dynamic_nodes(s.index))]
+             and not s.index.nodes]
     if len(plain) < 2 or not all(isinstance(s, Let) or s in plain for s in body):
         return body
     out = []

@@ -33,7 +33,8 @@ class Graph:
 
     def __init__(self, program):
         self.program = program
-        self.makers, self.readers, self.probes = {}, {}, {}
+        self.makers, self.readers = {}, {}
+        self.probes, self.kinds = {}, {}                     # Var → Probe; what decides it → Probe
         self.buffers, self.variables = {}, {}                # Var → Buffer, and back
         self.names = {}                                      # Var → its printed name, once named
         self.given = {*program.inputs, *(v for v, _ in program.hidden)}
@@ -82,15 +83,21 @@ class Graph:
 
     def probe(self, v):
         """What the operation that makes v does, as a Probe."""
-        eqn, k = self.makers[v]
+        found = self.probes.get(v)
+        if found is None:
+            found = self.probes[v] = self.probe_of(*self.makers[v])
+        return found
+
+    def probe_of(self, eqn, k):
+        """The Probe of result k of an equation, one for all that have equal types."""
         types = tuple(a.type if a.__class__ is Var else (a.__class__, a) for a in eqn.args)
         key = eqn.op, k, types, tuple(eqn.params.items())
         try:
-            found = self.probes.get(key)
+            found = self.kinds.get(key)
         except TypeError:                         # a parameter that cannot be hashed
             return probe(eqn, k)
         if found is None:
-            found = self.probes[key] = probe(eqn, k)
+            found = self.kinds[key] = probe(eqn, k)
         return found
 
 

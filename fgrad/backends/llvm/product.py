@@ -129,7 +129,7 @@ class LoopProduct(FlatProduct, contract.Product):
     def in_tables(self, x):
         """Is each term of the index known by row, by depth, or by batch alone?"""
         bits = [v.bit for v in (self.rows, self.depth, self.batch)]
-        static = not scalar.dynamic_nodes(x) and all(
+        static = not x.nodes and all(
             not isinstance(a, index.Dynamic) for a, _ in x.terms)
         return static and all(sum(bool(a.free & bit) for bit in bits) <= 1 for a, _ in x.terms)
 

@@ -288,7 +288,7 @@ class Emitter(Expressions):
 
     def share(self, s):
         """Notes which expressions of a statement are used more than once."""
-        counts = Counter(a for n in scalar.walk(s.expr) for a in scalar.arguments(n))
+        counts = Counter(a for n in scalar.walk(s.expr) for a in n.below)
         self.shared = {n for n, k in counts.items() if k > 1}
 
     def word(self, name):
