@@ -239,15 +239,12 @@ class Plan:
     @property
     def far(self):
         """Whether B is read where it lies, in memory that the second cache does not hold."""
-        return not self.pack_b and self.columns * self.depth * BYTES[self.type] > self.machine.l2
+        return not self.pack_b and self.large_b
 
     @property
-    def most_steps(self):
-        """The most steps of a block.  Rows of B that are read far off stay in the second cache."""
-        limit = WINDOW_STEPS if self.tables else depth_limit(self.machine)
-        if not self.far:
-            return limit
-        return min(limit, held(self.b.first * BYTES[self.type], self.machine.l2, 16))
+    def large_b(self):
+        """Whether the second cache does not hold B."""
+        return self.columns * self.depth * BYTES[self.type] > self.machine.l2
 
     @property
     def rows_first(self):
@@ -421,12 +418,20 @@ def with_packing(p, grid):
     rows = up(-(-p.rows // grid[1]), p.tile.rows)
     columns = up(-(-p.columns // grid[2]), p.tile.width)
     for a, b in product(packs_a(p), packs_b(p, rows)):
-        cut = replace(p, grid=grid, pack_a=a, pack_b=b)
-        kc = depth_block(-(-p.depth // grid[3]), p.tile.lanes, cut.most_steps)
+        kc = depth_block(-(-p.depth // grid[3]), p.tile.lanes, most_steps(p, b))
         size = kc * BYTES[p.type]
         mc = max(p.tile.rows, p.machine.l2 // 2 // size // p.tile.rows * p.tile.rows)
         nc = max(p.tile.width, (2 << 20) // size // p.tile.width * p.tile.width)
-        yield replace(cut, kc=kc, mc=min(mc, rows), nc=min(nc, columns))
+        yield replace(p, grid=grid, kc=kc, mc=min(mc, rows), nc=min(nc, columns),
+                      pack_a=a, pack_b=b)
+
+
+def most_steps(p, pack_b):
+    """The most steps of a block.  Rows of B that are read far off stay in the second cache."""
+    limit = WINDOW_STEPS if p.tables else depth_limit(p.machine)
+    if pack_b or not p.large_b:
+        return limit
+    return min(limit, held(p.b.first * BYTES[p.type], p.machine.l2, 16))
 
 
 def packs_a(p):
