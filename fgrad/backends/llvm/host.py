@@ -1,0 +1,81 @@
+"""The machine that code is generated for, known without LLVM where an earlier process asked LLVM.
+
+LLVM names the processor and its features; importing llvmlite for that takes longer than loading a
+program from disk.  So the answer is kept on disk, under what the system says of the processor and
+of llvmlite's files: another machine, kernel setting or llvmlite is another key.  Where the system
+does not say (no /proc/cpuinfo) LLVM is asked every time.  Relies on the disk cache; every module of
+this folder that needs the machine relies on it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import marshal
+import os
+import sys
+from contextlib import suppress
+from typing import NamedTuple
+
+from .. import cache
+from ..base import lazily
+
+processor = lazily("llvm.processor")             # imports llvmlite
+
+CPUINFO = "/proc/cpuinfo"
+SHOWN = 8192                                     # bytes that hold the first processor's lines
+LASTING = {b"vendor_id", b"cpu family", b"model", b"model name", b"stepping", b"flags",   # x86
+           b"CPU implementer", b"CPU architecture", b"CPU variant", b"CPU part", b"CPU revision",
+           b"Features"}                          # the lines that do not change while it runs
+
+
+class Host(NamedTuple):
+    """What code generation needs to know of the machine: `registers` are vector registers.
+
+    identity: what an object depends on besides its text, LLVM's version included.
+    """
+    cpu: str
+    features: str
+    triple: str
+    vector_bytes: int
+    registers: int
+    identity: str
+
+
+def host():
+    """The machine this process runs on."""
+    lines, files = processor_lines(), llvmlite_files()
+    if not lines or not files:
+        return Host(*processor().described())
+    name = cache.key("host", Host._fields, sys.platform, lines, files)
+    data = cache.disk().get(name)
+    if data is not None:
+        return Host(*marshal.loads(data))
+    found = processor().described()
+    cache.disk().put(name, marshal.dumps(found))
+    return Host(*found)
+
+
+def processor_lines():
+    """What the system says of the first processor and will say again; empty where it does not."""
+    try:
+        with open(CPUINFO, "rb", buffering=0) as file:
+            shown = file.read(SHOWN)
+    except OSError:
+        return []
+    first = shown.partition(b"\n\n")[0].splitlines()
+    return [line for line in first if line.partition(b":")[0].strip() in LASTING]
+
+
+def llvmlite_files():
+    """(path, size, time of change) of the files of llvmlite's that LLVM and its version are in."""
+    with suppress(ImportError, ValueError, OSError):   # none, or one that may not be imported
+        [root] = importlib.util.find_spec("llvmlite").submodule_search_locations
+        with os.scandir(os.path.join(root, "binding")) as found:
+            files = [item.path for item in found if "llvmlite" in item.name]
+        return [(path, at.st_size, at.st_mtime_ns) for path in sorted(files)
+                for at in [os.stat(path)]]
+    return []
+
+
+HOST = host()
+IDENTITY = HOST.identity
