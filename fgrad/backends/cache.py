@@ -14,7 +14,7 @@ import functools
 import hashlib
 import os
 import struct
-import tempfile
+import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -55,14 +55,16 @@ def sources():
 
     A change of the code that generates text makes another fingerprint, with or without a release.
     """
-    rows = []
-    for folder, _, names in sorted(os.walk(PACKAGE)):
-        for name in sorted(n for n in names if n.endswith(".py")):
-            path = os.path.join(folder, name)
-            with suppress(OSError):              # a file may vanish while it is looked at
-                found = os.stat(path)
-                rows.append((os.path.relpath(path, PACKAGE), found.st_size, found.st_mtime_ns))
-    return key(repr(rows))
+    rows, folders = [], [PACKAGE]
+    for folder in folders:
+        with suppress(OSError), os.scandir(folder) as found:   # what may vanish meanwhile
+            for item in found:
+                if item.name.endswith(".py"):
+                    at = item.stat()
+                    rows.append((item.path[len(PACKAGE):], at.st_size, at.st_mtime_ns))
+                elif "." not in item.name and item.name != "__pycache__" and item.is_dir():
+                    folders.append(item.path)
+    return key(repr(sorted(rows)))
 
 
 @dataclass(frozen=True)
@@ -213,15 +215,20 @@ def verified(content):
 
 def write_whole(path, content):
     """Writes the file so that readers see the old content or the new, never a part."""
-    handle, part = tempfile.mkstemp(suffix=".part", dir=os.path.dirname(path))
+    part = f"{path}.{os.getpid()}.{threading.get_ident()}.part"      # of this thread alone
     try:
-        with os.fdopen(handle, "wb") as file:
+        with open(part, "wb", opener=for_the_user) as file:
             file.write(content)
         os.replace(part, path)
     except BaseException:
         with suppress(OSError):
             os.unlink(part)
         raise
+
+
+def for_the_user(path, flags):
+    """The file opened so that nobody else may read or write it."""
+    return os.open(path, flags, 0o600)
 
 
 @functools.cache

@@ -75,8 +75,9 @@ def short_pipeline(gvn):
 
 def target_machine(level):
     """A target machine for this host; constants are addressed relative to the code."""
-    return llvm.Target.from_triple(target.HOST.triple).create_target_machine(
-        cpu=target.HOST.cpu, features=target.HOST.features, opt=level, reloc="pic", codemodel="small", jit=True)
+    host = target.HOST
+    return llvm.Target.from_triple(host.triple).create_target_machine(
+        cpu=host.cpu, features=host.features, opt=level, reloc="pic", codemodel="small", jit=True)
 
 
 def emit(machine, module, is_object):

@@ -69,7 +69,8 @@ def processor_lines():
 def llvmlite_files():
     """(path, size, time of change) of the files of llvmlite's that LLVM and its version are in."""
     with suppress(ImportError, ValueError, OSError):   # none, or one that may not be imported
-        [root] = importlib.util.find_spec("llvmlite").submodule_search_locations
+        spec = importlib.util.find_spec("llvmlite")
+        [root] = spec.submodule_search_locations if spec is not None else []
         with os.scandir(os.path.join(root, "binding")) as found:
             files = [item.path for item in found if "llvmlite" in item.name]
         return [(path, at.st_size, at.st_mtime_ns) for path in sorted(files)

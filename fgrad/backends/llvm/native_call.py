@@ -19,7 +19,6 @@ import ctypes
 import functools
 import math
 import sys
-import sysconfig
 import types
 
 import numpy as np
@@ -243,7 +242,7 @@ def layouts_hold():
     """Are CPython, NumPy and ctypes laid out as `fg.call` expects?"""
     standard = (sys.implementation.name == "cpython" and ctypes.sizeof(WORD) == 8
                 and not hasattr(sys, "gettotalrefcount")
-                and not sysconfig.get_config_var("Py_GIL_DISABLED"))
+                and object.__basicsize__ == 16)          # 32 where there is no interpreter lock
     return (standard and array_layout_holds() and scalar_layout_holds() and table_layout_holds()
             and container_layout_holds())
 
