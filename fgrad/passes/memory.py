@@ -9,6 +9,8 @@ its elements before it writes the one in its place; donated inputs are taken ove
 from __future__ import annotations
 
 import bisect
+import heapq
+import math
 
 from .. import scalar, text
 from ..loop import Call, Contract, For, Kernel, Loop, Store
@@ -56,18 +58,30 @@ def lifetimes(plan):
 
 def first_fit(spans):
     """(buffer → offset, bytes in all) for {buffer: (first step, last step)}."""
-    place, total, alive = {}, 0, []                 # alive: sorted (offset, end, last step)
+    place, total = {}, 0
+    holes, alive = [(0, math.inf)], []              # sorted (offset, end); heap of (last step, …)
     for b, (first, last) in sorted(spans.items(), key=lambda t: t[1][0]):
-        alive = [t for t in alive if t[2] >= first]
-        size, at = aligned(b.type.nbytes), 0
-        for offset, end, _ in alive:
-            if offset - at >= size:
-                break
-            at = max(at, end)
+        while alive and alive[0][0] < first:
+            _, at, end = heapq.heappop(alive)
+            release(holes, at, end)
+        size = aligned(b.type.nbytes)
+        k, (at, end) = next((k, h) for k, h in enumerate(holes) if h[1] - h[0] >= size)
+        holes[k:k + 1] = [(at + size, end)] if at + size < end else []
+        heapq.heappush(alive, (last, at, at + size))
         place[b] = at
-        bisect.insort(alive, (at, at + size, last), key=lambda t: t[:2])
         total = max(total, at + size)
     return place, total
+
+
+def release(holes, at, end):
+    """Adds a hole, which becomes one with those that it touches."""
+    k = bisect.bisect(holes, (at,))
+    if k < len(holes) and holes[k][0] == end:
+        end = holes.pop(k)[1]
+    if k and holes[k - 1][1] == at:
+        holes[k - 1] = holes[k - 1][0], end
+    elif at < end:
+        holes.insert(k, (at, end))
 
 
 # ---------------------------------------------------------------------------- in place

@@ -1,5 +1,9 @@
 """Where buffers live.  The reference backend runs Plans in their arena, so overlaps would show."""
 
+import random
+
+import pytest
+
 from fgrad import passes
 from fgrad.passes.memory import aligned, first_fit
 from fgrad.loop import Buffer
@@ -23,6 +27,22 @@ def test_offsets_are_aligned():
     a, b = some(3), some(5)
     place, total = first_fit({a: (0, 1), b: (0, 1)})
     assert {place[a], place[b]} == {0, 64} and total == 128 and aligned(65) == 128
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_each_is_put_at_the_lowest_place_that_is_free_while_it_lives(seed):
+    rng = random.Random(seed)
+    births = sorted(rng.randrange(30) for _ in range(40))
+    spans = {Buffer(f"b{k}", ArrayType(F32, (rng.choice([0, 1, 16, 17, 40, 100]),))):
+             (first, first + rng.randrange(8)) for k, first in enumerate(births)}
+    place, total = first_fit(spans)
+    ends = {b: place[b] + aligned(b.type.nbytes) for b in spans}
+    assert total == max(ends.values())
+    for k, (b, (first, _)) in enumerate(spans.items()):
+        others = [c for c in list(spans)[:k] if spans[c][1] >= first and ends[c] > place[c]]
+        free = [at for at in (0, *(ends[c] for c in others)) if all(
+            at + aligned(b.type.nbytes) <= place[c] or ends[c] <= at for c in others)]
+        assert place[b] == min(free) or b.type.size == 0         # what is empty may be anywhere
 
 
 def test_the_arena_of_a_deep_model_does_not_grow_with_its_depth():
