@@ -9,11 +9,11 @@ this folder that needs the machine relies on it.
 
 from __future__ import annotations
 
-import importlib.util
 import marshal
 import os
 import sys
 from contextlib import suppress
+from importlib.machinery import PathFinder
 from typing import NamedTuple
 
 from .. import cache
@@ -68,9 +68,13 @@ def processor_lines():
 
 def llvmlite_files():
     """(path, size, time of change) of the files of llvmlite's that LLVM and its version are in."""
-    with suppress(ImportError, ValueError, OSError):   # none, or one that may not be imported
-        spec = importlib.util.find_spec("llvmlite")
-        [root] = spec.submodule_search_locations if spec is not None else []
+    if sys.modules.get("llvmlite", sys) is None:       # it may not be imported
+        return []
+    spec = PathFinder.find_spec("llvmlite")
+    if spec is None or not spec.submodule_search_locations:
+        return []
+    with suppress(OSError):
+        root, *_ = spec.submodule_search_locations
         with os.scandir(os.path.join(root, "binding")) as found:
             files = [item.path for item in found if "llvmlite" in item.name]
         return [(path, at.st_size, at.st_mtime_ns) for path in sorted(files)
