@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from .index import Ix, Space, Var
-from .scalar import Node
+from .scalar import Node, walk
 from .types import ArrayType
 
 
@@ -110,6 +110,7 @@ class Contract:
     have dtype `dtype`, and either may be any expression of loads, without reductions.
     It stands for a whole nest of loops; the contraction engine of a backend chooses how to run it.
     body holds Let and Store statements that use `name`, an accumulator of `dtype`.
+    total: the name, in body, of Σ over `k` of b for the column, or None.
     rank: which of the engine's ways to run it, 0 for the cheapest by its estimate.
     """
     batch: tuple
@@ -122,7 +123,31 @@ class Contract:
     dtype: np.dtype
     body: list
     source: tuple = None
+    total: str = None
     rank: int = 0
+
+
+def of_columns(contract):
+    """The statements of a Contract's body that work on its total: they run once for a column."""
+    wanted, out = {contract.total} - {None}, []
+    if wanted:
+        stores = [s for s in contract.body if isinstance(s, Store) and names(s.expr) & wanted]
+        for s in reversed(contract.body):
+            if s in stores or isinstance(s, Let) and s.name in wanted:
+                wanted |= names(s.expr)
+                out.insert(0, s)
+    return out
+
+
+def of_elements(contract):
+    """The statements of a Contract's body that run for each element."""
+    columns = of_columns(contract)
+    return [s for s in contract.body if isinstance(s, Let) or s not in columns]
+
+
+def names(expr):
+    """The names that an expression uses."""
+    return {n.data for n in walk(expr) if n.op == "name"}
 
 
 @dataclass(eq=False)

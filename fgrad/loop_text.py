@@ -58,6 +58,9 @@ def rows(body, pad):
                 out.append((pad + contract_text(s), None))
                 product = f"{s.name}: {SHORT[s.dtype]} += {text(s.a)} * {text(s.b)}"
                 out.append((f"{pad}  {product}", s.source))
+                if s.total is not None:
+                    total = f"{s.total}: {SHORT[s.dtype]} += {text(s.b)}"
+                    out.append((f"{pad}  {total}", s.source))
                 out += rows(s.body, pad + "  ")
             case _:
                 out.append((pad + statement_text(s), getattr(s, "source", None)))

@@ -11,7 +11,7 @@ from dataclasses import replace
 from math import prod
 
 from .. import index, scalar
-from ..loop import Store
+from ..loop import Store, of_columns, of_elements
 
 
 class FlatProduct:
@@ -51,10 +51,15 @@ class FlatProduct:
         return best[1]
 
     def epilogue_body(self):
-        """The statement's body over the flat variables."""
-        if not self.to:
-            return self.statement.body
-        return [moved_statement(s, self.to) for s in self.statement.body]
+        """What the statement's body does for each element, over the flat variables."""
+        return self.flattened(of_elements(self.statement))
+
+    def total_body(self):
+        """What it does for each column."""
+        return self.flattened(of_columns(self.statement))
+
+    def flattened(self, body):
+        return [moved_statement(s, self.to) for s in body] if self.to else body
 
 
 def moved_statement(s, to):

@@ -225,12 +225,13 @@ class Run:
         outer = [*s.batch, *s.rows, *s.columns]
         for place in itertools.product(*[range(v.extent) for v in outer]):
             here = at | dict(zip(outer, place))
-            total = s.dtype.type(0)
+            product = total = s.dtype.type(0)
             for inner in itertools.product(*[range(v.extent) for v in s.k]):
                 there, known = here | dict(zip(s.k, inner)), {}
-                product = self.value(s.a, there, known) * self.value(s.b, there, known)
-                total = s.dtype.type(total + product)
-            self.names[s.name] = total
+                b = self.value(s.b, there, known)
+                product = s.dtype.type(product + self.value(s.a, there, known) * b)
+                total = s.dtype.type(total + b)
+            self.names |= {s.name: product, s.total: total}
             self.body(s.body, here)
 
     def index(self, x, at, known):

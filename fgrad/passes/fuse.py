@@ -12,12 +12,13 @@ A stored value's nest is its own axes (row form); or, where a reduction reads me
 axis, reduced axes outside and kept axes inside, accumulating (column form); or the first reduced
 axis, for a reduction to one number (outer form).  Values join the latest kernel that fits: one nest
 is a prefix of the other, they share something, and everything else is made earlier.  A product's
-kernel takes later values at its own index as an epilogue.  Deciding is repeated until nothing more
+kernel takes later values at its own index as an epilogue, and the sums over k of its right operand
+(a bias's gradient) as its "total".  Deciding is repeated until nothing more
 is stored.
 
     layernorm(x) with gradient         one kernel, nest i,j:  dx[i,j] =,  dg[j] +=,  db[j] +=
 
-It relies on pull.py and product.py; lower.py turns its groups into loops.
+It relies on pull.py, product.py and recompute.py; lower.py turns its groups into loops.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ from ..scalar import EXPENSIVE
 from ..types import I32
 from .collapse import collapse_reduction
 from .pull import Graph, Puller, step_of, uncast
-from .product import product_of
+from .product import TOTAL, product_of, total_of
+from .recompute import column_form, hidden, holes, outer_form
 
 DEPTH, DEPTH_SHARED = 100, 50      # inlined operations, a reduction counts 20
 REDUCTION_DEPTH = 20
@@ -42,8 +44,6 @@ LOOKBACK = 4                       # kernels tried for joining
 PACKED_ONCE = 256                  # columns up to which an operand is computed about once
 PROLOGUE = 16                      # cost up to which an operand is computed where it is packed
 EPILOGUE = 30                      # operations in a row that are drawn into a product's kernel
-OFTEN, MANY = 16, 1 << 14          # times a small value is read, among so many, to be stored
-TREE = 200                         # nodes of an expression under a guard, written out as a tree
 PRODUCT = "acc"                    # the name of a product within its kernel
 
 
@@ -229,87 +229,6 @@ def unstore(attempt):
     return [s for s in attempt.steps if not isinstance(s, Nest) or s.roots]
 
 
-# ---------------------------------------------------------------------------- holes
-
-def holes(root_expr, order, found):
-    """Origins of reductions and dear values evaluated more than once per index under `order`."""
-    seen, stack = set(), [(root_expr, order)]
-    while stack:
-        n, order = stack.pop()
-        if (n, order) in seen or not (n.args or n.free):
-            continue
-        seen.add((n, order))
-        inside = [bool(n.free & v.bit) for v in order]
-        depth = max([k + 1 for k, on in enumerate(inside) if on], default=0)
-        again = prod(v.extent for v, on in zip(order[:depth], inside) if not on)
-        if n.op == "reduce" or n.cost >= EXPENSIVE:
-            alone = n.op == "reduce" and depth == 0 and order      # every part would do it again
-            if (again > 1 or alone) and n.origin is not None:
-                found.add(n.origin)
-                continue                               # its own kernel is judged next time
-            if n.op == "reduce":
-                order = order[:depth] + n.data[1]
-        elif again >= OFTEN and is_small(n, again, order[:depth]):
-            found.add(n.origin)
-            continue
-        stack.extend((a, order) for a in n.below)
-
-
-def is_small(n, again, order):
-    """Is a value worth storing for being read `again` times, and no larger than it must be?"""
-    if n.op == "load" or n.origin is None:
-        return False
-    whole = prod(v.extent for v in order)
-    if whole < MANY or n.origin.type.size * again > whole:
-        return False
-    return sum(m.cost for m in scalar.walk(n)) >= EXPENSIVE / 2
-
-
-def hidden(nodes):
-    """Nodes that should not be under a guard: reductions, and expressions that share too much."""
-    under, out = {}, set()
-    for n in nodes:
-        if n.op == "guard":
-            inside = scalar.walk(n.args[0])
-            under.update(inside)
-            if tree_size(inside) > TREE:
-                out.add(n.args[0])
-    return out | {n for n in under if n.op == "reduce"}
-
-
-def tree_size(nodes):
-    """The nodes of the last of `nodes` (arguments first) written out as a tree."""
-    size, out = {}, 0
-    for n in nodes:
-        out = size[n] = 1 + sum(size[a] for a in n.args)
-    return out
-
-
-def column_form(reduction, axes):
-    """Is the largest read under the reduction contiguous along a kept axis?"""
-    best = (0, False)
-    mask = sum(r.bit for r in reduction.data[1])
-    for n in scalar.walk(reduction.args[0]):
-        if n.op != "load" or not n.data[1].free & mask:
-            continue
-        terms = n.data[1].terms
-        size = prod(a.extent for a, _ in terms if isinstance(a, index.Var))
-        unit = [a for a, c in terms if c == 1]
-        if unit and size > best[0]:
-            best = (size, unit[0] in axes)
-    return best[1]
-
-
-def outer_form(reduction, axes, target):
-    """Is it a reduction to one number, over several axes, rows that reduce, or many elements?"""
-    if axes:
-        return False
-    first, *rest = reduction.data[1]
-    if rest or first.extent >= target.region_cost:
-        return True
-    return any(n.op == "reduce" and n.free & first.bit for n in scalar.walk(reduction.args[0]))
-
-
 # ---------------------------------------------------------------------------- one attempt
 
 class Attempt:
@@ -318,6 +237,7 @@ class Attempt:
     def __init__(self, graph, stored, target, products):
         self.graph, self.stored, self.target, self.products = graph, stored, target, products
         self.steps, self.home, self.shelves = [], {}, {}
+        self.by_columns, self.sums = {}, {}      # extents → kernels of products, of one sum
         self.found, self.twice, self.owner = set(), set(), {}
         self.origins = {}              # value → the latest stored values it is computed from
         self.read_by_steps = set()
@@ -368,19 +288,57 @@ class Attempt:
 
     def store(self, v):
         """v joins a kernel, or starts one."""
-        nest, root = None, None
-        for g in self.candidates(v):
-            with g.space:
-                root = self.join(g, v)
-            if root is not None:
-                nest = g
-                break
+        nest, root = self.found_place(v)
         if nest is None:
             nest, root = self.start(v)
             self.steps.append(nest)
             self.shelves.setdefault(leading(nest), []).append(nest)
+            if nest.product is not None:
+                self.by_columns.setdefault(extents(nest.product.columns), []).append(nest)
+            elif root.how == "sum" or uncast(root.expr).op == "reduce":
+                self.sums.setdefault(wide(v.shape), []).append(nest)
         with nest.space:
             self.add(nest, root)
+            if nest.product is not None and v is nest.first:
+                self.adopt(nest)
+
+    def found_place(self, v):
+        """(a kernel that v joins, its Root there), or (None, None)."""
+        for g in self.by_columns.get(wide(v.shape), ())[-LOOKBACK:]:
+            with g.space:
+                root = self.total(g, v)
+            if root is not None:
+                return g, root
+        for g in self.candidates(v):
+            with g.space:
+                root = self.join(g, v)
+            if root is not None:
+                return g, root
+        return None, None
+
+    def total(self, g, v):
+        """The Root of v where it sums the columns of what product g multiplies, or None."""
+        if not self.target.totals or v in self.products:
+            return None
+        p = g.product
+        at = place_of(v, p.columns)
+        expr = g.puller.inside(v, at)
+        del g.puller.memo[v, at]
+        total = total_of(p, uncast(expr))
+        return None if total is None else Root(v, p.columns, at, scalar.cast(total, expr.dtype),
+                                               TOTAL)
+
+    def adopt(self, g):
+        """Sums over the columns of what product g multiplies become part of its kernel, if they
+        are kernels of their own, and nobody has read them.
+        """
+        for nest in self.sums.get(extents(g.product.columns), ())[-LOOKBACK:]:
+            root = self.total(g, nest.first) if len(nest.roots) == 1 else None
+            later = self.steps[nest.number + 1:]
+            if root is not None and not any(nest.first in read_by(step) for step in later):
+                nest.roots.clear()
+                self.shelves[leading(nest)].remove(nest)
+                self.add(g, root)
 
     def product(self, v):
         """What should be stored before v if it is a product, with what is stored so far; or None.
@@ -442,7 +400,7 @@ class Attempt:
         """The Root that v would be in kernel g, or None."""
         root = None
         if g.product is not None:
-            if tuple(n for n in v.shape if n != 1) == extents(g.nest):
+            if wide(v.shape) == extents(g.nest):
                 root = self.joined(g, v, None, g.nest, ())
             return root
         for how, nest, reduced in self.fitting(g, v):
@@ -454,7 +412,7 @@ class Attempt:
 
     def fitting(self, g, v):
         """Ways in which v fits the loops of g: (how, loops of kept axes, loops of reduced ones)."""
-        shape = tuple(n for n in v.shape if n != 1)
+        shape = wide(v.shape)
         out = []
         if self.graph.probe(v).reduces and self.target.kind == "cpu":
             out += self.accumulating(g, v, shape)
@@ -475,8 +433,7 @@ class Attempt:
 
     def joined(self, g, v, how, kept, reduced):
         """The Root of v in kernel g with these loops, or None if it does not belong there."""
-        loops = iter(kept)
-        at = tuple(index.of(next(loops)) if n != 1 else index.of(0) for n in v.shape)
+        at = place_of(v, kept)
         expr = g.puller.inside(v, at)
         del g.puller.memo[v, at]
         if how:
@@ -634,6 +591,27 @@ def value_of_product(product, expr):
     if product.scale is not None:
         out = scalar.apply("mul", out, scalar.cast(product.scale, product.dtype))
     return scalar.cast(out, expr.dtype)
+
+
+def sums_columns(nest):
+    """Does the kernel of a product also sum the columns of what it multiplies?"""
+    return any(r.how == TOTAL for r in nest.roots)
+
+
+def read_by(step):
+    """The stored values that a step reads."""
+    return step.reads if isinstance(step, Nest) else step.eqn.variables
+
+
+def place_of(v, loops):
+    """The element of v at these loops, one for each axis that is longer than 1."""
+    loops = iter(loops)
+    return tuple(index.of(next(loops)) if n != 1 else index.of(0) for n in v.shape)
+
+
+def wide(shape):
+    """The extents of the axes that are longer than 1."""
+    return tuple(n for n in shape if n != 1)
 
 
 def extents(variables):

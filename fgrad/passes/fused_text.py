@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from .. import index, scalar
 from ..loop_text import sign
-from .fuse import Nest, tree_size
+from .fuse import Nest, sums_columns
+from .product import TOTAL
+from .recompute import tree_size
 
 LONGEST = 2000             # nodes of an expression that is printed
 
@@ -34,13 +36,16 @@ def nest_text(nest, fused):
             p = nest.product
             ks = ",".join(v.name for v in p.k)
             lines.append(f"  acc = sum {ks}: {short_text(p.a)} * {short_text(p.b)}")
+            if sums_columns(nest):
+                lines.append(f"  total = sum {ks}: {short_text(p.b)}")
         lines += [root_text(r, fused.graph.buffer(r.value)) for r in nest.roots]
     return "\n".join(lines)
 
 
 def root_text(r, buffer):
     at = ",".join(index.text(x) for x in r.index)
-    return f"  {buffer.name}[{at}] {sign(r.how)} {short_text(r.expr)}"
+    how = None if r.how == TOTAL else r.how
+    return f"  {buffer.name}[{at}] {sign(how)} {short_text(r.expr)}"
 
 
 def short_text(root):

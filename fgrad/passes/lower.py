@@ -12,10 +12,11 @@ from ..ir import Var
 from ..loop import Accumulate, Call, Contract, For, Kernel, Let, Loop, Start, Store
 from ..text import identifier
 from .collapse import collapse, indices, merged
-from .fuse import PRODUCT, Nest, counters
+from .fuse import PRODUCT, Nest, counters, sums_columns
 from .levels import Levels, guards_inward, inner_nodes
 from .names import Words
 from .parts import cost_of, split, spread, substituted
+from .product import TOTAL
 from .pull import Puller
 
 
@@ -81,7 +82,7 @@ def words_of(body):
             case For():
                 out |= words_of(s.body)
             case Contract():
-                out |= {s.name} | words_of(s.body)
+                out |= {s.name, s.total} | words_of(s.body)
             case Store():
                 out.add(s.buffer.name)
             case _:
@@ -162,8 +163,9 @@ def lower_product(nest, name, fused, names):
         at = index.flat(r.index, r.value.shape)
         expr = scalar.held(guards_inward(r.expr), r.value.dtype)
         body.append(Store(graph.buffer(r.value), at, expr, None, (), graph.source(r.value)))
+    total = TOTAL if sums_columns(nest) else None
     contract = Contract(p.batch, p.rows, p.columns, p.k, p.a, p.b, PRODUCT, p.dtype, body,
-                        graph.source(nest.first))
+                        graph.source(nest.first), total)
     return Maker(fused, names, nest.space)(name, [contract])
 
 

@@ -13,7 +13,7 @@ import heapq
 import math
 
 from .. import scalar, text
-from ..loop import Call, Contract, For, Kernel, Loop, Store
+from ..loop import Call, Contract, For, Kernel, Loop, Store, of_columns
 
 ALIGN = 64
 
@@ -170,7 +170,8 @@ def elementwise(body, out, b):
                     stack.append(s.body)
                     continue
                 case Contract():
-                    if reads(s.a, b) or reads(s.b, b):
+                    if reads(s.a, b) or reads(s.b, b) or any(
+                            t.buffer is out for t in of_columns(s) if isinstance(t, Store)):
                         return False
                     stack.append(s.body)
                     continue

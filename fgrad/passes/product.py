@@ -10,13 +10,15 @@ result becomes a Contract statement, which the contraction engine of a backend r
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import permutations
 from math import prod
 
-from .. import scalar
+from .. import index, scalar
 from .pull import uncast
 
 SMALL = 512                # multiply-adds; smaller products are ordinary reductions
 FACTORS = 8                # of one product; more are not a contraction
+TOTAL = "total"            # the name of the sum over k of b within a product's kernel
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +107,27 @@ def split(found, axes):
     if not b or not a:
         return None
     return a, b
+
+
+def total_of(product, n):
+    """A sum in terms of the product's "total", the sum over k of b, for every column; or None.
+
+    It is that sum, times what does not depend on k.
+    """
+    if n.op != "reduce" or n.data[0] != "sum" or n.dtype != product.dtype or product.batch:
+        return None
+    found, mask = factors(n.args[0], n.dtype), sum(v.bit for v in n.data[1])
+    inner = [f for f in found or () if f.free & mask]
+    if not inner:
+        return None
+    for k in permutations(product.k):
+        if [v.extent for v in k] == [v.extent for v in n.data[1]]:
+            to = {v: index.of(w) for v, w in zip(n.data[1], k)}
+            if scalar.rewrite(multiply(inner), to, {}, {}) is product.b:
+                columns = sum(v.bit for v in product.columns)
+                outer = [f for f in found if not f.free & mask]
+                return multiply([scalar.name(TOTAL, n.dtype, columns), *outer])
+    return None
 
 
 def multiply(found):

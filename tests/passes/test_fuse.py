@@ -204,6 +204,44 @@ def test_an_update_joins_the_product_that_gives_its_gradient():
         np.testing.assert_allclose(got, want, rtol=1e-4)
 
 
+@pytest.mark.parametrize("n, m, k", [(64, 48, 32), (2048, 31, 45), (7, 300, 2), (130, 9, 200)])
+@pytest.mark.parametrize("bias_first", [True, False])
+def test_a_bias_gradient_is_summed_with_the_product_that_reads_the_same(n, m, k, bias_first):
+    def gradients(x, h, ct):
+        ct = fnp.where(h > 0, ct, 0)
+        if bias_first:
+            bias = fnp.sum(ct * 0.5, axis=0)
+            return x.T @ ct, bias
+        return x.T @ ct, fnp.sum(ct, axis=0, keepdims=True)
+    types = [ArrayType(F32, s) for s in [(n, m), (n, k), (n, k)]]
+    plan = assert_plan_agrees(stage(gradients, types).program, THREADS)
+    (kernel,) = plan.steps
+    assert contract_of(kernel).total == "total" and len(kernel.outputs) == 2
+    assert len(assert_plan_agrees(stage(gradients, types).program, Target(totals=False)).steps) > 1
+    arrays = [np.random.default_rng(1).standard_normal(t.shape).astype(F32) for t in types]
+    for got, want in zip(jit(gradients)(*arrays), gradients(*map(fnp.asarray, arrays))):
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-4)
+
+
+def test_sums_that_only_look_like_those_of_an_operand_stay_their_own():
+    def f(x, y):
+        product = x.T @ y
+        return product, fnp.sum(y * y, axis=0), fnp.max(y, axis=0), fnp.sum(y, axis=0) @ product.T
+    types = [ArrayType(F32, s) for s in [(64, 48), (64, 32)]]
+    contracts = [s for k in assert_plan_agrees(stage(f, types).program).steps for s in k.body
+                 if isinstance(s, Contract)]
+    assert [s.total for s in contracts if s.total] == ["total"]
+
+
+def test_a_total_does_not_take_the_place_of_an_array_that_its_product_reads():
+    def f(x, y, bias):
+        bias = fnp.exp(bias)
+        return x.T @ y + bias, fnp.sum(y, axis=0)
+    types = [ArrayType(F32, s) for s in [(64, 48), (64, 32), (32,)]]
+    plan = assert_plan_agrees(stage(f, types).program, THREADS)
+    assert all(not k.aliases for k in plan.steps if isinstance(k.body[0], Contract))
+
+
 def test_what_every_row_would_compute_again_is_stored():
     """Batch norm divided by the square roots of its variances once per row."""
     def f(x, scale, var):

@@ -116,6 +116,10 @@ class Product:
         """
         raise NotImplementedError
 
+    def total(self, fn, j, lanes, value, count):
+        """Store what becomes of a vector of Σ_k B(0, k, j), of which `count` (None: all) count."""
+        raise NotImplementedError
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -141,6 +145,7 @@ class Plan:
     pack_b: bool
     dots: bool = False           # the tile is rows × vectors dot products along k
     swapped: bool = False        # a and b, rows and columns have changed places
+    total: bool = False          # B's columns are summed too, as by one more row of A, of ones
 
     @property
     def type(self):
@@ -256,7 +261,8 @@ class Plan:
     def single(self):
         """Whether a product is one tile, whose steps are then written in place."""
         return (self.rows <= self.tile.rows and self.columns <= self.tile.width
-                and self.blocks == 1 and not self.split and not self.dots and not self.tables)
+                and self.blocks == 1
+                and not (self.split or self.dots or self.tables or self.total))
 
 
 @dataclass(frozen=True)
@@ -281,21 +287,22 @@ def up(n, step):
 
 @lru_cache(maxsize=4096)
 def plan(rows, columns, depth, type, a, b, *, machine, batch=1, out=None, epilogue=False,
-         threads=1, rank=0):
+         threads=1, rank=0, total=False):
     """The cheapest Plan by estimated cycles of its slowest part, or that of a rank behind it.
 
     a: Strided, Pulled or, for more than one column, Offset; b: Strided or Pulled; out: Strided or
-    None; epilogue: whether `Product.epilogue` stores.
+    None; epilogue: whether `Product.epilogue` stores; total: whether `Product.total` does, of one
+    batch.
     Raises ValueError for a stride that is not 1 on either axis.
     """
     a, b = settled_a(a, rows, depth), settled_b(b, depth, columns)
-    swapped = columns == 1 and rows > 1 and (out is None or out.first == 1)
+    swapped = not total and columns == 1 and rows > 1 and (out is None or out.first == 1)
     if swapped:
         rows, columns, a, b = columns, rows, turned(b), turned(a)
         out = out and Strided(columns, 1)
     start = Plan(batch, rows, columns, depth, a, b, out, epilogue, machine, None, None, 0, 0, 0,
-                 False, False, swapped=swapped)
-    found = [*blocked(start, type, threads), *dotted(start, type, threads)]
+                 False, False, swapped=swapped, total=total)
+    found = [*blocked(start, type, threads), *([] if total else dotted(start, type, threads))]
     ranked = sorted(dict.fromkeys(found), key=lambda p: cycles(p, threads))
     best = ranked[min(rank, len(ranked) - 1)]
     return min([best, *finer(best, threads)], key=lambda p: cycles(p, threads))

@@ -14,7 +14,7 @@ from .contract import Emitted, Product, Pulled, Strided, up
 from .dots import Dots
 from .packing import Packer
 from .text import BYTES, Function
-from .tiles import KERNEL_TYPES, Columns, Kernel, Offsets, Rows, Steps, Tile, added
+from .tiles import FLOATS, KERNEL_TYPES, Columns, Kernel, Offsets, Rows, Steps, Tile, added
 
 
 def emit(plan, product, name):
@@ -98,8 +98,12 @@ class Writer:
     def sums_stride(self):
         return up(self.plan.nc, self.plan.tile.width)
 
+    def total_bytes(self):
+        """Of one row of sums as long as all columns."""
+        return up(self.partial_stride() * BYTES[self.plan.type], 64) if self.plan.total else 0
+
     def part_bytes(self):
-        return self.a_bytes() + self.b_bytes() + self.sums_bytes()
+        return self.a_bytes() + self.b_bytes() + self.sums_bytes() + self.total_bytes()
 
     def stage_stride(self):
         return up(self.plan.width, self.plan.sum_lanes)
@@ -123,6 +127,7 @@ class Writer:
         self.offsets = fn.gep("ptr", own, self.plan.mc)
         self.b_pack = fn.gep("i8", own, self.a_bytes())
         self.sums = fn.gep("i8", own, self.a_bytes() + self.b_bytes())
+        self.totals = fn.gep("i8", own, self.part_bytes() - self.total_bytes())
         self.partial = fn.gep("i8", start, self.part_bytes() * self.plan.parts)
 
     # -- the loops ---------------------------------------------------------------------------------
@@ -166,19 +171,24 @@ class Writer:
         """One batch of one part; a product without depth has one empty block."""
         fn, p = self.fn, self.plan
         self.bases = self.pointers(b)
+        self.first_row, self.first_step = rows[0], depth[0]
         with fn.loop(*columns, p.nc) as j:
             width = fn.min(fn.sub(columns[1], j.index), p.nc)
             with fn.loop(depth[0], depth[1] if p.depth else 1, p.kc) as k:
                 steps = fn.min(fn.sub(depth[1], k.index), p.kc)
-                self.pack_b(Block(b, 0, j.index, k.index, 0, width, steps))
+                panels = Block(b, 0, j.index, k.index, 0, width, steps)
+                self.pack_b(panels)
+                if p.total:
+                    self.sum_columns(panels)
                 if p.tables:
                     self.product.step_offsets(fn, k.index, steps, self.offsets)
                 with fn.loop(*rows, p.mc) as i:
                     height = fn.min(fn.sub(rows[1], i.index), p.mc)
                     block = Block(b, i.index, j.index, k.index, height, width, steps)
-                    self.first_row, self.first_step = rows[0], depth[0]
                     self.pack_a(block)
                     self.tiles(block)
+            if p.total and not p.split:
+                self.store_totals(j.index, fn.add(j.index, width))
 
     def pointers(self, b):
         p, fn, product = self.plan, self.fn, self.product
@@ -342,11 +352,16 @@ class Writer:
             a = fn.gep(p.type, self.a_pack, fn.mul(i, fn.add(block.depth, 1)))
             form = Columns()
             stride = p.tile.rows
+        return form, a, stride, *self.b_operand(block, j)
+
+    def b_operand(self, block, j):
+        """(B's address, stride) for the panel at j of a block."""
+        fn, p = self.fn, self.plan
         if p.pack_b:
-            b = fn.gep(p.type, self.b_pack, fn.mul(j, block.depth))
-            return form, a, stride, b, p.tile.width
-        b = self.element(self.bases[1], p.b, block.k, fn.add(block.j, j)) if p.depth else "null"
-        return form, a, stride, b, p.b.first
+            return fn.gep(p.type, self.b_pack, fn.mul(j, block.depth)), p.tile.width
+        if not p.depth:
+            return "null", p.b.first
+        return self.element(self.bases[1], p.b, block.k, fn.add(block.j, j)), p.b.first
 
     def valid_lanes(self, tail):
         """How many lanes of the last vector are valid, or None if all may be read and written."""
@@ -382,6 +397,56 @@ class Writer:
             row = sums[r * vectors:(r + 1) * vectors]
             self.store_row(block.b, r, fn.add(block.j, j), row, tail)
 
+    # -- the sums of B's columns -------------------------------------------------------------------
+
+    @contextmanager
+    def first_rows(self):
+        """Code for the parts that hold the first row: each column is in one of them."""
+        fn = self.fn
+        with fn.if_("true" if self.first_row == 0 else fn.compare("eq", self.first_row, 0)):
+            yield
+
+    def sum_columns(self, panels):
+        """B's panels as the product with a row of ones."""
+        fn, p = self.fn, self.plan
+        one = fn.alloca(p.type, 1)
+        fn.store(p.type, "1.0" if p.type in FLOATS else "1", one)
+
+        def write(j, vectors, tail):
+            count = self.valid_lanes(tail)
+            kernel = Kernel(Tile(p.type, p.tile.lanes, 1, vectors), Columns(), count is not None,
+                            True, p.depth % 2 == 1, p.far)
+            self.kernels.setdefault(kernel.name, kernel.text)
+            to = fn.gep(p.type, self.totals, fn.add(panels.j, j))
+            add = fn.compare("ne", panels.k, self.first_step)
+            values = panels.depth, one, 0, *self.b_operand(panels, j), to, 0, count or 0, add
+            fn.call(kernel.name, *zip(KERNEL_TYPES, values), declare=False)
+        with self.first_rows():
+            self.panels(panels, write)
+
+    def store_totals(self, start, stop):
+        """What becomes of the sums of these columns, which are whole vectors or end with the last.
+        """
+        fn, p, lanes = self.fn, self.plan, self.plan.tile.lanes
+        whole = p.columns - p.columns % lanes
+        with self.first_rows():
+            if whole:
+                with fn.loop(start, fn.min(stop, whole), lanes) as j:
+                    self.store_total(j.index, None)
+            if whole < p.columns:
+                with fn.if_(fn.compare("eq", stop, p.columns)):
+                    self.store_total(whole, p.columns - whole)
+
+    def store_total(self, j, count):
+        """One vector of them, added up over the parts of the depth."""
+        fn, p = self.fn, self.plan
+        total, first = None, fn.gep(p.type, self.totals, j)
+        for part in range(p.grid[3]):
+            place = fn.gep("i8", first, part * self.part_bytes())
+            value = fn.vector_load(p.type, p.tile.lanes, place)
+            total = value if part == 0 else added(fn, p.type, p.tile.lanes, total, value)
+        self.product.total(fn, j, p.tile.lanes, total, count)
+
     # -- what becomes of the sums ------------------------------------------------------------------
 
     def finish(self, block, i, j, left, tail, c, stride):
@@ -415,6 +480,9 @@ class Writer:
         self.locate(0)
         whole = p.columns - p.columns % lanes
         rows, _ = self.cut("%part" if p.sum_parts > 1 else 0, p.rows, 1, p.sum_parts)
+        if p.total:
+            self.first_row = rows[0]
+            self.store_totals(0, p.columns)
         with fn.loop(0, p.batch) as b:
             out = self.product.out_pointer(fn, b.index) if p.out and not p.epilogue else "null"
             self.bases = "null", "null", out

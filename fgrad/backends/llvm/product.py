@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from ... import index, scalar
-from ...loop import Contract, Store
+from ...loop import Contract, Store, of_elements
 from ..flat_product import FlatProduct
 from . import contract, contract_emit
 from .emit import Emitter
@@ -46,7 +46,8 @@ def planned(product, target):
         product.form(product.a, product.rows, "m", product.depth, "k"),
         product.form(product.b, product.depth, "k", product.columns, "n"),
         machine=machine(target), batch=product.batch.extent, out=product.out_form(),
-        epilogue=product.out_form() is None, threads=target.threads, rank=statement.rank)
+        epilogue=product.out_form() is None, threads=target.threads, rank=statement.rank,
+        total=statement.total is not None)
 
 
 def machine(target):
@@ -139,9 +140,10 @@ class LoopProduct(FlatProduct, contract.Product):
 
     def out_form(self):
         """The result's strides, when all that happens to a sum is that it is stored."""
-        if len(self.statement.body) != 1 or not isinstance(self.statement.body[0], Store):
+        body = of_elements(self.statement)
+        if len(body) != 1 or not isinstance(body[0], Store):
             return None
-        (s,) = self.statement.body
+        (s,) = body
         plain = (s.expr.op == "name" and s.expr.dtype == self.statement.dtype
                  and s.buffer.type.dtype == s.expr.dtype and not s.how and not s.when)
         x = index.substitute(s.index, self.to, None) if self.to else s.index
@@ -225,3 +227,11 @@ class LoopProduct(FlatProduct, contract.Product):
             emitter.names[self.statement.name] = value, True
             emitter.body(self.epilogue_body())
             self.used |= emitter.instructions.used
+
+    def total(self, fn, j, lanes, value, count):
+        """The same for neighbouring sums of columns."""
+        emitter = self.emitter(fn, columns=j)
+        emitter.vec, emitter.count = (self.columns, lanes), count or lanes
+        emitter.names[self.statement.total] = value, True
+        emitter.body(self.total_body())
+        self.used |= emitter.instructions.used

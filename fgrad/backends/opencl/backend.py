@@ -53,9 +53,10 @@ def target_of(record):
     if record.kind == "cpu":
         lanes = min(16, record.lanes)
         registers = 32 if lanes >= 16 else 16
-        return Target("cpu", vector_bytes=4 * lanes, registers=registers, threads=record.units)
+        return Target("cpu", vector_bytes=4 * lanes, registers=registers, threads=record.units,
+                      totals=False)
     return Target("gpu", vector_bytes=4, threads=record.units, region_cost=500, parts=PARTS,
-                  scratch=1 << 16)
+                  scratch=1 << 16, totals=False)
 
 
 # ---------------------------------------------------------------------------- text

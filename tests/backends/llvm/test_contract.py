@@ -56,6 +56,10 @@ class Buffers(Product):
             fn.vector_store(self.type, lanes, value, fn.gep(self.type, row, q * lanes), left)
 
 
+    def total(self, fn, j, lanes, value, count):
+        place = fn.gep(self.type, self.pointer(fn, BIAS), j)
+        fn.vector_store(self.type, lanes, value, place, count)
+
     def bias(self, fn, start, first, lanes, count, along):
         if along == "m":
             return fn.splat(self.type, lanes, fn.load(self.type, start))
@@ -114,7 +118,7 @@ def stored(array, form):
 
 
 def check(m, n, k, forms="nn", dtype="float32", *, batch=1, workers=1, epilogue=False, pulled=False,
-          change=lambda planned: planned):
+          total=False, change=lambda planned: planned):
     """One product against NumPy."""
     rng = np.random.default_rng(m * 10007 + n * 101 + k)
     a, b = drawn(rng, dtype, batch, m, k), drawn(rng, dtype, batch, k, n)
@@ -130,9 +134,12 @@ def check(m, n, k, forms="nn", dtype="float32", *, batch=1, workers=1, epilogue=
         a_form = Pulled("k" if forms[0] == "n" else "m")
         b_form = Pulled("n" if forms[1] == "n" else "k")
     planned = change(plan(m, n, k, type, a_form, b_form, machine=MACHINE, batch=batch,
-                          out=Strided(n, 1), epilogue=epilogue, threads=workers))
+                          out=Strided(n, 1), epilogue=epilogue, threads=workers,
+                          total=total))
     out = np.full((batch, m, n), 77, dtype)
     run(planned, product, [stored(a, forms[0]), stored(b, forms[1]), out, bias])
+    if total:
+        np.testing.assert_allclose(bias, b[0].sum(0) * (2 if pulled else 1), rtol=1e-4, atol=1e-4)
     if dtype.startswith("int"):
         np.testing.assert_array_equal(out, expected)
     else:
@@ -203,6 +210,17 @@ def test_the_epilogue_sees_every_sum_once(m, n, k, dtype):
 def test_operands_are_computed_where_they_are_packed(m, n, k, forms):
     check(m, n, k, forms, pulled=True)
     check(m, n, k, forms, "int32", pulled=True, workers=2, batch=2)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("m, n, k", [
+    (1, 1, 1), (3, 2, 0), (5, 17, 3), (100, 130, 65), (4, 64, 5000), (300, 33, 700), (40, 1000, 9),
+    (70, 400, 300)])
+def test_the_columns_of_an_operand_are_summed_beside_its_product(m, n, k, workers):
+    check(m, n, k, total=True, workers=workers)
+    check(m, n, k, "tt", pulled=True, total=True, workers=workers)
+    check(m, n, k, "tn", "int32", total=True, workers=workers)
+    check(m, n, k, "nt", "float64", total=True, workers=workers)
 
 
 def test_an_operand_without_a_unit_stride_is_refused():

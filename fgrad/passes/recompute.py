@@ -1,0 +1,94 @@
+"""What a kernel would compute again, and the form in which it computes a reduction.
+
+Expressions of scalars say what is evaluated more than once under some loops, or by every part of a
+kernel; fuse stores such values.  Relies on `scalar` and `index`; `fuse` relies on it.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from .. import index, scalar
+from ..scalar import EXPENSIVE
+
+OFTEN, MANY = 16, 1 << 14          # times a small value is read, among so many, to be stored
+TREE = 200                         # nodes of an expression under a guard, written out as a tree
+
+
+def holes(root_expr, order, found):
+    """Origins of reductions and dear values evaluated more than once per index under `order`."""
+    seen, stack = set(), [(root_expr, order)]
+    while stack:
+        n, order = stack.pop()
+        if (n, order) in seen or not (n.args or n.free):
+            continue
+        seen.add((n, order))
+        inside = [bool(n.free & v.bit) for v in order]
+        depth = max([k + 1 for k, on in enumerate(inside) if on], default=0)
+        again = prod(v.extent for v, on in zip(order[:depth], inside) if not on)
+        if n.op == "reduce" or n.cost >= EXPENSIVE:
+            alone = n.op == "reduce" and depth == 0 and order      # every part would do it again
+            if (again > 1 or alone) and n.origin is not None:
+                found.add(n.origin)
+                continue                               # its own kernel is judged next time
+            if n.op == "reduce":
+                order = order[:depth] + n.data[1]
+        elif again >= OFTEN and is_small(n, again, order[:depth]):
+            found.add(n.origin)
+            continue
+        stack.extend((a, order) for a in n.below)
+
+
+def is_small(n, again, order):
+    """Is a value worth storing for being read `again` times, and no larger than it must be?"""
+    if n.op == "load" or n.origin is None:
+        return False
+    whole = prod(v.extent for v in order)
+    if whole < MANY or n.origin.type.size * again > whole:
+        return False
+    return sum(m.cost for m in scalar.walk(n)) >= EXPENSIVE / 2
+
+
+def hidden(nodes):
+    """Nodes that should not be under a guard: reductions, and expressions that share too much."""
+    under, out = {}, set()
+    for n in nodes:
+        if n.op == "guard":
+            inside = scalar.walk(n.args[0])
+            under.update(inside)
+            if tree_size(inside) > TREE:
+                out.add(n.args[0])
+    return out | {n for n in under if n.op == "reduce"}
+
+
+def tree_size(nodes):
+    """The nodes of the last of `nodes` (arguments first) written out as a tree."""
+    size, out = {}, 0
+    for n in nodes:
+        out = size[n] = 1 + sum(size[a] for a in n.args)
+    return out
+
+
+def column_form(reduction, axes):
+    """Is the largest read under the reduction contiguous along a kept axis?"""
+    best = (0, False)
+    mask = sum(r.bit for r in reduction.data[1])
+    for n in scalar.walk(reduction.args[0]):
+        if n.op != "load" or not n.data[1].free & mask:
+            continue
+        terms = n.data[1].terms
+        size = prod(a.extent for a, _ in terms if isinstance(a, index.Var))
+        unit = [a for a, c in terms if c == 1]
+        if unit and size > best[0]:
+            best = (size, unit[0] in axes)
+    return best[1]
+
+
+def outer_form(reduction, axes, target):
+    """Is it a reduction to one number, over several axes, rows that reduce, or many elements?"""
+    if axes:
+        return False
+    first, *rest = reduction.data[1]
+    if rest or first.extent >= target.region_cost:
+        return True
+    return any(n.op == "reduce" and n.free & first.bit for n in scalar.walk(reduction.args[0]))
