@@ -140,3 +140,12 @@ def test_a_damaged_entry_is_made_anew(disk, monkeypatch, which):
 
 def test_a_backend_keeps_nothing_unless_it_says_so():
     assert base.Backend().kept(("text",)) is None
+
+
+@pytest.mark.parametrize("n", [1000, 1 << 19, 3 << 19])
+def test_temporaries_of_any_size_are_used_again(disk, n):
+    f = jit(lambda x: fnp.sort(fnp.cumsum(fnp.sort(x * 2)) - x))     # NumPy runs the sorting
+    x = np.arange(n, dtype="f")[::-1] / n
+    want = np.sort(np.cumsum(np.sort(x * 2), dtype="f") - x)
+    for _ in range(3):
+        np.testing.assert_allclose(f(x), want, rtol=1e-3, atol=1e-2)
