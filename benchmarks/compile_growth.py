@@ -4,8 +4,8 @@
 
 Three programs: a chain, whose kernels repeat, so that LLVM sees few; a network of layers that all
 differ in kind and width; and the gradient of that network.  A new process compiles each with no
-cache.  Time goes to the trace, to passes and emission (Python), and to LLVM, whose threads are
-waited for.
+cache.  Time goes to the trace, to passes, emission and linking (Python), and to LLVM, whose threads
+are waited for.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pathlib import Path
 import fgrad
 import fgrad.numpy as fnp
 from fgrad import nn
-from fgrad.backends.llvm import target
+from fgrad.backends.llvm import codegen
 
 from .long_programs import chain, seconds
 from .run import processor
@@ -95,26 +95,23 @@ def measured(name, equations):
     function, *args = of_size(PROGRAMS[name], equations)
     size = len(traced(function, *args).eqns)
     trace = seconds(traced, function, *args)
-    spent = watched(target, "compile_texts", "load")
+    spent = watched(codegen, "compile_texts")
     whole = seconds(fgrad.jit(function), *args)
     return {"equations": size, "trace": trace,
             "python": whole - trace - sum(spent), "llvm": sum(spent)}
 
 
-def watched(module, *names):
-    """A list to which each call of these functions of a module adds its seconds, from now on."""
-    spent = []
+def watched(module, name):
+    """A list to which each call of this function of a module adds its seconds, from now on."""
+    spent, function = [], getattr(module, name)
 
-    def timed(function):
-        def run(*args, **options):
-            start = time.perf_counter()
-            try:
-                return function(*args, **options)
-            finally:
-                spent.append(time.perf_counter() - start)
-        return run
-    for name in names:
-        setattr(module, name, timed(getattr(module, name)))
+    def timed(*args, **options):
+        start = time.perf_counter()
+        try:
+            return function(*args, **options)
+        finally:
+            spent.append(time.perf_counter() - start)
+    setattr(module, name, timed)
     return spent
 
 
