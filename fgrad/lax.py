@@ -48,6 +48,7 @@ from .ops import gammaincc as igammac                                           
 from .windowed_index import (                                                        # noqa: F401
     GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers, gather, scatter,
     scatter_add, scatter_max, scatter_min, scatter_mul)
+from .scalar import REDUCTIONS
 from .types import I32, SCALARS, ArrayType, as_dtype, default_int
 
 bitwise_and, bitwise_or, bitwise_xor, bitwise_not = ops.and_, ops.or_, ops.xor, ops.not_
@@ -579,10 +580,13 @@ def reduce_window(operand, init_value, computation, window_dimensions, window_st
             (window_dilation, "window_dilation"), (base_dilation, "base_dilation")))
     sizes = [builtins.max(0, (n - 1) * d + 1) for n, d in zip(x.shape, base)]
     pairs = convolution.padding_pairs(padding, sizes, window, stride, dilation)
-    init = wide(init_value, x)
-    x = pad(x, init_value, [(low, high, d - 1) for (low, high), d in zip(pairs, base)])
+    pads = [(low, high, d - 1) for (low, high), d in zip(pairs, base)]
+    if any(n for config in pads for n in config):
+        x = pad(x, init_value, pads)
     out = convolution.reduce_window(x, WINDOWS[computation], window, stride, "VALID", dilation)
-    return computation(out, init)
+    number = isinstance(init_value, (*SCALARS, np.generic))
+    neutral = number and init_value == REDUCTIONS[WINDOWS[computation]][1](x.dtype)
+    return out if neutral else computation(out, wide(init_value, out))
 
 
 # ---------------------------------------------------------------------------- order

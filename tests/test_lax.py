@@ -8,7 +8,7 @@ from fgrad import lax
 from fgrad.errors import ArgumentError, AxisError, ShapeError
 from fgrad.gradient_check import check_grads
 from fgrad.jit import jit
-from fgrad.transforms import grad, vmap
+from fgrad.transforms import grad, make_ir, vmap
 from tests.messages import message
 from tests.tolerance import assert_close
 
@@ -177,6 +177,15 @@ def test_reduce_window_starts_every_window_and_pads_with_init_value(computation,
         want = [[plain(padded[i:i + 2, 2 * j:2 * j + 3]) for j in range(columns)]
                 for i in range(rows)]
         same(got, np.array(want, np.float32), 6)
+
+
+@pytest.mark.parametrize("computation, init", [
+    (lax.max, -float("inf")), (lax.min, np.float32(np.inf)), (lax.add, 0), (lax.add, 0.0)])
+def test_a_neutral_init_value_of_reduce_window_computes_nothing(computation, init):
+    def equations(init):
+        return len(make_ir(lambda x: lax.reduce_window(
+            x, init, computation, (2, 2), (1, 1), "VALID"))(X).eqns)
+    assert equations(init) == equations(0.5) - 1
 
 
 def test_reduce_window_takes_a_known_computation():

@@ -32,21 +32,21 @@ def layernorm(np, x, gain, bias):
     return centred / np.sqrt(variance + 1e-5) * gain + bias
 
 
-def attention(np, x, qkv, out):
+def attention(lib, x, qkv, out):
     """Causal attention with HEADS heads (Vaswani et al. 2017)."""
+    np = lib.numpy
     heads = np.reshape(x @ qkv, (BATCH, LENGTH, 3, HEADS, WIDTH // HEADS))
     q, k, v = heads[:, :, 0], heads[:, :, 1], heads[:, :, 2]
     scores = np.einsum("bthd,bshd->bhts", q, k) / math.sqrt(WIDTH // HEADS)
     rows, columns = np.arange(LENGTH)[:, None], np.arange(LENGTH)
-    scores = np.where(columns <= rows, scores, -1e30)
-    scores = np.exp(scores - np.max(scores, axis=-1, keepdims=True))
-    shares = scores / np.sum(scores, axis=-1, keepdims=True)
+    shares = lib.nn.softmax(np.where(columns <= rows, scores, -1e30))
     return np.reshape(np.einsum("bhts,bshd->bthd", shares, v), x.shape) @ out
 
 
-def block(np, params, x):
+def block(lib, params, x):
     """Pre-norm: attention, then a dense layer of four times the width with ReLU."""
-    x = x + attention(np, layernorm(np, x, *params["norm1"]), params["qkv"], params["out"])
+    np = lib.numpy
+    x = x + attention(lib, layernorm(np, x, *params["norm1"]), params["qkv"], params["out"])
     (up, up_bias), (down, down_bias) = params["up"], params["down"]
     h = np.maximum(layernorm(np, x, *params["norm2"]) @ up + up_bias, 0)
     return x + h @ down + down_bias
@@ -54,7 +54,7 @@ def block(np, params, x):
 
 def jax_transformer(lib, params, x, y):
     def loss(params, x, y):
-        return lib.numpy.mean((block(lib.numpy, params, x) - y)**2)
+        return lib.numpy.mean((block(lib, params, x) - y)**2)
 
     def step(state, x, y):
         params, *moments = state
