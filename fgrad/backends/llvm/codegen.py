@@ -16,7 +16,7 @@ from contextlib import contextmanager
 import llvmlite.binding as llvm
 
 from ...errors import CheckError
-from . import processor, target
+from . import processor, target  # noqa: F401  (processor readies LLVM)
 
 
 def compile_text(text, *, level=2, gvn=False, vectorize=False):

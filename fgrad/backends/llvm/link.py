@@ -46,33 +46,34 @@ JUMPS = {                                        # the first 8 bytes of an entry
     ARM: struct.pack("<II", 0x58000050, 0xD61F0200)}             # ldr x16, .+8; br x16
 
 WORD, SIGNED, PAGES, PART, BRANCH = "word", "signed", "pages", "part", "branch"
-# machine → type → (how the value is written, its bytes or scale, relative to its place?, by entry?)
+# machine → type → (how the value is written, its bytes or scale, by entry?); SIGNED, PAGES and
+# BRANCH are relative to their place.
 # by entry: "" never, "far" where nobody in the object defines the symbol, "got" its address there.
 KINDS = {
     X86: {
-        1:   (WORD,   8, False, ""),             # 64
-        2:   (SIGNED, 4, True,  ""),             # PC32
-        4:   (SIGNED, 4, True,  "far"),          # PLT32
-        9:   (SIGNED, 4, True,  "got"),          # GOTPCREL
-        24:  (SIGNED, 8, True,  ""),             # PC64
-        41:  (SIGNED, 4, True,  "got"),          # GOTPCRELX
-        42:  (SIGNED, 4, True,  "got"),          # REX_GOTPCRELX
+        1:   (WORD,   8, ""),             # 64
+        2:   (SIGNED, 4, ""),             # PC32
+        4:   (SIGNED, 4, "far"),          # PLT32
+        9:   (SIGNED, 4, "got"),          # GOTPCREL
+        24:  (SIGNED, 8, ""),             # PC64
+        41:  (SIGNED, 4, "got"),          # GOTPCRELX
+        42:  (SIGNED, 4, "got"),          # REX_GOTPCRELX
     },
     ARM: {
-        257: (WORD,   8, False, ""),             # ABS64
-        260: (SIGNED, 8, True,  ""),             # PREL64
-        261: (SIGNED, 4, True,  ""),             # PREL32
-        275: (PAGES,  0, True,  ""),             # ADR_PREL_PG_HI21
-        277: (PART,   0, False, ""),             # ADD_ABS_LO12_NC
-        278: (PART,   0, False, ""),             # LDST8_ABS_LO12_NC
-        282: (BRANCH, 0, True,  "far"),          # JUMP26
-        283: (BRANCH, 0, True,  "far"),          # CALL26
-        284: (PART,   1, False, ""),             # LDST16_ABS_LO12_NC
-        285: (PART,   2, False, ""),             # LDST32_ABS_LO12_NC
-        286: (PART,   3, False, ""),             # LDST64_ABS_LO12_NC
-        299: (PART,   4, False, ""),             # LDST128_ABS_LO12_NC
-        311: (PAGES,  0, True,  "got"),          # ADR_GOT_PAGE
-        312: (PART,   3, False, "got"),          # LD64_GOT_LO12_NC
+        257: (WORD,   8, ""),             # ABS64
+        260: (SIGNED, 8, ""),             # PREL64
+        261: (SIGNED, 4, ""),             # PREL32
+        275: (PAGES,  0, ""),             # ADR_PREL_PG_HI21
+        277: (PART,   0, ""),             # ADD_ABS_LO12_NC
+        278: (PART,   0, ""),             # LDST8_ABS_LO12_NC
+        282: (BRANCH, 0, "far"),          # JUMP26
+        283: (BRANCH, 0, "far"),          # CALL26
+        284: (PART,   1, ""),             # LDST16_ABS_LO12_NC
+        285: (PART,   2, ""),             # LDST32_ABS_LO12_NC
+        286: (PART,   3, ""),             # LDST64_ABS_LO12_NC
+        299: (PART,   4, ""),             # LDST128_ABS_LO12_NC
+        311: (PAGES,  0, "got"),          # ADR_GOT_PAGE
+        312: (PART,   3, "got"),          # LD64_GOT_LO12_NC
     },
 }
 
@@ -189,7 +190,7 @@ def with_entries(found, at):
     kinds, entries = KINDS[found.machine], {}
     for _, table in found.references:
         for _, type, symbol, _ in REFERENCE.iter_unpack(table):
-            entry = kinds.get(type, "    ")[3]
+            entry = kinds.get(type, "   ")[2]
             if entry == "got" or entry == "far" and not found.symbols[symbol].section:
                 entries.setdefault(symbol, at + ENTRY * len(entries))
     return at + ENTRY * len(entries), entries
@@ -249,7 +250,7 @@ def fill(memory, table, start, found, layout, base, addresses):
         if type not in kinds:
             raise CheckError(f"an object refers to {found.symbols[symbol].name!r} in a way that "
                              f"the linker does not know: type {type}", where=None)
-        how, size, relative, by_entry = kinds[type]
+        how, size, by_entry = kinds[type]
         at = start + offset
         value = addresses[symbol] + addend
         if by_entry == "got":

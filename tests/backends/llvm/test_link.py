@@ -304,7 +304,7 @@ def linked_for_arm(base=0x7F1234561000, sin=0x7E0000000010):
 
 
 def test_aarch64_calls_reach_what_lies_far_away_by_an_entry():
-    found, layout, memory, addresses, base = linked_for_arm()
+    found, layout, memory, addresses, _ = linked_for_arm()
     [entry] = [at for k, at in layout.entries.items() if found.symbols[k].name == "sin"]
     jump = struct.unpack_from("<IIQ", memory, entry)
     assert jump == (0x58000050, 0xD61F0200, addresses["sin"])
