@@ -164,7 +164,8 @@ def test_operations_neither_broadcast_nor_promote():
 
 
 @pytest.mark.parametrize("computation, init, plain", [
-    (lax.max, -np.inf, np.max), (lax.add, 1.0, lambda w: np.sum(w) + 1), (fnp.minimum, 0.5, None)])
+    (lax.max, -np.inf, np.max), (lax.add, 1.0, lambda w: np.sum(w) + 1), (fnp.minimum, 0.5, None),
+    (lax.add, np.float32(1), lambda w: np.sum(w) + 1)])
 def test_reduce_window_starts_every_window_and_pads_with_init_value(computation, init, plain):
     plain = plain or (lambda w: np.minimum(np.min(w), 0.5))
     for pads in ("SAME", "VALID", ((2, 0), (0, 1))):
