@@ -292,7 +292,8 @@ class Attempt:
         if nest is None:
             nest, root = self.start(v)
             self.steps.append(nest)
-            self.shelves.setdefault(leading(nest), []).append(nest)
+            for key in self.keys(nest):
+                self.shelves.setdefault(key, []).append(nest)
             if nest.product is not None:
                 self.by_columns.setdefault(extents(nest.product.columns), []).append(nest)
             elif root.how == "sum" or uncast(root.expr).op == "reduce":
@@ -337,7 +338,8 @@ class Attempt:
             later = self.steps[nest.number + 1:]
             if root is not None and not any(nest.first in read_by(step) for step in later):
                 nest.roots.clear()
-                self.shelves[leading(nest)].remove(nest)
+                for key in self.keys(nest):
+                    self.shelves[key].remove(nest)
                 self.add(g, root)
 
     def product(self, v):
@@ -357,12 +359,23 @@ class Attempt:
         if v in self.products:
             return []
         makers = [self.steps[self.home[a]] for a in reversed(self.origins[v])]
-        eqn = self.graph.makers[v][0]
-        shapes = {v.shape[:1], *(a.shape[:1] for a in eqn.variables if self.graph.probe(v).reduces)}
-        shelf = [g for s in shapes for g in self.shelves.get(s, ())[-LOOKBACK:]]
+        shelf = [g for key in {v.shape[:1], *self.reduced(v)}
+                 for g in self.shelves.get(key, ())[-LOOKBACK:]]
         near = sorted(shelf, key=lambda g: -g.number)
         nests = dict.fromkeys(g for g in makers + near if isinstance(g, Nest))
         return [g for g in nests if g.size <= SIZE]
+
+    def keys(self, nest):
+        """The shelves on which a kernel waits for others: by the extent of its first loop, which
+        may be several merged ones.
+        """
+        return {extents(nest.nest[:1]), *self.reduced(nest.first)}
+
+    def reduced(self, v):
+        """The first extents of what v is a reduction of, if it is one."""
+        if not self.graph.probe(v).reduces:
+            return ()
+        return [a.shape[:1] for a in self.graph.makers[v][0].variables]
 
     def start(self, v):
         """A new kernel for v, in the form that its expression asks for."""
@@ -461,13 +474,15 @@ class Attempt:
         """The body of a reduction with its first variables replaced by loops of the kernel."""
         if n.op != "reduce":
             return None, None
+        count = len(reduced)
+        if extents(n.data[1][:count]) != extents(reduced):         # its loops may be merged ones
+            n = collapse_reduction(n, index.space())
         how, variables = n.data
-        left = [r for r in variables]
-        if extents(left[:len(reduced)]) != extents(reduced):
+        if extents(variables[:count]) != extents(reduced):
             return None, None
-        to = {r: index.of(v) for r, v in zip(left, reduced)}
+        to = {r: index.of(v) for r, v in zip(variables, reduced)}
         body = scalar.rewrite(n.args[0], to, {}, {})
-        rest = tuple(left[len(reduced):])
+        rest = variables[count:]
         return (scalar.node("reduce", (body,), (how, rest), n.dtype) if rest else body), how
 
     def latest_read(self, nodes):
@@ -617,8 +632,3 @@ def wide(shape):
 def extents(variables):
     """The extents of some loop variables."""
     return tuple(v.extent for v in variables)
-
-
-def leading(nest):
-    """The key of the shelf on which a kernel waits for others."""
-    return extents(nest.nest[:1])

@@ -233,6 +233,14 @@ def test_sums_that_only_look_like_those_of_an_operand_stay_their_own():
     assert [s.total for s in contracts if s.total] == ["total"]
 
 
+def test_sums_over_the_rows_of_equal_arrays_share_a_kernel():
+    """The gradients of a batch norm's shift and scale: the loops of the first were merged ones."""
+    def f(ct, x):
+        return fnp.sum(ct, axis=(0, 1, 2)), fnp.sum(ct * x, axis=(0, 1, 2)), fnp.sum(x, (0, 1, 2))
+    types = [ArrayType(F32, (4, 6, 5, 8))] * 2
+    assert len(assert_plan_agrees(stage(f, types).program).steps) == 1
+
+
 def test_a_total_does_not_take_the_place_of_an_array_that_its_product_reads():
     def f(x, y, bias):
         bias = fnp.exp(bias)
