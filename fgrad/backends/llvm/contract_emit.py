@@ -187,6 +187,8 @@ class Writer:
                     block = Block(b, i.index, j.index, k.index, height, width, steps)
                     self.pack_a(block)
                     self.tiles(block)
+                    if p.keeps_sums:
+                        self.finish_block(block)
             if p.total and not p.split:
                 self.store_totals(j.index, fn.add(j.index, width))
 
@@ -452,16 +454,27 @@ class Writer:
     def finish(self, block, i, j, left, tail, c, stride):
         """Store the rows of a staged tile, when its last block is done."""
         fn, p = self.fn, self.plan
-        if not p.staged or p.split:
+        if not p.staged or p.split or p.keeps_sums:
             return
-        done = fn.compare("sge", fn.add(block.k, p.kc), p.depth)
-        with fn.if_(done), fn.loop(0, left) as r:
+        with fn.loop(0, left) as r:
             row = fn.gep(p.type, c, fn.mul(r.index, stride))
-            vectors = -(-(tail or p.width) // p.sum_lanes)
-            values = [fn.vector_load(p.type, p.sum_lanes, fn.gep(p.type, row, q * p.sum_lanes))
-                      for q in range(vectors)]
-            first = fn.add(fn.add(block.i, i), r.index)
-            self.store_row(block.b, first, fn.add(block.j, j), values, tail)
+            self.finish_row(block, fn.add(i, r.index), j, row, tail)
+
+    def finish_row(self, block, i, j, row, tail):
+        """Store a row of a tile."""
+        fn, p = self.fn, self.plan
+        vectors = -(-(tail or p.width) // p.sum_lanes)
+        values = [fn.vector_load(p.type, p.sum_lanes, fn.gep(p.type, row, q * p.sum_lanes))
+                  for q in range(vectors)]
+        self.store_row(block.b, fn.add(block.i, i), fn.add(block.j, j), values, tail)
+
+    def finish_block(self, block):
+        """Store the rows of a block, one after the other, when its last depth is done."""
+        fn, p = self.fn, self.plan
+        done = fn.compare("sge", fn.add(block.k, p.kc), p.depth)
+        with fn.if_(done), fn.loop(0, block.rows) as r:
+            self.panels(block, lambda j, vectors, tail: self.finish_row(
+                block, r.index, j, self.target(block, r.index, j)[0], tail))
 
     def store_row(self, b, i, j, values, count):
         fn, p = self.fn, self.plan
