@@ -14,6 +14,9 @@ from .addresses import Addresses
 from .instructions import element, number, stored, type_text
 from .text import constant, mangled, vector
 
+PAGE, LINE = 4096, 64      # bytes
+LARGE = 1 << 20            # bytes of an array that the second cache may lack
+
 
 class Values(Expressions, Addresses):
     """Writes the values of scalar nodes: (name, is it a vector).
@@ -112,9 +115,22 @@ class Values(Expressions, Addresses):
         w, dtype = self.lanes, buffer.type.dtype
         t, p, mask = vector(stored(dtype), w), self.address(buffer, x), self.lane_mask()
         if not mask:
+            self.fetch_ahead(buffer, x, p)
             return self.op(f"load {t}, ptr {p}, align {dtype.itemsize}")
         return self.op(f"call {t} @llvm.masked.load.{mangled(stored(dtype), w)}.p0(ptr {p}, "
                        f"i32 {dtype.itemsize}, {vector('i1', w)} {mask}, {t} zeroinitializer)")
+
+    def fetch_ahead(self, buffer, x, pointer):
+        """Fetches the lines a page behind a vector of a large array: processors look ahead by
+        themselves, but not into the next page.  For the first of several reads in a loop's body.
+        """
+        memo, size = self.scopes[-1].memo, self.lanes * buffer.type.dtype.itemsize
+        if buffer.type.nbytes < LARGE or x.nodes or buffer in memo:
+            return
+        memo[buffer] = True
+        if self.copy * size % LINE == 0:
+            for line in range(PAGE, PAGE + size, LINE):
+                self.fn.prefetch(self.fn.gep("i8", pointer, line))
 
     def lane_pointer(self, buffer, x, k):
         """The address of the element that lane k reads or writes."""
