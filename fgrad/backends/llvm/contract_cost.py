@@ -25,7 +25,8 @@ BY_COLUMNS = 2, 11       # cycles of a step for a line of A that the first, and 
 PACK_ROW, PACK_COLUMN = 1.6, 4.5       # cycles of a vector of A that is packed, and of a column
 PACK_PANEL, PACK_SQUARE = 2.5, 6       # cycles of a vector of B, as it lies and transposed
 ACROSS = 1.1             # times as long as a step takes that reads vectors across two lines
-LINE = 64                # bytes of a line of the caches
+PIECE = 100              # cycles of what an epilogue reads in one page
+LINE, PAGE = 64, 4096    # bytes
 
 
 def cycles(p, threads):
@@ -53,6 +54,8 @@ def block_cycles(p):
     width = columns[0] * p.tile.width + columns[1]
     total = (tile_cycles(p, rows, columns, depth) + a_cycles(p, height, width, depth)
              + b_cycles(p, height, width, depth))
+    if p.epilogue:
+        total += piece_cycles(p, height, width)
     if p.split:
         size = p.rows * p.columns
         total += read_cycles(p, size, size, MOST_FAR) * (p.parts + 2)
@@ -126,6 +129,14 @@ def b_cycles(p, height, width, depth):
         return read_cycles(p, elements, whole, COPIED) + elements * each
     again = elements * (-(-height // p.tile.rows) - 1) * BYTES[p.type] / NEAR
     return read_cycles(p, elements, whole, min(MOST_FAR, FAR * p.tile.vectors)) + again
+
+
+def piece_cycles(p, height, width):
+    """Cycles of an epilogue's pages: whole rows lie behind each other, parts of rows in pieces."""
+    size = BYTES[p.type]
+    if p.rows * p.columns * size < p.machine.l2 // 4:
+        return 0
+    return PIECE * (height * width * size / PAGE + (height if p.grid[2] > 1 else 1))
 
 
 def read_cycles(p, elements, whole, far):

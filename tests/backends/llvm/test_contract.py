@@ -236,6 +236,14 @@ def test_columns_that_meet_in_few_lines_of_the_cache_are_packed(bytes):
     assert not packs(784, 256, 64) and not packs(6, 4096, 512)
 
 
+def test_the_parts_of_a_product_with_an_epilogue_are_whole_rows():
+    machine = Machine(64, 32)
+    for m, n, k in ((784, 256, 64), (1024, 1024, 256)):
+        planned = plan(m, n, k, "float", Strided(1, m), Strided(n, 1), machine=machine, threads=2,
+                       out=Strided(n, 1), epilogue=True)
+        assert planned.grid[1] > 1 and planned.grid[2] == 1
+
+
 @pytest.mark.parametrize("m, n, k", [(16, 4096, 200), (10, 1024, 400), (31, 2048, 330)])
 def test_few_rows_read_a_large_matrix_where_it_lies(m, n, k):
     for epilogue in (True, False):
