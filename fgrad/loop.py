@@ -129,20 +129,29 @@ class Contract:
 
 def of_columns(contract):
     """The statements of a Contract's body that work on its total: they run once for a column."""
-    wanted, out = {contract.total} - {None}, []
-    if wanted:
-        stores = [s for s in contract.body if isinstance(s, Store) and names(s.expr) & wanted]
-        for s in reversed(contract.body):
-            if s in stores or isinstance(s, Let) and s.name in wanted:
-                wanted |= names(s.expr)
-                out.insert(0, s)
+    using, wanted, out = using_total(contract), set(), []
+    for s in reversed(contract.body):
+        if s in using or isinstance(s, Let) and s.name in wanted:
+            wanted |= names(s.expr)
+            out.insert(0, s)
     return out
 
 
 def of_elements(contract):
     """The statements of a Contract's body that run for each element."""
-    columns = of_columns(contract)
-    return [s for s in contract.body if isinstance(s, Let) or s not in columns]
+    using = using_total(contract)
+    return [s for s in contract.body if s not in using]
+
+
+def using_total(contract):
+    """The statements that use the total, or what is named from it."""
+    known, out = {contract.total} - {None}, []
+    for s in contract.body:
+        if names(s.expr) & known:
+            out.append(s)
+            if isinstance(s, Let):
+                known.add(s.name)
+    return out
 
 
 def names(expr):

@@ -89,3 +89,11 @@ def test_what_is_not_used_is_found(source):
 @pytest.mark.parametrize("file", SOURCES, ids=lambda f: str(f.relative_to(ROOT)))
 def test_everything_that_a_file_names_is_used(file):
     assert [*unused(file.read_text(encoding="utf-8"), file.name != "__init__.py")] == []
+
+
+@pytest.mark.parametrize("file", SOURCES, ids=lambda f: str(f.relative_to(ROOT)))
+def test_nothing_is_defined_twice(file):
+    """A rebase had left a function twice in a row."""
+    body = ast.parse(file.read_text(encoding="utf-8")).body
+    names = [s.name for s in body if isinstance(s, (ast.FunctionDef, ast.ClassDef))]
+    assert sorted(set(names)) == sorted(names)

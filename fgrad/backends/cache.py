@@ -36,7 +36,7 @@ def key(*parts):
     """The hexadecimal name of what these parts, strings, bytes or numbers, determine together.
 
     What is stored must be a function of the parts alone: pass the text that was compiled, the
-    options, and `target.IDENTITY`; where the parts do not hold the generated text, `sources()` too.
+    options, and `host.IDENTITY`; where the parts do not hold the generated text, `sources()` too.
 
     >>> key("ab", "c") != key("a", "bc")
     True

@@ -223,6 +223,18 @@ def test_a_bias_gradient_is_summed_with_the_product_that_reads_the_same(n, m, k,
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-4)
 
 
+def test_two_gradients_of_biases_may_share_what_they_compute_from_a_total():
+    """Their common factor was named, and looked for in every element of the product."""
+    def f(x, y, s):
+        return x.T @ y, fnp.sum(y * s, axis=0), fnp.sum(s * y, axis=0)
+    types = [ArrayType(F32, s) for s in [(64, 48), (64, 32), ()]]
+    (kernel,) = assert_plan_agrees(stage(f, types).program).steps
+    assert contract_of(kernel).total == "total" and len(kernel.outputs) == 3
+    arrays = [np.random.default_rng(1).standard_normal(t.shape).astype(F32) for t in types]
+    for got, want in zip(jit(f)(*arrays), f(*map(fnp.asarray, arrays))):
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+
+
 def test_sums_that_only_look_like_those_of_an_operand_stay_their_own():
     def f(x, y):
         product = x.T @ y

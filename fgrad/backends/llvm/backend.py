@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ... import config
 from ..base import Backend, lazily
-from . import image, target, threads
+from . import host, image, target, threads
 from .executable import Executable
 
 module = lazily("llvm.module")                   # imported when something is to be written
@@ -26,7 +26,7 @@ class Llvm(Backend):
         if config.tune() == "0":
             return None
         return tune().tuner(lambda plan: self.compile(plan, device), module().described,
-                            (target.IDENTITY, threads.pool().size))
+                            (host.IDENTITY, threads.pool().size))
 
     def compile(self, plan, device):
         return Executable(*module().compiled(plan))
@@ -44,5 +44,5 @@ class Llvm(Backend):
         return {"llvm": written.text(), "asm": lambda: target.assembly(written.text())}
 
     def devices(self):
-        return [("cpu", f"{target.HOST.cpu}, {8 * target.HOST.vector_bytes}-bit vectors, "
+        return [("cpu", f"{host.HOST.cpu}, {8 * host.HOST.vector_bytes}-bit vectors, "
                         f"{threads.pool().size} threads")]

@@ -2,7 +2,7 @@
 
 Text is parsed, verified, put through a short pass pipeline and emitted as an object.  Importing
 this module imports llvmlite, so `target.py` does it only when something is compiled.  Relies on
-`processor`, which readies LLVM, and on `target` for the machine.
+`processor`, which readies LLVM, on `host` for the machine and on `target`, which forks with care.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
-import llvmlite.binding as llvm
-
 from ...errors import CheckError
-from . import processor, target  # noqa: F401  (processor readies LLVM)
+from . import target
+from .host import HOST
+from .processor import llvm
 
 
 def compile_text(text, *, level=2, gvn=False, vectorize=False):
@@ -75,9 +75,8 @@ def short_pipeline(gvn):
 
 def target_machine(level):
     """A target machine for this host; constants are addressed relative to the code."""
-    host = target.HOST
-    return llvm.Target.from_triple(host.triple).create_target_machine(
-        cpu=host.cpu, features=host.features, opt=level, reloc="pic", codemodel="small", jit=True)
+    return llvm.Target.from_triple(HOST.triple).create_target_machine(
+        cpu=HOST.cpu, features=HOST.features, opt=level, reloc="pic", codemodel="small", jit=True)
 
 
 def emit(machine, module, is_object):

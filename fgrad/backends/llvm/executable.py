@@ -16,7 +16,7 @@ from ... import tree
 from ...bf16 import BF16
 from ...core import Array, array_of, memory_of
 from ...types import held_as
-from . import host_call, native_call, runner, target, threads
+from . import host, host_call, native_call, runner, target, threads
 
 
 class Executable:
@@ -112,7 +112,7 @@ def contiguous(x):
 def native_runner():
     """The loaded library of `fg.run`."""
     threads.pool()
-    [built] = target.objects([f'target triple = "{target.HOST.triple}"\n{runner.IR}'])
+    [built] = target.objects([f'target triple = "{host.HOST.triple}"\n{runner.IR}'])
     return target.load(built, {f: native_call.address_of(f) for f in runner.FROM_PYTHON})
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from ...types import LONG, SHORT, ArrayType
 from .. import cache
-from . import target, threads
+from . import host, threads
 
 
 class Image(NamedTuple):
@@ -41,7 +41,7 @@ class Image(NamedTuple):
 
 def key(program):
     """The key on disk of the Image of a program, given as what determines it."""
-    return cache.key("image", program, target.IDENTITY, threads.pool().size, cache.sources(),
+    return cache.key("image", program, host.IDENTITY, threads.pool().size, cache.sources(),
                      sys.implementation.cache_tag)
 
 

@@ -14,7 +14,7 @@ from math import prod
 
 from ...loop import Call, Contract, For, Kernel, Loop
 from ...passes.target import Target
-from . import emit, product, steps, target, threads, vmath
+from . import emit, host, product, steps, target, threads, vmath
 from .image import Image
 from .runner import PYTHON
 from .steps import WORKSPACE, taken
@@ -27,8 +27,8 @@ LONG = 20_000              # scalar operations from which the interpreter's lock
 @functools.cache
 def host_target():
     """The passes' description of this processor."""
-    return Target("cpu", vector_bytes=target.HOST.vector_bytes, registers=target.HOST.registers,
-                  threads=threads.pool().size, side=4 if target.HOST.registers >= 32 else 2)
+    return Target("cpu", vector_bytes=host.HOST.vector_bytes, registers=host.HOST.registers,
+                  threads=threads.pool().size, side=4 if host.HOST.registers >= 32 else 2)
 
 
 # ---------------------------------------------------------------------------- image
@@ -176,7 +176,7 @@ def module_text(functions, used):
     math = "\n\n".join(vmath.definition(*key) for key in needed(used, "\n".join(bodies)))
     body = "\n\n".join([math, *bodies])
     declared = "\n".join(intrinsics(body))
-    return f'target triple = "{target.HOST.triple}"\n\n{declared}\n\n{body}\n'
+    return f'target triple = "{host.HOST.triple}"\n\n{declared}\n\n{body}\n'
 
 
 def needed(used, text):

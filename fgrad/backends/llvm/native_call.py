@@ -26,7 +26,7 @@ import numpy as np
 from ... import config
 from ...types import F32, F64
 from ..base import Same
-from . import target
+from . import host, target
 from .native_text import TEXT
 
 METHOD = 0x80 | 0x02                             # METH_FASTCALL | METH_KEYWORDS
@@ -202,7 +202,7 @@ def builtin(*arguments):
 @functools.cache
 def native():
     """The loaded library with `fg.call`, its interface filled in."""
-    [built] = target.objects([f'target triple = "{target.HOST.triple}"\n{TEXT}'])
+    [built] = target.objects([f'target triple = "{host.HOST.triple}"\n{TEXT}'])
     library = target.load(built)
     table = numpy_interface()
     special = {"ndarray": id(np.ndarray), "PyArray_New": table[PYARRAY_NEW],

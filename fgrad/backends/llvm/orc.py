@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import itertools
 
-import llvmlite.binding as llvm
-
 from ...errors import CheckError
 from . import codegen
+from .processor import llvm
 
 _linker = None                                   # the process's one LLJIT, made at first use
 _numbers = itertools.count(1)

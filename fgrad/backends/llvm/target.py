@@ -14,7 +14,7 @@ import threading
 from .. import cache
 from ..base import lazily
 from . import link
-from .host import HOST, IDENTITY  # noqa: F401  (HOST for the others)
+from .host import IDENTITY
 
 loading = threading.RLock()          # guards the import of codegen, and what is loaded, see below
 orc = lazily("llvm.orc")             # imports llvmlite; called while `loading` is held

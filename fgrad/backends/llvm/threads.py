@@ -30,7 +30,7 @@ import sys
 import time
 
 from ... import config
-from . import target
+from . import host, target
 
 SPIN = 50e-6                                     # seconds an idle worker spins before it sleeps
 MOST = 255                                       # workers, at most
@@ -341,10 +341,10 @@ def has_threads():
 
 def text():
     """The pool's module for this machine."""
-    head = f'target triple = "{target.HOST.triple}"\n'
+    head = f'target triple = "{host.HOST.triple}"\n'
     if not has_threads():
         return head + WITHOUT_THREADS
-    declaration, pause = PAUSES.get(target.HOST.triple.split("-")[0], ("", ""))
+    declaration, pause = PAUSES.get(host.HOST.triple.split("-")[0], ("", ""))
     body = WITH_THREADS.replace("PAUSE_DECLARATION", declaration).replace("PAUSE", pause)
     return head + body.replace("SETMASK", str(int(signal.SIG_SETMASK)))
 

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from fgrad import index
-from fgrad.backends.llvm import target, threads
+from fgrad.backends.llvm import host, target, threads
 from fgrad.backends.llvm.contract import Product, Pulled, Strided, plan
 from fgrad.backends.llvm.contract_emit import emit
 from fgrad.backends.llvm.product import steps_of
 from fgrad.backends.llvm.text import module, vector
 from fgrad.backends.llvm.tiles import FLOATS, Machine
 
-MACHINE = Machine(target.HOST.vector_bytes, target.HOST.registers)
+MACHINE = Machine(host.HOST.vector_bytes, host.HOST.registers)
 TYPES = {"float32": "float", "float64": "double", "int32": "i32", "int64": "i64"}
 A, B, OUT, BIAS, WORKSPACE = range(5)                # places in the table of buffers
 SIZES = (1, 2, 3, 5, 17, 31, 64, 100, 129)
@@ -92,7 +92,7 @@ def run(planned, product, arrays):
     """Compile and run all phases."""
     emitted = emit(planned, product, "product")
     text = module(*emitted.functions.values(), declarations=emitted.declarations,
-                  triple=target.HOST.triple)
+                  triple=host.HOST.triple)
     library = target.load(target.compile_text(text))
     room = np.zeros(emitted.workspace + 64, np.uint8)
     pointers = [array.ctypes.data for array in arrays] + [room.ctypes.data + -room.ctypes.data % 64]

@@ -200,3 +200,11 @@ def test_a_function_runs_whatever_has_become_of_the_disk_cache(damage, tmp_path,
                        content[:-1] + bytes([content[-1] ^ 1]))
     assert run() == want
     assert {e.key for e in disk.entries()} == before
+
+
+def test_large_arrays_are_fetched_a_page_ahead_and_others_are_not():
+    large, small = fgrad.ArrayType("f32", (1024, 1024)), fgrad.ArrayType("f32", (64, 64))
+    fetches = lambda f, *types: "@llvm.prefetch" in fgrad.show(f, *types, stage="llvm")
+    assert fetches(lambda x: fnp.sum(x, axis=1), large)
+    assert not fetches(lambda x: fnp.sum(x, axis=1), small)
+    assert not fetches(lambda x, at: x[at], large, fgrad.ArrayType("i32", (64,)))

@@ -9,6 +9,7 @@ import pytest
 
 from fgrad.backends import cache
 from fgrad.backends.llvm import codegen, target
+from fgrad.backends.llvm.host import HOST
 from fgrad.errors import CheckError
 
 ADD = """
@@ -38,7 +39,7 @@ def test_importing_fgrad_imports_no_llvmlite():
 
 
 def test_the_host_is_described():
-    host = target.HOST
+    host = HOST
     assert host.vector_bytes in (16, 32, 64) and host.registers in (16, 32)
     assert host.vector_bytes < 64 or "+avx512f" in host.features
     assert host.triple and host.cpu

@@ -7,14 +7,14 @@ import re
 import numpy as np
 import pytest
 
-from fgrad.backends.llvm import target
+from fgrad.backends.llvm import host, target
 from fgrad.backends.llvm.dots import Dots, lanes_of_sums
 from fgrad.backends.llvm.packing import Transpose, transposed
 from fgrad.backends.llvm.text import Function, module
 from fgrad.backends.llvm.tiles import Kernel, Machine, Rows, Tile, shapes
 
 llvm = pytest.importorskip("llvmlite.binding")
-HOST = Machine(target.HOST.vector_bytes, target.HOST.registers)
+HOST = Machine(host.HOST.vector_bytes, host.HOST.registers)
 TARGETS = {
     "sse": ("x86_64-unknown-linux-gnu", "", Machine(16, 16)),
     "avx2": ("x86_64-unknown-linux-gnu", "+avx2,+fma", Machine(32, 16)),
@@ -27,7 +27,7 @@ SPILL = re.compile(r"[xyz]mm\d+, -?\d*\(%rsp\)|str\s+q\d+, \[sp")
 def public(kernel):
     """The kernel's text, visible outside its module."""
     return module(str(kernel.text()).replace("define internal", "define"),
-                  declarations=kernel.text().declarations, triple=target.HOST.triple)
+                  declarations=kernel.text().declarations, triple=host.HOST.triple)
 
 
 def compiled(kernel, *arguments):
@@ -55,7 +55,7 @@ def test_wide_tiles_stay_in_registers_on_every_machine(name):
     lanes = machine.vector_bytes // 4
     for rows, vectors in [shape for shape in shapes(machine) if shape[1] > 1]:
         kernel = Kernel(Tile("float", lanes, rows, vectors), Rows(784))
-        text = public(kernel).replace(target.HOST.triple, triple)
+        text = public(kernel).replace(host.HOST.triple, triple)
         assert not SPILL.search(assembly(text, triple, features)), (rows, vectors)
 
 
