@@ -12,7 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from fgrad.backends.llvm.target import HOST, compile_text, load
+from fgrad.backends.llvm.host import HOST
+from fgrad.backends.llvm.target import compile_text, load
 
 LANES = HOST.vector_bytes // 4
 CHAINS = 12 if HOST.registers == 16 else 16      # independent multiply-adds: 4 deep × 2 units

@@ -9,6 +9,7 @@ one implementation after the other, so that all meet the same disturbances.  See
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import platform
@@ -71,7 +72,8 @@ class Remote:
 
     def close(self):
         self.signal("SIGCONT")
-        self.process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):      # it has ended, and ask has said so
+            self.process.stdin.close()
         self.process.wait()
         self.process.stdout.close()
 

@@ -1,5 +1,6 @@
 """The benchmark harness, on small workloads: what it writes, not how fast anything is."""
 
+import sys
 from xml.etree import ElementTree
 
 import numpy as np
@@ -48,6 +49,14 @@ def test_the_chart_is_well_formed(written):
     out, _ = written
     root = ElementTree.parse(out / "results.svg").getroot()
     assert "eager_add" in [text.text for text in root.iter("{http://www.w3.org/2000/svg}text")]
+
+
+def test_a_worker_that_has_ended_says_so_and_can_be_closed(tmp_path):
+    worker = run.Remote("nobody", sys.executable, 1, "wall", str(tmp_path))
+    worker.process.wait()
+    with pytest.raises(run.Failed, match="its process has ended"):
+        worker.ask("versions")
+    worker.close()
 
 
 def test_every_workload_has_a_name_of_its_own_and_a_version_in_jax_style():
