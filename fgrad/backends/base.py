@@ -31,7 +31,7 @@ class Backend:
         return None
 
     def compile(self, plan, device):
-        """An executable: executable(values) → list of Arrays; `arena`: its bytes of temporaries.
+        """An executable: executable(values) → list of Arrays; `arena`: bytes that it works in.
 
         values: the inputs of the plan, then its constants, as fgrad Arrays of the right types.
         """

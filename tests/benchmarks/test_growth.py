@@ -35,6 +35,12 @@ def test_peak_memory_of_a_chain_is_its_result_and_little_more():
     assert 0.99 * found["planned"] < found["peak"] < 1.25 * found["planned"]
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak is read from /proc")
+def test_peak_memory_of_a_training_step_is_what_was_planned():
+    found = memory.in_new_process("fgrad", "cnn_step_256", sys.executable, threads=2)
+    assert 0.95 * found["planned"] < found["peak"] < 1.1 * found["planned"]
+
+
 @pytest.mark.parametrize("name", compile_growth.PROGRAMS)
 def test_a_program_of_about_the_size_asked_for_is_compiled_without_a_cache(name):
     found = compile_growth.in_new_process(name, 120)

@@ -34,7 +34,7 @@ class Executable:
             addresses.update((name, library.address(name)) for name in names)
         words = [addresses[w] if w.__class__ is str else w for w in image.words]
         outside = len(image.given) + len(image.made) + 1
-        self.table = runner.PlanTable(words, image.places, image.memory, outside, image.most,
+        self.table = runner.PlanTable(words, image.places, image.arena, outside, image.most,
                                       arena_free())
         self.address = native_runner().address("fg.run.unlocked" if image.long else "fg.run")
         self.run = ctypes.PYFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(self.address)

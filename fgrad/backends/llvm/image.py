@@ -22,7 +22,7 @@ class Image(NamedTuple):
     inputs: how many there are.  outputs: per result ("made", k), ("given", k): that value itself,
     or ("taken", k): the memory of input k.  overwritten: positions of inputs.  words: instructions
     of the runner, a function's name where its address belongs.  places, most: see PlanTable.
-    arena: bytes for temporaries; memory: those and the workspace.  long: is the interpreter's lock
+    arena: bytes for temporaries and for what products work in.  long: is the interpreter's lock
     released?  objects: (names of functions, key of the object on disk).
     """
     given: list
@@ -34,7 +34,6 @@ class Image(NamedTuple):
     places: list
     most: int
     arena: int
-    memory: int
     long: bool
     objects: list
 
@@ -69,7 +68,7 @@ def to_bytes(image):
 def from_bytes(data):
     """The Image of these bytes.
 
-    >>> empty = Image([ArrayType("float32", (3,))], [], 1, [], [], [], [], 1, 0, 0, False, [])
+    >>> empty = Image([ArrayType("float32", (3,))], [], 1, [], [], [], [], 1, 0, False, [])
     >>> from_bytes(to_bytes(empty)) == empty
     True
     """

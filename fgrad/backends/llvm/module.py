@@ -56,7 +56,7 @@ def compiled(plan):
     texts = module.texts(2)
     image = Image(
         [b.type for b in given], [b.type for b in made], n, origins(plan, given, made),
-        overwritten(plan), instructions, layout.places, words.most, plan.arena,
+        overwritten(plan), instructions, layout.places, words.most,
         plan.arena + module.workspace, work(plan) > LONG,
         [(names, target.object_key(text)) for names, text in texts])
     return image, target.objects([text for _, text in texts]), calls
