@@ -34,8 +34,7 @@ class Sort(Primitive):
 
     def into(self, outs, *xs, axis, keys):
         if len(xs) == 1:
-            outs[0][...] = xs[0]
-            outs[0].sort(axis, kind_for(outs[0]))
+            sort_into(outs[0], xs[0], axis)
             return
         order = stable_order(xs[keys - 1], axis)
         for x in xs[keys - 2::-1] if keys > 1 else ():
@@ -62,6 +61,24 @@ sort = Sort("sort")
 # ---------------------------------------------------------------------------- the NumPy rule
 
 FEW = 256                  # elements up to which NumPy's stable argsort is the fastest
+
+
+def sort_into(out, x, axis):
+    """Writes x, sorted stably, to `out`.
+
+    Of equal floats only zeros of both signs are not the same.  In a sorted vector they are quickly
+    found; to look for them before, as `kind_for` does, takes a pass over all elements.
+    """
+    out[...] = x
+    if x.ndim > 1 or x.dtype.kind != "f":
+        out.sort(axis, kind_for(out))
+        return
+    out.sort()
+    zero = out.dtype.type(0)
+    zeros = out[out.searchsorted(zero, "left"):out.searchsorted(zero, "right")]
+    signs = np.signbit(zeros)
+    if signs.any() and not signs.all():
+        zeros[...] = x[x == 0]
 
 
 def kind_for(x):
