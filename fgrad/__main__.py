@@ -55,7 +55,7 @@ def version(name):
 
 
 def native_call():
-    """Do jitted functions begin in machine code, and if not, why?"""
+    """Do jitted functions and operators begin in machine code, and if not, why?"""
     if not config.native_call():
         return "off: FGRAD_NATIVE_CALL=0"
     try:

@@ -33,7 +33,7 @@ def strict_promotion():
 
 
 def native_call():
-    """Are jitted functions called through a native entry?  FGRAD_NATIVE_CALL=0 switches it off."""
+    """May jitted functions and operators begin in machine code?  FGRAD_NATIVE_CALL=0: no."""
     return os.environ.get("FGRAD_NATIVE_CALL", "1") != "0"
 
 

@@ -6,7 +6,7 @@ dtype says otherwise, and everything can be differentiated, batched and compiled
 
 import numpy as _np
 
-from . import fft, linalg, methods, protocols
+from . import fft, linalg, methods, native_operators, protocols
 from .axes import broadcast_shapes
 from .bits import (
     bitwise_count, frexp, gcd, isscalar, lcm, ldexp, modf, nextafter, packbits, spacing, unpackbits)

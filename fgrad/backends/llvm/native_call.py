@@ -49,7 +49,14 @@ class Interface(ctypes.Structure):
         "ndarray", "PyArray_New", "PyArray_SetBaseObject", "Py_IncRef", "Py_DecRef",
         "PyErr_Occurred", "PyDict_GetItem", "PyTuple_New", "PyTuple_SetItem",
         "PyObject_Vectorcall", "PyType_GenericAlloc", "PyCapsule_New", "PyCapsule_GetPointer",
-        "PyMem_RawMalloc", "PyMem_RawFree", "PyErr_NoMemory", "PyDict_Size")]
+        "PyMem_RawMalloc", "PyMem_RawFree", "PyErr_NoMemory", "PyDict_Size",
+        "PyContextVar_Get", "PyLong_AsLongLongAndOverflow")]
+
+
+class Form(ctypes.Structure):
+    """%Box: the class of boxes, and where their slots are."""
+    _fields_ = [("box", WORD), ("np_offset", ctypes.c_int64), ("shape_offset", ctypes.c_int64),
+                ("dtype_offset", ctypes.c_int64)]
 
 
 class Argument(ctypes.Structure):
@@ -71,8 +78,7 @@ class Result(ctypes.Structure):
 
 class Call(ctypes.Structure):
     """%Call: everything one builtin knows.  Its attribute `keep` holds the objects it points to."""
-    _fields_ = [("box", WORD), ("np_offset", ctypes.c_int64), ("shape_offset", ctypes.c_int64),
-                ("dtype_offset", ctypes.c_int64), ("kernel", WORD), ("fallback", WORD),
+    _fields_ = [("form", Form), ("kernel", WORD), ("fallback", WORD),
                 ("assemble", WORD), ("unlocks", ctypes.c_int64), ("inputs", ctypes.c_int64),
                 ("outputs", ctypes.c_int64), ("constants", ctypes.c_int64), ("arguments", WORD),
                 ("results", WORD), ("constant_data", WORD), ("arity", ctypes.c_int64),
@@ -119,7 +125,7 @@ def make(kernel_address, inputs, outputs, fallback, box, name, *, forms=None, as
     for form in forms:
         add_nodes(form, remaining, rows, keys)
     table = (Node * len(rows))(*rows)
-    call = Call(id(box), *slots_of(box), kernel_address, id(fallback),
+    call = Call(Form(id(box), *slots_of(box)), kernel_address, id(fallback),
                 None if assemble is None else id(assemble), unlocks,
                 len(inputs), len(outputs), len(constants),
                 ctypes.addressof(arguments), ctypes.addressof(results), ctypes.addressof(data),
@@ -202,7 +208,12 @@ def builtin(*arguments):
 @functools.cache
 def native():
     """The loaded library with `fg.call`, its interface filled in."""
-    [built] = target.objects([f'target triple = "{host.HOST.triple}"\n{TEXT}'])
+    return loaded(TEXT)
+
+
+def loaded(text):
+    """The loaded library of a text that builds on native_results.TEXT, its interface filled in."""
+    [built] = target.objects([for_host(text)])
     library = target.load(built)
     table = numpy_interface()
     special = {"ndarray": id(np.ndarray), "PyArray_New": table[PYARRAY_NEW],
@@ -213,6 +224,11 @@ def native():
     for name, _ in Interface._fields_:
         setattr(held, name, special.get(name) or address_of(name))
     return library
+
+
+def for_host(text):
+    """The whole module of a text."""
+    return f'target triple = "{host.HOST.triple}"\n{text}'
 
 
 def address_of(name):

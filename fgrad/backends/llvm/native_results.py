@@ -1,0 +1,287 @@
+"""Memory, ndarrays and boxes for what machine code gives back, as LLVM text.
+
+`%Interface` mirrors `native_call.Interface`, the functions of CPython and NumPy that are called;
+the offsets 16 and 64 are those of data and flags in an ndarray.  All of it runs with the
+interpreter's lock held.  `native_text.py` and `operators_text.py` build on it.
+"""
+
+TEXT = """
+%Interface = type { ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr,
+                      ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr }
+%Result = type { ptr, ptr, i64, ptr, i64, i64 }   ; dtype, shape, ndim, dims, type number, bytes
+%Box = type { ptr, i64, i64, i64 }              ; its class, the offsets of its np, shape, dtype
+
+@fg.interface = global %Interface zeroinitializer, align 64
+@pool = internal global [POOL_PLACES x ptr] zeroinitializer         ; big blocks that wait for reuse
+@waiting = internal global i64 0                             ; their bytes
+@turn = internal global i64 0                                ; the place that is overwritten next
+
+define internal ptr @api(i32 %which) nounwind alwaysinline {
+  %place = getelementptr ptr, ptr @fg.interface, i32 %which
+  %function = load ptr, ptr %place
+  ret ptr %function
+}
+
+define internal void @hold(ptr %object) nounwind alwaysinline {
+  %f = call ptr @api(i32 3)
+  call void %f(ptr %object)
+  ret void
+}
+
+define internal void @release(ptr %object) nounwind alwaysinline {
+  %f = call ptr @api(i32 4)
+  call void %f(ptr %object)
+  ret void
+}
+
+define internal void @release_all(ptr %objects, i64 %count) nounwind {
+entry:
+  br label %head
+head:
+  %i = phi i64 [ 0, %entry ], [ %i1, %body ]
+  %more = icmp slt i64 %i, %count
+  br i1 %more, label %body, label %done
+body:
+  %p = getelementptr ptr, ptr %objects, i64 %i
+  %object = load ptr, ptr %p
+  call void @release(ptr %object)
+  %i1 = add i64 %i, 1
+  br label %head
+done:
+  ret void
+}
+
+; ---- Blocks aligned to 64 bytes.  In front of one stand its size (-8) and what malloc gave (-16).
+
+define internal void @block.free(ptr %block) nounwind {
+  %p = getelementptr i8, ptr %block, i64 -16
+  %raw = load ptr, ptr %p
+  %f = call ptr @api(i32 14)
+  call void %f(ptr %raw)
+  ret void
+}
+
+define internal ptr @block.reuse(i64 %bytes) nounwind {
+entry:
+  %quarter = lshr i64 %bytes, 2
+  %most = add i64 %bytes, %quarter
+  br label %head
+head:
+  %i = phi i64 [ 0, %entry ], [ %i1, %next ]
+  %more = icmp slt i64 %i, POOL_PLACES
+  br i1 %more, label %look, label %none
+look:
+  %place = getelementptr ptr, ptr @pool, i64 %i
+  %block = load ptr, ptr %place
+  %empty = icmp eq ptr %block, null
+  br i1 %empty, label %next, label %compare
+compare:
+  %p = getelementptr i8, ptr %block, i64 -8
+  %size = load i64, ptr %p
+  %enough = icmp uge i64 %size, %bytes
+  %fair = icmp ule i64 %size, %most
+  %fits = and i1 %enough, %fair
+  br i1 %fits, label %take, label %next
+next:
+  %i1 = add i64 %i, 1
+  br label %head
+take:
+  store ptr null, ptr %place
+  %before = load i64, ptr @waiting
+  %left = sub i64 %before, %size
+  store i64 %left, ptr @waiting
+  ret ptr %block
+none:
+  ret ptr null
+}
+
+define internal ptr @block.new(i64 %bytes) nounwind {
+entry:
+  %big = icmp uge i64 %bytes, POOLED_LEAST
+  br i1 %big, label %again, label %fresh
+again:
+  %old = call ptr @block.reuse(i64 %bytes)
+  %none = icmp eq ptr %old, null
+  br i1 %none, label %fresh, label %reused
+reused:
+  ret ptr %old
+fresh:
+  %room = add i64 %bytes, 128
+  %f = call ptr @api(i32 13)
+  %raw = call ptr %f(i64 %room)
+  %failed = icmp eq ptr %raw, null
+  br i1 %failed, label %fail, label %made
+made:
+  %number = ptrtoint ptr %raw to i64
+  %beyond = add i64 %number, 79
+  %aligned = and i64 %beyond, -64
+  %step = sub i64 %aligned, %number
+  %block = getelementptr i8, ptr %raw, i64 %step
+  %p = getelementptr i8, ptr %block, i64 -16
+  store ptr %raw, ptr %p
+  %q = getelementptr i8, ptr %block, i64 -8
+  store i64 %bytes, ptr %q
+  ret ptr %block
+fail:
+  ret ptr null
+}
+
+; The destructor of the capsule that owns a block: keep it for reuse, or free it.
+define internal void @block.done(ptr %capsule) nounwind {
+entry:
+  %get = call ptr @api(i32 12)
+  %block = call ptr %get(ptr %capsule, ptr null)
+  %p = getelementptr i8, ptr %block, i64 -8
+  %size = load i64, ptr %p
+  %big = icmp uge i64 %size, POOLED_LEAST
+  br i1 %big, label %keep, label %drop
+keep:                                               ; in the next place, whose block goes
+  %turn = load i64, ptr @turn
+  %next = add i64 %turn, 1
+  %wrapped = urem i64 %next, POOL_PLACES
+  store i64 %wrapped, ptr @turn
+  %place = getelementptr ptr, ptr @pool, i64 %turn
+  %old = load ptr, ptr %place
+  store ptr null, ptr %place
+  %none = icmp eq ptr %old, null
+  br i1 %none, label %room, label %evict
+evict:
+  %old.p = getelementptr i8, ptr %old, i64 -8
+  %old.size = load i64, ptr %old.p
+  %before = load i64, ptr @waiting
+  %less = sub i64 %before, %old.size
+  store i64 %less, ptr @waiting
+  call void @block.free(ptr %old)
+  br label %room
+room:
+  %held = load i64, ptr @waiting
+  %sum = add i64 %held, %size
+  %fits = icmp ule i64 %sum, POOLED_MOST
+  br i1 %fits, label %store, label %drop
+store:
+  store i64 %sum, ptr @waiting
+  store ptr %block, ptr %place
+  ret void
+drop:
+  call void @block.free(ptr %block)
+  ret void
+}
+
+; ---- Results
+
+define internal ptr @array.of(ptr %result, ptr %data, i32 %flags) nounwind alwaysinline {
+  %ndim.p = getelementptr %Result, ptr %result, i32 0, i32 2
+  %dims.p = getelementptr %Result, ptr %result, i32 0, i32 3
+  %type.p = getelementptr %Result, ptr %result, i32 0, i32 4
+  %ndim.long = load i64, ptr %ndim.p
+  %type.long = load i64, ptr %type.p
+  %ndim = trunc i64 %ndim.long to i32
+  %type = trunc i64 %type.long to i32
+  %dims = load ptr, ptr %dims.p
+  %ndarray = call ptr @api(i32 0)
+  %f = call ptr @api(i32 1)
+  %a = call ptr %f(ptr %ndarray, i32 %ndim, ptr %dims, i32 %type,
+                  ptr null, ptr %data, i32 0, i32 %flags, ptr null)
+  ret ptr %a
+}
+
+; An ndarray on an aligned block that a capsule, its base, owns; null and an exception on failure.
+define internal ptr @array.aligned(ptr %result, i64 %bytes) nounwind {
+entry:
+  %block = call ptr @block.new(i64 %bytes)
+  %failed = icmp eq ptr %block, null
+  br i1 %failed, label %memory, label %wrap
+memory:
+  %raise = call ptr @api(i32 15)
+  %ignored = call ptr %raise()
+  ret ptr null
+wrap:
+  %new = call ptr @api(i32 11)
+  %capsule = call ptr %new(ptr %block, ptr null, ptr @block.done)
+  %lost = icmp eq ptr %capsule, null
+  br i1 %lost, label %free, label %array
+free:
+  call void @block.free(ptr %block)
+  ret ptr null
+array:
+  %a = call ptr @array.of(ptr %result, ptr %block, i32 1281)
+  %none = icmp eq ptr %a, null
+  br i1 %none, label %uncapsule, label %own
+uncapsule:
+  call void @release(ptr %capsule)
+  ret ptr null
+own:
+  %own.f = call ptr @api(i32 2)
+  %refused = call i32 %own.f(ptr %a, ptr %capsule)
+  %bad = icmp ne i32 %refused, 0
+  br i1 %bad, label %unmake, label %good
+unmake:
+  call void @release(ptr %a)
+  ret ptr null
+good:
+  ret ptr %a
+}
+
+; A new read-only ndarray of the result's type.
+define internal ptr @array.new(ptr %result) nounwind alwaysinline {
+entry:
+  %bytes.p = getelementptr %Result, ptr %result, i32 0, i32 5
+  %bytes = load i64, ptr %bytes.p
+  %big = icmp uge i64 %bytes, ALIGNED_LEAST
+  br i1 %big, label %aligned, label %plain
+aligned:
+  %x = call ptr @array.aligned(ptr %result, i64 %bytes)
+  br label %made
+plain:
+  %y = call ptr @array.of(ptr %result, ptr null, i32 0)
+  br label %made
+made:
+  %a = phi ptr [ %x, %aligned ], [ %y, %plain ]
+  %none = icmp eq ptr %a, null
+  br i1 %none, label %done, label %seal
+seal:
+  %flags.p = getelementptr i8, ptr %a, i64 64
+  %flags = load i32, ptr %flags.p
+  %sealed = and i32 %flags, -1025
+  store i32 %sealed, ptr %flags.p
+  br label %done
+done:
+  ret ptr %a
+}
+
+; A new box, as its %Box says, around the array, which it owns from then on; null and an exception
+; on failure.
+define internal ptr @box.new(ptr %form, ptr %result, ptr %array) nounwind alwaysinline {
+entry:
+  %class = load ptr, ptr %form
+  %f = call ptr @api(i32 10)
+  %box = call ptr %f(ptr %class, i64 0)
+  %none = icmp eq ptr %box, null
+  br i1 %none, label %done, label %fill
+fill:
+  %np.p = getelementptr %Box, ptr %form, i32 0, i32 1
+  %shape.p = getelementptr %Box, ptr %form, i32 0, i32 2
+  %dtype.p = getelementptr %Box, ptr %form, i32 0, i32 3
+  %np.o = load i64, ptr %np.p
+  %shape.o = load i64, ptr %shape.p
+  %dtype.o = load i64, ptr %dtype.p
+  %np = getelementptr i8, ptr %box, i64 %np.o
+  %shape = getelementptr i8, ptr %box, i64 %shape.o
+  %dtype = getelementptr i8, ptr %box, i64 %dtype.o
+  %dtype.object = load ptr, ptr %result
+  %shape.q = getelementptr %Result, ptr %result, i32 0, i32 1
+  %shape.object = load ptr, ptr %shape.q
+  call void @hold(ptr %shape.object)
+  call void @hold(ptr %dtype.object)
+  store ptr %array, ptr %np
+  store ptr %shape.object, ptr %shape
+  store ptr %dtype.object, ptr %dtype
+  br label %done
+done:
+  ret ptr %box
+}
+"""
+SIZES = {                  # bytes from which results are aligned, and wait for reuse; all waiting
+    "ALIGNED_LEAST": 1 << 15, "POOLED_LEAST": 1 << 18, "POOLED_MOST": 1 << 28, "POOL_PLACES": 32}
+for _word, _number in SIZES.items():
+    TEXT = TEXT.replace(_word, str(_number))
