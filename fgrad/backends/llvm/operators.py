@@ -61,12 +61,14 @@ def attach(box, methods, variable, value):
     entries = {name: MethodDef(name.encode(), library.address(f"fg.{name}"),
                                METH_NOARGS if name == "__neg__" else METH_O, doc(name).encode())
                for name in NAMES}
-    KEPT.append((box, plain, variable, value, entries))
+    keep(box, plain, variable, value, entries)
     for name, entry in entries.items():
         setattr(box, name, descriptor(box, ctypes.addressof(entry)))
 
 
-KEPT = []                  # what the machine code points to: as long as the process lives
+def keep(*things):
+    """Things that machine code points to: they stay even where Python ends and clears modules."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(things))
 
 
 def kind(dtype):

@@ -199,6 +199,7 @@ none:
 ; or does not fit.
 define internal i1 @number(ptr %given, i64 %kind, ptr %slot) nounwind {
 entry:
+  %beyond = alloca i32
   %class.p = getelementptr i8, ptr %given, i64 8
   %class = load ptr, ptr %class.p
   %float.p = getelementptr %Operators, ptr @fg.operators, i32 0, i32 3
@@ -215,7 +216,6 @@ other:
   %is.int = icmp eq ptr %class, %int
   br i1 %is.int, label %whole, label %no
 whole:
-  %beyond = alloca i32
   %read = call ptr @api(i32 18)
   %integer = call i64 %read(ptr %given, ptr %beyond)
   %overflow = load i32, ptr %beyond
