@@ -24,7 +24,6 @@ from .text import BYTES
 from .tiles import Machine, Tile, shapes
 
 TABLE_ROWS = 8           # addresses of a tile read through tables: each holds a register
-SMALL_B = 1 << 17        # bytes of B up to which rows of tiles come first
 WINDOW_STEPS = 832       # the most steps of a block that is read through tables: sums wait less
 ADDED_ALONE = 1 << 14    # elements of a result whose depths one thread adds up
 SHALLOW = 32             # depth up to which a product is as long as its result takes to be written
@@ -255,7 +254,7 @@ class Plan:
     def rows_first(self):
         """Whether a row of tiles is finished before the next one: B stays in the second cache, and
         the result is written page by page."""
-        return self.kc * self.nc * BYTES[self.type] <= SMALL_B
+        return min(self.kc, self.depth) * self.nc * BYTES[self.type] <= self.machine.l2 // 2
 
     @property
     def single(self):

@@ -25,7 +25,8 @@ BY_COLUMNS = 2, 11       # cycles of a step for a line of A that the first, and 
 PACK_ROW, PACK_COLUMN = 1.6, 4.5       # cycles of a vector of A that is packed, and of a column
 PACK_PANEL, PACK_SQUARE = 2.5, 6       # cycles of a vector of B, as it lies and transposed
 ACROSS = 1.1             # times as long as a step takes that reads vectors across two lines
-PIECE = 100              # cycles of what an epilogue reads in one page
+PIECE = 100              # cycles of what is in one page, of a result or of what an epilogue reads
+WRITTEN = 4, 12          # cycles of a tile's row in a large result, behind the one before or not
 LINE, PAGE = 64, 4096    # bytes
 
 
@@ -56,6 +57,8 @@ def block_cycles(p):
              + b_cycles(p, height, width, depth))
     if p.epilogue:
         total += piece_cycles(p, height, width)
+    elif not p.split:
+        total += write_cycles(p, height, width)
     if p.split:
         size = p.rows * p.columns
         total += read_cycles(p, size, size, MOST_FAR) * (p.parts + 2)
@@ -137,6 +140,19 @@ def piece_cycles(p, height, width):
     if p.rows * p.columns * size < p.machine.l2 // 4:
         return 0
     return PIECE * (height * width * size / PAGE + (height if p.grid[2] > 1 else 1))
+
+
+def write_cycles(p, height, width):
+    """Cycles of writing a result that the second cache lacks, a row of a tile at a time.
+
+    Rows of tiles fill one line after the other, panels of tiles go from page to page.
+    """
+    if p.rows * p.columns * BYTES[p.type] <= p.machine.l2:
+        return 0
+    beside, below = WRITTEN
+    pieces = height * -(-width // p.tile.width) * p.blocks
+    pages = height if p.grid[2] > 1 else 0
+    return pieces * (beside if p.rows_first else below) + PIECE * pages
 
 
 def read_cycles(p, elements, whole, far):

@@ -251,6 +251,12 @@ def test_few_rows_read_a_large_matrix_where_it_lies(m, n, k):
         assert not planned.pack_b and planned.blocks > 1
 
 
+def test_the_result_of_a_shallow_product_is_written_row_by_row():
+    planned = plan(2048, 2048, 8, "float", Strided(8, 1), Strided(2048, 1), out=Strided(2048, 1),
+                   machine=Machine(64, 32), threads=2)
+    assert planned.grid == (1, 2, 1, 1) and planned.rows_first and planned.nc == 2048
+
+
 def test_equal_tiles_are_one_function():
     product = Buffers("float", (0, 0, 0))
     make = lambda name, m: emit(plan(m, 128, 256, "float", Strided(256, 1), Strided(128, 1),
