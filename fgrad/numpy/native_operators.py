@@ -17,30 +17,32 @@ from ..core import EVALUATE, Array, _current
 from ..errors import FgradError, notice, shorten
 
 LOADING = 10_000           # operators; each takes 0.5 µs more in Python, and loading 6 to 8 ms
-COMPILING = 400_000        # operators; with the import of llvmlite compiling takes 0.2 s
-NAMES = [f"__{name}__" for name in (
-    "add radd sub rsub mul rmul truediv rtruediv neg eq ne lt le gt ge").split()]
+COMPILING = 50_000         # operators; with the import of llvmlite it takes 0.2 s, once per machine
+BINARY = [f"__{name}__" for name in (
+    "add radd sub rsub mul rmul truediv rtruediv eq ne lt le gt ge").split()]
+PYTHON = {name: getattr(Array, name) for name in [*BINARY, "__neg__"]}     # that Array inherits
 
 machine = lazily("llvm.operators")
-PYTHON = {name: getattr(Array, name) for name in NAMES}      # the methods that Array inherits
 
 
 def count_operators():
-    """Gives arrays methods that count what they run."""
-    tick = itertools.count(1).__next__
-    for name, method in PYTHON.items():
-        setattr(Array, name, counting(method, tick))
+    """Gives arrays methods that count what they run: those of two operands, together."""
+    later = itertools.repeat(None, COMPILING - LOADING - 1)
+    tick = itertools.chain(
+        itertools.repeat(None, LOADING - 1), [False], later, [True], itertools.repeat(None))
+    for name in BINARY:
+        setattr(Array, name, counting(PYTHON[name], tick.__next__))
 
 
 def counting(method, tick):
     """The method; it also counts, and acts when there were enough."""
-    def counted(*args):
+    def counted(x, y):
         try:
-            count = tick()
-            if count == LOADING or count == COMPILING:
-                take_over(compile=count == COMPILING)
-            return method(*args)
-        except BaseException as error:
+            compile = tick()
+            if compile is not None:
+                take_over(compile)
+            return method(x, y)
+        except BaseException as error:           # written out: a wrapper would cost every operator
             shorten(error)
             raise
     return functools.wraps(method)(counted)
@@ -60,7 +62,7 @@ def take_over(compile):
 
 def leave():
     """Arrays have the operators they inherit."""
-    for name in NAMES:
+    for name in PYTHON:
         if name in vars(Array):
             delattr(Array, name)
 

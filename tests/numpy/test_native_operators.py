@@ -18,14 +18,16 @@ WHETHER = """if True:
     import fgrad.numpy as fnp
     from fgrad.core import Array
     from fgrad.numpy import native_operators
-    native_operators.{name} = 20
+    native_operators.LOADING, native_operators.COMPILING = {first}, {second}
+    native_operators.count_operators()
     x = fnp.ones(3)
     for k in range(19):
         x = x * 1.0
-    before = Array.__add__, "fgrad.backends.llvm.operators" in sys.modules
+    before = type(Array.__add__).__name__
+    assert {first} < 20 or "fgrad.backends.llvm.operators" not in sys.modules
     x = x + x
-    assert (x - 1).tolist() == [1.0, 1.0, 1.0] and not before[1]
-    print(type(before[0]).__name__, type(Array.__add__).__name__, "llvmlite" in sys.modules)"""
+    assert (x - 1).tolist() == [1.0, 1.0, 1.0]
+    print(before, type(Array.__add__).__name__, "llvmlite" in sys.modules)"""
 
 
 @pytest.fixture
@@ -33,31 +35,33 @@ def restored():
     """After the test arrays have the operators they had."""
     before = {name: vars(Array).get(name) for name in NAMES}
     yield
+    counted.leave()
     for name, method in before.items():
-        delattr(Array, name) if method is None else setattr(Array, name, method)
+        if method is not None:
+            setattr(Array, name, method)
 
 
-def run(name, monkeypatch, **environment):
-    """What WHETHER prints in a process of its own."""
+def run(first, second, monkeypatch, **environment):
+    """What WHETHER prints in a process of its own, with these numbers of operators."""
     for key, value in environment.items():
         monkeypatch.setenv(key, value)
-    out = subprocess.run([sys.executable, "-c", WHETHER.format(name=name)], capture_output=True,
-                         text=True, check=True)
+    script = WHETHER.format(first=first, second=second)
+    out = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     return out.stdout.split()
 
 
 def test_both_lists_of_operators_are_one():
-    assert sorted(counted.NAMES) == sorted(NAMES)
+    assert sorted(counted.PYTHON) == sorted(NAMES)
 
 
 def test_machine_code_is_compiled_late_and_loaded_early(monkeypatch, tmp_path):
     if not operators.possible(Array):
         pytest.skip("this interpreter's layouts are not known")
     folder = str(tmp_path / "cache")
-    assert run("LOADING", monkeypatch, FGRAD_CACHE=folder)[:2] == ["function", "function"]
-    assert run("COMPILING", monkeypatch) == ["function", "method_descriptor", "True"]
-    assert run("LOADING", monkeypatch) == ["function", "method_descriptor", "False"]
-    assert run("LOADING", monkeypatch, FGRAD_NATIVE_CALL="0")[:2] == ["function", "function"]
+    assert run(20, 1000, monkeypatch, FGRAD_CACHE=folder)[:2] == ["function", "function"]
+    assert run(5, 20, monkeypatch) == ["function", "method_descriptor", "True"]
+    assert run(20, 1000, monkeypatch) == ["function", "method_descriptor", "False"]
+    assert run(20, 1000, monkeypatch, FGRAD_NATIVE_CALL="0")[:2] == ["function", "function"]
 
 
 def test_where_it_cannot_be_had_arrays_count_no_more(restored, monkeypatch):
@@ -83,10 +87,11 @@ def test_where_the_system_refuses_a_notice_says_so(restored, monkeypatch):
 
 def test_counting_methods_raise_what_the_methods_raise(restored):
     counted.count_operators()
-    with pytest.raises(TypeError, match="unsupported operand") as caught:
+    with pytest.raises(TypeError, match="unsupported operand"):
         fnp.ones(3) + object()
-    assert [entry.path.name for entry in caught.traceback] == ["test_native_operators.py"]
     with pytest.raises(TypeError, match="shape") as caught:
         fnp.ones(3) - fnp.ones(4)
-    assert [entry.path.name for entry in caught.traceback] == ["test_native_operators.py"]
+    files = [entry.path.name for entry in caught.traceback]
+    assert files[0] == "test_native_operators.py"
+    assert files[1:] == [] or sys.version_info < (3, 11)
     assert (3.0 - fnp.ones(2)).tolist() == [2.0, 2.0]
