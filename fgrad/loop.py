@@ -111,6 +111,8 @@ class Contract:
     It stands for a whole nest of loops; the contraction engine of a backend chooses how to run it.
     body holds Let and Store statements that use `name`, an accumulator of `dtype`.
     total: the name, in body, of Σ over `k` of b for the column, or None.
+    sums: names, in body, of sums over the rows: Accumulate statements feed them, and what uses them
+    runs once for a column, behind all rows.  A total or sums need a product of one batch.
     rank: which of the engine's ways to run it, 0 for the cheapest by its estimate.
     """
     batch: tuple
@@ -124,12 +126,20 @@ class Contract:
     body: list
     source: tuple = None
     total: str = None
+    sums: tuple = ()
     rank: int = 0
 
+    @property
+    def of_column(self):
+        """The names that stand for one value of a column."""
+        return {self.total, *self.sums} - {None}
 
-def of_columns(contract):
-    """The statements of a Contract's body that work on its total: they run once for a column."""
-    using, wanted, out = using_total(contract), set(), []
+
+def of_columns(contract, known):
+    """The statements of a Contract's body that work on these names of its columns: its total, or
+    its sums.  They run once for a column.
+    """
+    using, wanted, out = using_names(contract, known), set(), []
     for s in reversed(contract.body):
         if s in using or isinstance(s, Let) and s.name in wanted:
             wanted |= names(s.expr)
@@ -139,13 +149,13 @@ def of_columns(contract):
 
 def of_elements(contract):
     """The statements of a Contract's body that run for each element."""
-    using = using_total(contract)
+    using = using_names(contract, contract.of_column)
     return [s for s in contract.body if s not in using]
 
 
-def using_total(contract):
-    """The statements that use the total, or what is named from it."""
-    known, out = {contract.total} - {None}, []
+def using_names(contract, known):
+    """The statements that use these names, or what is named from them."""
+    known, out = set(known), []
     for s in contract.body:
         if names(s.expr) & known:
             out.append(s)

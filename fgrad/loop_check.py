@@ -117,7 +117,7 @@ class Check:
                 self.fail(f"an operand of {s.name} is {n.dtype}, not {s.dtype}.")
         if any(s.a.free & v.bit for v in s.columns) or any(s.b.free & v.bit for v in s.rows):
             self.fail(f"an operand of {s.name} knows the rows or columns of the other.")
-        bound = [s.name] if s.total is None else [s.name, s.total]
+        bound = {s.name, *s.of_column}
         self.body(s.body, outer, names | dict.fromkeys(bound, s.dtype))
 
     def store(self, s, mask, names):

@@ -64,7 +64,8 @@ class Writer:
         groups = (s.batch, s.rows, s.columns, s.k)
         loops = "; ".join(" ".join(f"{self.loop(v)}:{v.extent}" for v in vs) for vs in groups)
         self.lines.append(f"contract {loops} {self.node(s.a)} {self.node(s.b)} {self.name(s.name)} "
-                          f"{SHORT[s.dtype]} {s.rank} {s.total and self.name(s.total)}")
+                          f"{SHORT[s.dtype]} {s.rank} {s.total and self.name(s.total)} "
+                          f"{[self.name(n) for n in s.sums]}")
         self.body(s.body)
         self.lines.append("end")
 

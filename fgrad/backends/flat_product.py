@@ -54,16 +54,16 @@ class FlatProduct:
         """What the statement's body does for each element, over the flat variables."""
         return self.flattened(of_elements(self.statement))
 
-    def total_body(self):
-        """What it does for each column."""
-        return self.flattened(of_columns(self.statement))
+    def column_body(self, names):
+        """What it does for each column with these names: the total, or the sums."""
+        return self.flattened(of_columns(self.statement, names))
 
     def flattened(self, body):
         return [moved_statement(s, self.to) for s in body] if self.to else body
 
 
 def moved_statement(s, to):
-    """A Let or Store with its variables substituted."""
+    """A Let, Accumulate or Store with its variables substituted."""
     def inside(n):
         return scalar.rewrite(n, to, {}, {})
     if not isinstance(s, Store):

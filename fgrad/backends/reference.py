@@ -14,7 +14,8 @@ from .. import index
 from ..bf16 import BF16, values_of, words_of
 from ..core import array_in, array_of, memory_of, numpy_rule
 from ..ir import Var
-from ..loop import Accumulate, Call, Contract, For, Kernel, Let, Loop, Start, Store
+from ..loop import (
+    Accumulate, Call, Contract, For, Kernel, Let, Loop, Start, Store, of_columns, of_elements)
 from ..scalar import INSTRUCTIONS, REDUCTIONS
 from ..passes.target import CPU
 from ..types import BOOL, computed, held_as
@@ -181,6 +182,12 @@ def sentinel(dtype):
     return {"f": np.nan, "b": True}.get(dtype.kind, 113)
 
 
+def places(at, loops):
+    """`at` with each value of some loop variables, the last one moving fastest."""
+    for place in itertools.product(*[range(v.extent) for v in loops]):
+        yield at | dict(zip(loops, place))
+
+
 class Run:
     """The state of one kernel: memory, named values, and scalars computed since a loop moved on."""
 
@@ -222,17 +229,18 @@ class Run:
         out[k] = words_of(value) if dtype is BF16 else value
 
     def contract(self, s, at):
-        outer = [*s.batch, *s.rows, *s.columns]
-        for place in itertools.product(*[range(v.extent) for v in outer]):
-            here = at | dict(zip(outer, place))
-            product = total = s.dtype.type(0)
-            for inner in itertools.product(*[range(v.extent) for v in s.k]):
-                there, known = here | dict(zip(s.k, inner)), {}
-                b = self.value(s.b, there, known)
-                product = s.dtype.type(product + self.value(s.a, there, known) * b)
-                total = s.dtype.type(total + b)
-            self.names |= {s.name: product, s.total: total}
-            self.body(s.body, here)
+        for column in places(at, (*s.batch, *s.columns)):
+            self.names |= dict.fromkeys(s.sums, s.dtype.type(0))
+            for here in places(column, s.rows):
+                product = total = s.dtype.type(0)
+                for there in places(here, s.k):
+                    known = {}
+                    b = self.value(s.b, there, known)
+                    product = s.dtype.type(product + self.value(s.a, there, known) * b)
+                    total = s.dtype.type(total + b)
+                self.names |= {s.name: product, s.total: total}
+                self.body(of_elements(s), here)
+            self.body(of_columns(s, s.of_column), column)
 
     def index(self, x, at, known):
         """The value of an Ix."""

@@ -12,9 +12,9 @@ A stored value's nest is its own axes (row form); or, where a reduction reads me
 axis, reduced axes outside and kept axes inside, accumulating (column form); or the first reduced
 axis, for a reduction to one number (outer form).  Values join the latest kernel that fits: one nest
 is a prefix of the other, they share something, and everything else is made earlier.  A product's
-kernel takes later values at its own index as an epilogue, and the sums over k of its right operand
-(a bias's gradient) as its "total".  Deciding is repeated until nothing more
-is stored.
+kernel takes later values at its own index as an epilogue, sums of these over its rows (the moments
+of a batch norm), and the sums over k of its right operand (a bias's gradient) as its "total".
+Deciding is repeated until nothing more is stored.
 
     layernorm(x) with gradient         one kernel, nest i,j:  dx[i,j] =,  dg[j] +=,  db[j] +=
 
@@ -411,17 +411,24 @@ class Attempt:
 
     def join(self, g, v):
         """The Root that v would be in kernel g, or None."""
-        root = None
         if g.product is not None:
             if wide(v.shape) == extents(g.nest):
-                root = self.joined(g, v, None, g.nest, ())
-            return root
+                return self.joined(g, v, None, g.nest, ())
+            return self.summed(g, v)
         for how, nest, reduced in self.fitting(g, v):
             root = self.joined(g, v, how, nest, reduced)
             if root is not None:
                 g.nest = max(g.nest, root.nest, key=len)
                 return root
         return None
+
+    def summed(self, g, v):
+        """The Root of v as sums, over the rows of product g, of what is computed there; or None."""
+        p, count = g.product, len(g.product.rows)
+        fits = (self.target.totals and g.nest == p.rows + p.columns
+                and wide(v.shape) == extents(p.columns) and self.graph.probe(v).reduces)
+        root = self.joined(g, v, "sum", g.nest[count:], g.nest[:count]) if fits else None
+        return root if root and root.how == "sum" and root.expr.dtype == p.dtype else None
 
     def fitting(self, g, v):
         """Ways in which v fits the loops of g: (how, loops of kept axes, loops of reduced ones)."""

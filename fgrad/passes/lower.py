@@ -82,7 +82,7 @@ def words_of(body):
             case For():
                 out |= words_of(s.body)
             case Contract():
-                out |= {s.name, s.total} | words_of(s.body)
+                out |= {s.name, s.total, *s.sums} | words_of(s.body)
             case Store():
                 out.add(s.buffer.name)
             case _:
@@ -158,14 +158,19 @@ def lower_nest(nest, name, fused, names, target):
 def lower_product(nest, name, fused, names):
     """The kernel of a product and its epilogue: one Contract."""
     p, graph = nest.product, fused.graph
-    body = []
+    body, sums, columns = [], [], sum(v.bit for v in p.columns)
     for r in nest.roots:
-        at = index.flat(r.index, r.value.shape)
-        expr = scalar.held(guards_inward(r.expr), r.value.dtype)
-        body.append(Store(graph.buffer(r.value), at, expr, None, (), graph.source(r.value)))
+        at, source = index.flat(r.index, r.value.shape), graph.source(r.value)
+        expr = guards_inward(r.expr)
+        if r.how == "sum":
+            sums.append(f"sum{len(sums) + 1}")
+            body.append(Accumulate(sums[-1], r.how, expr, source))
+            expr = scalar.name(sums[-1], p.dtype, columns)
+        expr = scalar.held(expr, r.value.dtype)
+        body.append(Store(graph.buffer(r.value), at, expr, None, (), source))
     total = TOTAL if sums_columns(nest) else None
     contract = Contract(p.batch, p.rows, p.columns, p.k, p.a, p.b, PRODUCT, p.dtype, body,
-                        graph.source(nest.first), total)
+                        graph.source(nest.first), total, tuple(sums))
     return Maker(fused, names, nest.space)(name, [contract])
 
 

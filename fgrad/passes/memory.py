@@ -170,8 +170,8 @@ def elementwise(body, out, b):
                     stack.append(s.body)
                     continue
                 case Contract():
-                    if reads(s.a, b) or reads(s.b, b) or any(
-                            t.buffer is out for t in of_columns(s) if isinstance(t, Store)):
+                    behind = [t for t in of_columns(s, s.of_column) if isinstance(t, Store)]
+                    if reads(s.a, b) or reads(s.b, b) or any(t.buffer is out for t in behind):
                         return False
                     stack.append(s.body)
                     continue

@@ -18,7 +18,7 @@ class Target:
     serial.  parts: partial results of a large reduction; 0: one a thread, or on a GPU 1024.
     side: vectors that are computed side by side in loops that call elementary functions.
     scratch: bytes of rows that a kernel may keep on its stack, or a work-item for itself.
-    totals: can a product sum the columns of its right operand too?
+    totals: can a product sum the columns of its right operand, and of its result, too?
     """
     kind: str = "cpu"
     vector_bytes: int = 32

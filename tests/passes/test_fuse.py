@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fgrad.numpy as fnp
-from fgrad import passes
+from fgrad import grad, lax, passes
 from fgrad.interpreters.stage import stage
 from fgrad.jit import jit
 from fgrad.loop import Contract, Kernel
@@ -17,6 +17,7 @@ from tests.passes import programs
 from tests.passes.checking import GPU, SERIAL, TARGETS, THREADS, assert_plan_agrees
 from tests.passes.programs import Build, Random
 
+NHWC = ("NHWC", "HWIO", "NHWC")
 ONE_KERNEL = [programs.softmax(5, 7), programs.logsumexp(5, 7), programs.layernorm(5, 7),
               programs.layernorm_gradient(5, 7), programs.transposed_add(5, 7), programs.chain(12)]
 
@@ -221,6 +222,54 @@ def test_a_bias_gradient_is_summed_with_the_product_that_reads_the_same(n, m, k,
     arrays = [np.random.default_rng(1).standard_normal(t.shape).astype(F32) for t in types]
     for got, want in zip(jit(gradients)(*arrays), gradients(*map(fnp.asarray, arrays))):
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-4)
+
+
+SHAPES = [((64, 48), (48, 32)), ((5, 7), (7, 300)), ((2048, 9), (9, 31)), ((3, 30), (30, 40))]
+
+
+@pytest.mark.parametrize("shapes", SHAPES)
+def test_moments_of_a_product_are_summed_where_it_is_computed(shapes):
+    def normed(x, w):
+        y = x @ w
+        mean = y.mean(0)
+        return (y - mean) * 2, mean, fnp.sum(fnp.maximum(y, 0) * 3, axis=0)
+    types = [ArrayType(F32, s) for s in shapes]
+    program = stage(normed, types).program
+    plan = assert_plan_agrees(program, THREADS)
+    assert contract_of(plan.steps[0]).sums == ("sum1", "sum2")
+    alone = assert_plan_agrees(program, Target(totals=False))
+    assert all(not s.sums for k in alone.steps for s in k.body if isinstance(s, Contract))
+    arrays = [np.random.default_rng(1).standard_normal(t.shape).astype(F32) for t in types]
+    for got, want in zip(jit(normed)(*arrays), normed(*map(fnp.asarray, arrays))):
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-4)
+
+
+def test_moments_of_a_convolution_and_of_its_gradient_are_summed_where_it_is_computed():
+    """The sums of a batch norm, and of its gradient, read nothing that is not at hand."""
+    def loss(x, w, v):
+        y = lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=NHWC)
+        y = (y - y.mean((0, 1, 2))) / fnp.sqrt(y.var((0, 1, 2)) + 1e-5)
+        y = lax.conv_general_dilated(fnp.maximum(y, 0), v, (1, 1), "SAME", dimension_numbers=NHWC)
+        return fnp.sum(y * y)
+    shapes = (2, 5, 6, 3), (3, 3, 3, 4), (3, 3, 4, 5)
+    gradients = grad(loss, argnums=(0, 1, 2))
+    program = stage(gradients, [ArrayType(F32, s) for s in shapes]).program
+    contracts = [s for k in assert_plan_agrees(program).steps for s in k.body
+                 if isinstance(s, Contract)]
+    assert [len(s.sums) for s in contracts if s.sums] == [1, 2]
+    arrays = [np.random.default_rng(1).standard_normal(s).astype(F32) for s in shapes]
+    for got, want in zip(jit(gradients)(*arrays), gradients(*map(fnp.asarray, arrays))):
+        np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-3)
+
+
+def test_a_sum_of_a_product_does_not_take_the_place_of_what_its_epilogue_reads():
+    def f(x, y, bias):
+        bias = fnp.exp(bias)
+        z = x @ y + bias
+        return z, fnp.sum(z, axis=0)
+    types = [ArrayType(F32, s) for s in [(64, 48), (48, 32), (32,)]]
+    plan = assert_plan_agrees(stage(f, types).program, THREADS)
+    assert all(not k.aliases for k in plan.steps if isinstance(k.body[0], Contract))
 
 
 def test_two_gradients_of_biases_may_share_what_they_compute_from_a_total():

@@ -106,13 +106,18 @@ class Product:
         """A vector of `lanes` elements of B, when B is Pulled."""
         raise NotImplementedError
 
-    def epilogue(self, fn, b, i, j, lanes, values, count, along):
+    def epilogue(self, fn, b, i, j, lanes, values, count, along, sums):
         """Store what becomes of neighbouring sums, given as vectors of `lanes`.
 
         They are (b, i, j), (b, i, j+1), … along "n", or (b, i, j), (b, i+1, j), … along "m", which
         occurs where there is one column.  count: how many there are (a constant), None if all
-        lanes of all vectors.
+        lanes of all vectors.  sums: per sum over the rows the address of its vector at column j,
+        to which those of this row are to be added; idle lanes may be written too.
         """
+        raise NotImplementedError
+
+    def sums(self, fn, j, lanes, values, count):
+        """Store what becomes of a vector of each sum over the rows, of columns from j on."""
         raise NotImplementedError
 
     def total(self, fn, j, lanes, value, count):
@@ -145,6 +150,7 @@ class Plan:
     dots: bool = False           # the tile is rows × vectors dot products along k
     swapped: bool = False        # a and b, rows and columns have changed places
     total: bool = False          # B's columns are summed too, as by one more row of A, of ones
+    sums: int = 0                # sums over the rows, which the epilogue feeds
 
     @property
     def type(self):
@@ -261,7 +267,7 @@ class Plan:
         """Whether a product is one tile, whose steps are then written in place."""
         return (self.rows <= self.tile.rows and self.columns <= self.tile.width
                 and self.blocks == 1
-                and not (self.split or self.dots or self.tables or self.total))
+                and not (self.split or self.dots or self.tables or self.total or self.sums))
 
 
 @dataclass(frozen=True)
@@ -286,22 +292,23 @@ def up(n, step):
 
 @lru_cache(maxsize=4096)
 def plan(rows, columns, depth, type, a, b, *, machine, batch=1, out=None, epilogue=False,
-         threads=1, rank=0, total=False):
+         threads=1, rank=0, total=False, sums=0):
     """The cheapest Plan by estimated cycles of its slowest part, or that of a rank behind it.
 
     a: Strided, Pulled or, for more than one column, Offset; b: Strided or Pulled; out: Strided or
     None; epilogue: whether `Product.epilogue` stores; total: whether `Product.total` does, of one
-    batch.
+    batch; sums: how many sums over the rows of one batch the epilogue feeds.
     Raises ValueError for a stride that is not 1 on either axis.
     """
     a, b = settled_a(a, rows, depth), settled_b(b, depth, columns)
-    swapped = not total and columns == 1 and rows > 1 and (out is None or out.first == 1)
+    by_columns = total or sums
+    swapped = not by_columns and columns == 1 and rows > 1 and (out is None or out.first == 1)
     if swapped:
         rows, columns, a, b = columns, rows, turned(b), turned(a)
         out = out and Strided(columns, 1)
     start = Plan(batch, rows, columns, depth, a, b, out, epilogue, machine, None, None, 0, 0, 0,
-                 False, False, swapped=swapped, total=total)
-    found = [*blocked(start, type, threads), *([] if total else dotted(start, type, threads))]
+                 False, False, swapped=swapped, total=total, sums=sums)
+    found = [*blocked(start, type, threads), *([] if by_columns else dotted(start, type, threads))]
     ranked = sorted(dict.fromkeys(found), key=lambda p: cycles(p, threads))
     best = ranked[min(rank, len(ranked) - 1)]
     return min([best, *finer(best, threads)], key=lambda p: cycles(p, threads))
@@ -324,7 +331,7 @@ def blocked(start, type, threads):
             continue
         for grid in grids(p, threads):
             yield from with_packing(p, grid)
-        if threads > 1 and p.depth >= 512 * threads:
+        if threads > 1 and p.depth >= 512 * threads and not p.sums:
             yield from with_packing(p, (1, 1, 1, threads))
 
 

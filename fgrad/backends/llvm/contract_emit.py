@@ -36,8 +36,8 @@ class Swapped(Product):
     def pack_b(self, fn, b, k, j, lanes, along, count):
         return self.product.pack_a(fn, b, j, k, lanes, {"k": "k", "n": "m"}[along], count)
 
-    def epilogue(self, fn, b, i, j, lanes, values, count, along):
-        return self.product.epilogue(fn, b, j, i, lanes, values, count, "m")
+    def epilogue(self, fn, b, i, j, lanes, values, count, along, sums):
+        return self.product.epilogue(fn, b, j, i, lanes, values, count, "m", sums)
 
 
 PARAMETERS = "ptr %buffers, i64 %part"
@@ -69,13 +69,16 @@ class Writer:
         phases = [(self.multiply(), p.parts)]
         if p.split:
             phases.append((self.add_up(), p.sum_parts))
+        if p.sums:
+            phases.append((self.add_sums(), 1))
         written = [f for f, _ in phases] + [kernel() for kernel in self.kernels.values()]
         declarations = frozenset().union(*(f.declarations for f in written))
         return Emitted({f.name: str(f) for f in written}, declarations,
                        tuple((f.name, parts) for f, parts in phases),
                        self.part_bytes() * p.parts + self.partial_bytes())
 
-    # -- memory: per part a block of A, a block of B, sums; behind all parts the partial products --
+    # -- memory: per part blocks of A and B, sums of tiles and of columns; behind all parts the
+    # -- partial products
 
     def a_bytes(self):
         p = self.plan
@@ -98,9 +101,13 @@ class Writer:
     def sums_stride(self):
         return up(self.plan.nc, self.plan.tile.width)
 
+    def row_bytes(self):
+        """Of one row as long as all columns."""
+        return up(self.partial_stride() * BYTES[self.plan.type], 64)
+
     def total_bytes(self):
-        """Of one row of sums as long as all columns."""
-        return up(self.partial_stride() * BYTES[self.plan.type], 64) if self.plan.total else 0
+        """Of the total and the sums over the rows."""
+        return (self.plan.total + self.plan.sums) * self.row_bytes()
 
     def part_bytes(self):
         return self.a_bytes() + self.b_bytes() + self.sums_bytes() + self.total_bytes()
@@ -119,6 +126,7 @@ class Writer:
     def locate(self, part):
         """Addresses of the part's memory."""
         fn = self.fn
+        self.row_sums = []
         if not self.part_bytes() and not self.partial_bytes():
             return
         start = self.product.workspace(fn)
@@ -128,6 +136,8 @@ class Writer:
         self.b_pack = fn.gep("i8", own, self.a_bytes())
         self.sums = fn.gep("i8", own, self.a_bytes() + self.b_bytes())
         self.totals = fn.gep("i8", own, self.part_bytes() - self.total_bytes())
+        self.row_sums = [fn.gep("i8", self.totals, (self.plan.total + n) * self.row_bytes())
+                         for n in range(self.plan.sums)]
         self.partial = fn.gep("i8", start, self.part_bytes() * self.plan.parts)
 
     # -- the loops ---------------------------------------------------------------------------------
@@ -145,6 +155,7 @@ class Writer:
         rows, rest = self.cut(rest, p.rows, p.tile.rows, p.grid[1])
         columns, rest = self.cut(rest, p.columns, p.width, p.grid[2])
         self.depth_part = rest
+        self.clear_sums()
         with fn.loop(*batches) as b:
             self.blocks(b.index, rows, columns, self.depth_range(rest))
         return fn.ret()
@@ -429,25 +440,59 @@ class Writer:
     def store_totals(self, start, stop):
         """What becomes of the sums of these columns, which are whole vectors or end with the last.
         """
+        with self.first_rows():
+            self.by_vectors(start, stop, self.store_total)
+
+    def by_vectors(self, start, stop, write):
+        """write(first column, how many or None for all lanes) for these columns, by vectors."""
         fn, p, lanes = self.fn, self.plan, self.plan.tile.lanes
         whole = p.columns - p.columns % lanes
-        with self.first_rows():
-            if whole:
-                with fn.loop(start, fn.min(stop, whole), lanes) as j:
-                    self.store_total(j.index, None)
-            if whole < p.columns:
-                with fn.if_(fn.compare("eq", stop, p.columns)):
-                    self.store_total(whole, p.columns - whole)
+        if whole:
+            with fn.loop(start, fn.min(stop, whole), lanes) as j:
+                write(j.index, None)
+        if whole < p.columns:
+            with fn.if_("true" if stop == p.columns else fn.compare("eq", stop, p.columns)):
+                write(whole, p.columns - whole)
 
     def store_total(self, j, count):
         """One vector of them, added up over the parts of the depth."""
         fn, p = self.fn, self.plan
-        total, first = None, fn.gep(p.type, self.totals, j)
-        for part in range(p.grid[3]):
+        total = self.over_parts(fn.gep(p.type, self.totals, j), p.grid[3])
+        self.product.total(fn, j, p.tile.lanes, total, count)
+
+    def over_parts(self, first, parts):
+        """The sum of the vectors that these parts have at the place which the first has here."""
+        fn, p, total = self.fn, self.plan, None
+        for part in range(parts):
             place = fn.gep("i8", first, part * self.part_bytes())
             value = fn.vector_load(p.type, p.tile.lanes, place)
             total = value if part == 0 else added(fn, p.type, p.tile.lanes, total, value)
-        self.product.total(fn, j, p.tile.lanes, total, count)
+        return total
+
+    # -- sums over the rows ------------------------------------------------------------------------
+
+    def clear_sums(self):
+        """This part has added nothing yet."""
+        fn, p = self.fn, self.plan
+        for row in self.row_sums:
+            with fn.loop(0, p.columns, p.tile.lanes) as j:
+                fn.vector_store(p.type, p.tile.lanes, "zeroinitializer",
+                                fn.gep(p.type, row, j.index))
+
+    def add_sums(self):
+        """The function of the last phase: the sums of all parts added, and stored."""
+        p = self.plan
+        fn = self.fn = Function(self.name + ".columns", PARAMETERS)
+        self.locate(0)
+        self.by_vectors(0, p.columns, self.store_sums)
+        return fn.ret()
+
+    def store_sums(self, j, count):
+        """One vector of each of them."""
+        fn, p = self.fn, self.plan
+        firsts = [fn.gep(p.type, row, j) for row in self.row_sums]
+        values = [self.over_parts(first, p.parts) for first in firsts]
+        self.product.sums(fn, j, p.tile.lanes, values, count)
 
     # -- what becomes of the sums ------------------------------------------------------------------
 
@@ -479,7 +524,8 @@ class Writer:
     def store_row(self, b, i, j, values, count):
         fn, p = self.fn, self.plan
         if p.epilogue or p.out is None:
-            return self.product.epilogue(fn, b, i, j, p.sum_lanes, values, count, "n")
+            sums = [fn.gep(p.type, row, j) for row in self.row_sums]
+            return self.product.epilogue(fn, b, i, j, p.sum_lanes, values, count, "n", sums)
         row, lanes = self.element(self.bases[2], p.out, i, j), p.sum_lanes
         for q, value in enumerate(values):
             left = None if count is None else min(lanes, count - q * lanes)

@@ -47,7 +47,7 @@ def planned(product, target):
         product.form(product.b, product.depth, "k", product.columns, "n"),
         machine=machine(target), batch=product.batch.extent, out=product.out_form(),
         epilogue=product.out_form() is None, threads=target.threads, rank=statement.rank,
-        total=statement.total is not None)
+        total=statement.total is not None, sums=len(statement.sums))
 
 
 def machine(target):
@@ -215,8 +215,9 @@ class LoopProduct(FlatProduct, contract.Product):
         zero = number(0, dtype, lanes)
         return emitter.instructions.select(emitter.mask, value, zero, dtype, lanes)
 
-    def epilogue(self, fn, b, i, j, lanes, values, count, along):
+    def epilogue(self, fn, b, i, j, lanes, values, count, along, sums):
         """The statement's body for neighbouring sums of a row ("n") or column ("m"), by vectors."""
+        dtype, names = element(self.statement.dtype), self.statement.sums
         for q, value in enumerate(values):
             left = lanes if count is None else min(lanes, count - q * lanes)
             if left <= 0:
@@ -225,13 +226,26 @@ class LoopProduct(FlatProduct, contract.Product):
             emitter = self.emitter(fn, batch=b, rows=at[0], columns=at[1])
             emitter.vec, emitter.count = (self.rows if along == "m" else self.columns, lanes), left
             emitter.names[self.statement.name] = value, True
+            places = {name: fn.gep(dtype, to, q * lanes) for name, to in zip(names, sums)}
+            for name, place in places.items():
+                emitter.slots[name] = [fn.vector_load(dtype, lanes, place)]
             emitter.body(self.epilogue_body())
+            for name, place in places.items():
+                fn.vector_store(dtype, lanes, *emitter.slots[name], place)
             self.used |= emitter.instructions.used
 
     def total(self, fn, j, lanes, value, count):
         """The same for neighbouring sums of columns."""
+        self.columns_done(fn, j, lanes, {self.statement.total: value}, count)
+
+    def sums(self, fn, j, lanes, values, count):
+        """The same for what the epilogue has added up over the rows."""
+        self.columns_done(fn, j, lanes, dict(zip(self.statement.sums, values)), count)
+
+    def columns_done(self, fn, j, lanes, values, count):
+        """What the statement's body does with these values of neighbouring columns."""
         emitter = self.emitter(fn, columns=j)
         emitter.vec, emitter.count = (self.columns, lanes), count or lanes
-        emitter.names[self.statement.total] = value, True
-        emitter.body(self.total_body())
+        emitter.names.update({name: (value, True) for name, value in values.items()})
+        emitter.body(self.column_body(values))
         self.used |= emitter.instructions.used

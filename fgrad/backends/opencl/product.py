@@ -25,7 +25,7 @@ class Product:
     """The texts of one Contract statement."""
 
     def __init__(self, name, kernel, statement):
-        assert statement.total is None, "the Target of a device says totals=False"
+        assert not statement.of_column, "the Target of a device says totals=False"
         self.name, self.kernel, self.statement = name, kernel, statement
         self.flat = flat_product.FlatProduct(statement)
         self.names, self.instructions = Names(), Instructions()

@@ -41,8 +41,8 @@ class Buffers(Product):
     def workspace(self, fn):
         return self.pointer(fn, WORKSPACE)
 
-    def epilogue(self, fn, b, i, j, lanes, values, count, along):
-        """relu(sum + bias)"""
+    def epilogue(self, fn, b, i, j, lanes, values, count, along, sums):
+        """relu(sum + bias); over the rows these, and their squares, are summed."""
         row = fn.gep(self.type, self.pointer(fn, OUT, b), fn.add(fn.mul(i, self.bias_columns), j))
         bias = fn.gep(self.type, self.pointer(fn, BIAS), j if along == "n" else 0)
         v = vector(self.type, lanes)
@@ -54,7 +54,15 @@ class Buffers(Product):
             mask = f"{vector('i1', lanes)} {positive}"
             value = fn.op(f"select {mask}, {v} {value}, {v} zeroinitializer")
             fn.vector_store(self.type, lanes, value, fn.gep(self.type, row, q * lanes), left)
+            for to, x in zip(sums, (value, fn.op(f"fmul {v} {value}, {value}"))):
+                place = fn.gep(self.type, to, q * lanes)
+                x = fn.op(f"fadd {v} {fn.vector_load(self.type, lanes, place)}, {x}")
+                fn.vector_store(self.type, lanes, x, place)
 
+    def sums(self, fn, j, lanes, values, count):
+        for n, value in enumerate(values):
+            place = fn.gep(self.type, self.pointer(fn, BIAS), fn.add(j, n * self.bias_columns))
+            fn.vector_store(self.type, lanes, value, place, count)
 
     def total(self, fn, j, lanes, value, count):
         place = fn.gep(self.type, self.pointer(fn, BIAS), j)
@@ -118,14 +126,14 @@ def stored(array, form):
 
 
 def check(m, n, k, forms="nn", dtype="float32", *, batch=1, workers=1, epilogue=False, pulled=False,
-          total=False, change=lambda planned: planned):
+          total=False, sums=0, change=lambda planned: planned):
     """One product against NumPy."""
     rng = np.random.default_rng(m * 10007 + n * 101 + k)
     a, b = drawn(rng, dtype, batch, m, k), drawn(rng, dtype, batch, k, n)
-    bias = drawn(rng, dtype, n)
+    bias = drawn(rng, dtype, 2 * n)
     expected = np.matmul(a, b) * (4 if pulled else 1)
     if epilogue:
-        expected = np.maximum(expected + bias, 0)
+        expected = np.maximum(expected + bias[:n], 0)
     a_form, b_form = strides(forms[0], m, k), strides(forms[1], k, n)
     sizes, type = (m * k, k * n, m * n), TYPES[dtype]
     product = Buffers(type, sizes, n)
@@ -135,11 +143,14 @@ def check(m, n, k, forms="nn", dtype="float32", *, batch=1, workers=1, epilogue=
         b_form = Pulled("n" if forms[1] == "n" else "k")
     planned = change(plan(m, n, k, type, a_form, b_form, machine=MACHINE, batch=batch,
                           out=Strided(n, 1), epilogue=epilogue, threads=workers,
-                          total=total))
+                          total=total, sums=sums))
     out = np.full((batch, m, n), 77, dtype)
     run(planned, product, [stored(a, forms[0]), stored(b, forms[1]), out, bias])
     if total:
-        np.testing.assert_allclose(bias, b[0].sum(0) * (2 if pulled else 1), rtol=1e-4, atol=1e-4)
+        total = b[0].sum(0) * (2 if pulled else 1)
+        np.testing.assert_allclose(bias[:n], total, rtol=1e-4, atol=1e-4)
+    for power, found in zip(range(1, sums + 1), (bias[:n], bias[n:])):
+        np.testing.assert_allclose(found, (expected[0] ** power).sum(0), rtol=1e-4, atol=1e-4)
     if dtype.startswith("int"):
         np.testing.assert_array_equal(out, expected)
     else:
@@ -221,6 +232,16 @@ def test_the_columns_of_an_operand_are_summed_beside_its_product(m, n, k, worker
     check(m, n, k, "tt", pulled=True, total=True, workers=workers)
     check(m, n, k, "tn", "int32", total=True, workers=workers)
     check(m, n, k, "nt", "float64", total=True, workers=workers)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("m, n, k", [
+    (1, 1, 1), (3, 2, 0), (5, 17, 3), (100, 130, 65), (4, 64, 5000), (300, 33, 700), (40, 1000, 9),
+    (70, 400, 300), (1, 40, 7), (900, 1, 12)])
+def test_what_the_epilogue_feeds_is_summed_over_the_rows(m, n, k, workers):
+    for sums in (1, 2):
+        check(m, n, k, epilogue=True, sums=sums, workers=workers)
+    check(m, n, k, "tt", "float64", epilogue=True, sums=2, workers=workers)
 
 
 def test_an_operand_without_a_unit_stride_is_refused():
