@@ -1,11 +1,11 @@
 """The operators of arrays as CPython's method descriptors, in machine code.
 
-An operator of two small arrays of one type, or of an array and a Python number, takes four times as
-long in Python as NumPy takes to compute it.  `attach` gives the class of arrays methods that do
-these in machine code: IEEE arithmetic and comparisons on f32 and f64, wrapping arithmetic on i32,
-with the bits that NumPy gives.  Everything else (other classes, dtypes, shapes that
-differ, strides, large arrays, an interpreter that watches) calls the method in Python with the same
-operands, so no meaning depends on this file.
+An operator of two small arrays of one dtype, or of an array and a Python number, takes three to ten
+times as long in Python as NumPy takes to compute it.  `attach` gives the class of arrays methods
+that do these in machine code: IEEE arithmetic and comparisons on f32 and f64, wrapping arithmetic
+on i32, with the bits that NumPy gives; the shapes may differ where one is spread over the other.
+Everything else (other classes and dtypes, strides, large arrays, an interpreter that watches) calls
+the method in Python with the same operands, so no meaning depends on this file.
 
 Relies on `native_call.py` for layouts and their probe, and `operators_text.py` for the code;
 `fgrad.numpy` calls it when a process has used so many operators that it pays.

@@ -1,138 +1,30 @@
 """The operators of arrays as LLVM text: a METH_O function for each, and the loops they run.
 
 Every function is `@operate` with a row of loops: per form of the operands, two arrays or an array
-and a number, a loop for each dtype of KINDS.  `%Operators` mirrors the ctypes structure of
-`operators.py`, which fills it in; the offsets in ndarrays and scalars are those of
-`native_text.py`.  A loop does vectors, then what is left one by one.
+and a number, a loop for each dtype of KINDS.  The smaller of two arrays is spread over the larger
+one, by many runs of a loop.  `%Operators` mirrors the ctypes structure of `operators.py`, which
+fills it in; the offsets in ndarrays and scalars are those of `native_text.py`.
 """
 
 from __future__ import annotations
 
-from . import native_results
+from . import native_results, operators_loops
+from .operators_loops import (
+    ARRAYS, COMPARISONS, KINDS, NUMBER, OPERATORS, REFLECTED, has_loop, loop_name)
 
-KINDS = {"float": 4, "double": 8, "i32": 4}      # LLVM's type → bytes; the order is `operators`'
-VECTOR = 32                # bytes
 MOST = 1 << 13             # elements: with more NumPy is as fast, and gives up the lock meanwhile
-
-ARRAYS, NUMBER = "arrays", "number"              # the forms of operands
-# name → instruction of floats, of integers (None: left to Python); LLVM's order of comparison
-ARITHMETIC = {"add": ("fadd", "add"), "sub": ("fsub", "sub"), "mul": ("fmul", "mul"),
-              "truediv": ("fdiv", None)}
-COMPARISONS = {"eq": ("oeq", "eq"), "ne": ("une", "ne"), "lt": ("olt", "slt"),
-               "le": ("ole", "sle"), "gt": ("ogt", "sgt"), "ge": ("oge", "sge")}
-REFLECTED = {f"r{name}": name for name in ARITHMETIC}        # those of a number and an array
-OPERATORS = (*ARITHMETIC, *REFLECTED, "neg", *COMPARISONS)
+SWAPPED = {**REFLECTED, **{name: other for other, name in REFLECTED.items()},
+           "eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 NAMES = [f"__{name}__" for name in OPERATORS]
-
-
-def is_float(kind):
-    """Is an LLVM type one of floats?"""
-    return kind in ("float", "double")
-
-
-# ---------------------------------------------------------------------------- loops
-
-LOOP = """
-define internal void @{name}(ptr noalias %out, ptr %x, ptr %y, i64 %n) nounwind {{
-entry:
-{before}
-  %whole = and i64 %n, -{lanes}
-  br label %head
-head:
-  %i = phi i64 [ 0, %entry ], [ %i1, %body ]
-  %more = icmp ult i64 %i, %whole
-  br i1 %more, label %body, label %rest
-body:
-{vectors}
-  %i1 = add i64 %i, {lanes}
-  br label %head
-rest:
-  %j = phi i64 [ %i, %head ], [ %j1, %one ]
-  %left = icmp ult i64 %j, %n
-  br i1 %left, label %one, label %done
-one:
-{elements}
-  %j1 = add i64 %j, 1
-  br label %rest
-done:
-  ret void
-}}
-"""
-
-
-def loop(name, kind, form):
-    """The loop of an operator for one dtype and one form."""
-    lanes = VECTOR // KINDS[kind]
-    vector = f"<{lanes} x {kind}>"
-    before = [] if form == ARRAYS else [
-        f"  %s = load {kind}, ptr %y",
-        f"  %s.0 = insertelement {vector} poison, {kind} %s, i64 0",
-        f"  %s.v = shufflevector {vector} %s.0, {vector} poison, <{lanes} x i32> zeroinitializer"]
-    return LOOP.format(name=loop_name(name, kind, form), lanes=lanes, before="\n".join(before),
-                       vectors=step(name, kind, form, "v", "i", lanes),
-                       elements=step(name, kind, form, "e", "j", 1))
-
-
-def loop_name(name, kind, form):
-    """The name of the loop of an operator; operands change places for nothing."""
-    name = {"radd": "add", "rmul": "mul"}.get(name, name)
-    return f"{name}.{kind}.{form}"
-
-
-def step(name, kind, form, mark, at, lanes):
-    """The lines of one step at an index; names end in `mark`."""
-    def wide(scalar):
-        return scalar if lanes == 1 else f"<{lanes} x {scalar}>"
-
-    def read(source):
-        return [f"  %{source}.p{mark} = getelementptr {kind}, ptr %{source}, i64 %{at}",
-                f"  %{source}.{mark} = load {wide(kind)}, ptr %{source}.p{mark}, "
-                f"align {KINDS[kind]}"]
-
-    operands = [f"%x.{mark}", f"%y.{mark}" if form == ARRAYS else "%s" if lanes == 1 else "%s.v"]
-    if name in REFLECTED:
-        operands.reverse()
-    lines, stored = read("x"), kind
-    if name == "neg":
-        lines += [f"  %r.{mark} = " + (f"fneg {wide(kind)} %x.{mark}" if is_float(kind) else
-                                       f"sub {wide(kind)} zeroinitializer, %x.{mark}")]
-    else:
-        lines += read("y") if form == ARRAYS else []
-        instruction = instruction_of(name, kind)
-        result = f"%c.{mark}" if name in COMPARISONS else f"%r.{mark}"
-        lines += [f"  {result} = {instruction} {wide(kind)} {', '.join(operands)}"]
-    if name in COMPARISONS:
-        lines += [f"  %r.{mark} = zext {wide('i1')} %c.{mark} to {wide('i8')}"]
-        stored = "i8"
-    align = KINDS.get(stored, 1)
-    return "\n".join([*lines, f"  %o.p{mark} = getelementptr {stored}, ptr %out, i64 %{at}",
-                      f"  store {wide(stored)} %r.{mark}, ptr %o.p{mark}, align {align}"])
-
-
-def instruction_of(name, kind):
-    """LLVM's instruction for an operator, or None where integers have none."""
-    if name in COMPARISONS:
-        ordered, signed = COMPARISONS[name]
-        return f"fcmp {ordered}" if is_float(kind) else f"icmp {signed}"
-    floats, integers = ARITHMETIC[REFLECTED.get(name, name)]
-    return floats if is_float(kind) else integers
-
-
-def has_loop(name, kind, form):
-    """Is there a loop for the operator on this dtype and form?"""
-    if name == "neg":
-        return form == ARRAYS
-    return instruction_of(name, kind) is not None and not (name in REFLECTED and form == ARRAYS)
-
-
-# ---------------------------------------------------------------------------- functions
 
 OPERATE = """
 %Kind = type { ptr, ptr, i64, i64 }         ; dtype, class of its scalars, type number, bytes
 %Operators = type { %Box, ptr, ptr, ptr, ptr, [4 x %Kind], [NAMES_COUNT x ptr] }
                        ; boxes, context variable, its value, float, int, kinds and bool, fallbacks
-%Operator = type { [6 x ptr], i64, i64 }    ; loops by form and kind, is it bool, its fallback
+%Operator = type { [6 x ptr], i64, i64, ptr }
+                       ; loops by form and kind, is it bool, its fallback, with operands swapped
 %View = type { i64, ptr, ptr, i64 }         ; kind, data, dims, ndim
+%Spread = type { i64, i64, i64 }            ; see @spread
 
 @fg.operators = global %Operators zeroinitializer, align 64
 
@@ -275,6 +167,122 @@ got:
   ret i32 %answer
 }
 
+; The product of the extents.
+define internal i64 @elements(ptr %dims, i64 %ndim) nounwind alwaysinline {
+entry:
+  br label %head
+head:
+  %k = phi i64 [ 0, %entry ], [ %k1, %one ]
+  %n = phi i64 [ 1, %entry ], [ %n1, %one ]
+  %more = icmp slt i64 %k, %ndim
+  br i1 %more, label %one, label %done
+one:
+  %d.p = getelementptr i64, ptr %dims, i64 %k
+  %d = load i64, ptr %d.p
+  %n1 = mul i64 %n, %d
+  %k1 = add i64 %k, 1
+  br label %head
+done:
+  ret i64 %n
+}
+
+; How a shape is spread over another one, where axes of both lie between axes of the large one
+; alone: repeats, elements, and copies of each element side by side; -1 repeats for all else.
+define internal %Spread @spread(ptr %large, i64 %large.ndim,
+                                ptr %small, i64 %small.ndim) nounwind {
+entry:
+  %missing = sub i64 %large.ndim, %small.ndim
+  %too.many = icmp slt i64 %missing, 0
+  br i1 %too.many, label %none, label %head
+head:                                               ; from the last axis to the first
+  %k = phi i64 [ %large.ndim, %entry ], [ %axis, %skip ], [ %axis, %both ], [ %axis, %alone ]
+  %copies = phi i64 [ 1, %entry ], [ %copies, %skip ], [ %copies, %both ], [ %copies.1, %alone ]
+  %middle = phi i64 [ 1, %entry ], [ %middle, %skip ], [ %middle.1, %both ], [ %middle, %alone ]
+  %repeats = phi i64 [ 1, %entry ], [ %repeats, %skip ], [ %repeats, %both ], [ %repeats.1, %alone ]
+  %stage = phi i64 [ 0, %entry ], [ %stage, %skip ], [ 1, %both ], [ %stage.1, %alone ]
+  %more = icmp sgt i64 %k, 0
+  br i1 %more, label %look, label %done
+look:
+  %axis = sub i64 %k, 1
+  %n.p = getelementptr i64, ptr %large, i64 %axis
+  %n = load i64, ptr %n.p
+  %own = sub i64 %axis, %missing
+  %has = icmp sge i64 %own, 0
+  br i1 %has, label %read, label %compare
+read:
+  %m.p = getelementptr i64, ptr %small, i64 %own
+  %m.own = load i64, ptr %m.p
+  br label %compare
+compare:
+  %m = phi i64 [ 1, %look ], [ %m.own, %read ]
+  %single = icmp eq i64 %n, 1
+  %same = icmp eq i64 %n, %m
+  %neutral = and i1 %single, %same
+  br i1 %neutral, label %skip, label %shared
+skip:
+  br label %head
+shared:
+  br i1 %same, label %behind, label %spreads
+behind:
+  %closed = icmp eq i64 %stage, 2
+  br i1 %closed, label %none, label %both
+both:
+  %middle.1 = mul i64 %middle, %n
+  br label %head
+spreads:
+  %one = icmp eq i64 %m, 1
+  br i1 %one, label %alone, label %none
+alone:                                              ; before an axis of both: copies; then: repeats
+  %first = icmp eq i64 %stage, 0
+  %copies.n = mul i64 %copies, %n
+  %repeats.n = mul i64 %repeats, %n
+  %copies.1 = select i1 %first, i64 %copies.n, i64 %copies
+  %repeats.1 = select i1 %first, i64 %repeats, i64 %repeats.n
+  %stage.1 = select i1 %first, i64 0, i64 2
+  br label %head
+done:
+  %s0 = insertvalue %Spread poison, i64 %repeats, 0
+  %s1 = insertvalue %Spread %s0, i64 %middle, 1
+  %s2 = insertvalue %Spread %s1, i64 %copies, 2
+  ret %Spread %s2
+none:
+  ret %Spread { i64 -1, i64 0, i64 0 }
+}
+
+; Runs a loop over pieces of the large operand, `steps` elements of the small one, again and again.
+define internal void @runs(ptr %run, ptr %out, ptr %large, ptr %small, i64 %repeats, i64 %steps,
+                           i64 %piece, i64 %width, i64 %out.width) nounwind {
+entry:
+  %bytes = mul i64 %piece, %width
+  %out.bytes = mul i64 %piece, %out.width
+  br label %again
+again:
+  %r = phi i64 [ 0, %entry ], [ %r1, %next ]
+  %out.r = phi ptr [ %out, %entry ], [ %out.s, %next ]
+  %large.r = phi ptr [ %large, %entry ], [ %large.s, %next ]
+  %r.more = icmp slt i64 %r, %repeats
+  br i1 %r.more, label %step, label %done
+step:
+  %s = phi i64 [ 0, %again ], [ %s1, %one ]
+  %out.s = phi ptr [ %out.r, %again ], [ %out.1, %one ]
+  %large.s = phi ptr [ %large.r, %again ], [ %large.1, %one ]
+  %small.s = phi ptr [ %small, %again ], [ %small.1, %one ]
+  %s.more = icmp slt i64 %s, %steps
+  br i1 %s.more, label %one, label %next
+one:
+  call void %run(ptr %out.s, ptr %large.s, ptr %small.s, i64 %piece)
+  %out.1 = getelementptr i8, ptr %out.s, i64 %out.bytes
+  %large.1 = getelementptr i8, ptr %large.s, i64 %bytes
+  %small.1 = getelementptr i8, ptr %small.s, i64 %width
+  %s1 = add i64 %s, 1
+  br label %step
+next:
+  %r1 = add i64 %r, 1
+  br label %again
+done:
+  ret void
+}
+
 ; The operator of a box x and, unless that is null, another object y.
 define internal ptr @operate(ptr %x, ptr %y, ptr %operator) nounwind uwtable {
 entry:
@@ -294,77 +302,124 @@ x.open:
   %x.view = call %View @view(ptr %x.np)
   %kind = extractvalue %View %x.view, 0
   %x.data = extractvalue %View %x.view, 1
-  %dims = extractvalue %View %x.view, 2
-  %ndim = extractvalue %View %x.view, 3
+  %x.dims = extractvalue %View %x.view, 2
+  %x.ndim = extractvalue %View %x.view, 3
+  %x.n = call i64 @elements(ptr %x.dims, i64 %x.ndim)
   %known = icmp ult i64 %kind, 3
   br i1 %known, label %x.known, label %miss
 x.known:
   %unary = icmp eq ptr %y, null
-  br i1 %unary, label %sizes, label %second
+  br i1 %unary, label %plain, label %second
 second:
   %y.class.p = getelementptr i8, ptr %y, i64 8
   %y.class = load ptr, ptr %y.class.p
   %y.exact = icmp eq ptr %y.class, %box.class
-  br i1 %y.exact, label %y.open, label %y.number
-y.number:
-  %good = call i1 @number(ptr %y, i64 %kind, ptr %slot)
-  br i1 %good, label %sizes, label %miss
+  br i1 %y.exact, label %y.open, label %y.look
 y.open:
   %y.np.p = getelementptr i8, ptr %y, i64 %np.offset
   %y.np = load ptr, ptr %y.np.p
-  %y.view = call %View @view(ptr %y.np)
+  br label %y.look
+y.look:
+  %y.given = phi ptr [ %y, %second ], [ %y.np, %y.open ]
+  %y.view = call %View @view(ptr %y.given)
   %y.kind = extractvalue %View %y.view, 0
-  %y.box.data = extractvalue %View %y.view, 1
+  %y.data = extractvalue %View %y.view, 1
   %y.dims = extractvalue %View %y.view, 2
   %y.ndim = extractvalue %View %y.view, 3
   %same.kind = icmp eq i64 %kind, %y.kind
-  %same.ndim = icmp eq i64 %ndim, %y.ndim
-  %alike = and i1 %same.kind, %same.ndim
-  br i1 %alike, label %axis, label %miss
+  br i1 %same.kind, label %y.array, label %y.other
+y.other:
+  %y.known = icmp ult i64 %y.kind, 3
+  %y.hopeless = or i1 %y.known, %y.exact
+  br i1 %y.hopeless, label %miss, label %y.number
+y.number:
+  %good = call i1 @number(ptr %y, i64 %kind, ptr %slot)
+  br i1 %good, label %plain, label %miss
+y.array:
+  %same.ndim = icmp eq i64 %x.ndim, %y.ndim
+  br i1 %same.ndim, label %axis, label %differ
 axis:
-  %a = phi i64 [ 0, %y.open ], [ %a1, %extent ]
-  %axis.more = icmp slt i64 %a, %ndim
-  br i1 %axis.more, label %extent, label %sizes
+  %a = phi i64 [ 0, %y.array ], [ %a1, %extent ]
+  %axis.more = icmp slt i64 %a, %x.ndim
+  br i1 %axis.more, label %extent, label %plain
 extent:
-  %x.n.p = getelementptr i64, ptr %dims, i64 %a
-  %y.n.p = getelementptr i64, ptr %y.dims, i64 %a
-  %x.n = load i64, ptr %x.n.p
-  %y.n = load i64, ptr %y.n.p
+  %x.d.p = getelementptr i64, ptr %x.dims, i64 %a
+  %y.d.p = getelementptr i64, ptr %y.dims, i64 %a
+  %x.d = load i64, ptr %x.d.p
+  %y.d = load i64, ptr %y.d.p
   %a1 = add i64 %a, 1
-  %same.n = icmp eq i64 %x.n, %y.n
-  br i1 %same.n, label %axis, label %miss
+  %same.d = icmp eq i64 %x.d, %y.d
+  br i1 %same.d, label %axis, label %differ
 
-sizes:
-  %y.data = phi ptr [ %x.data, %x.known ], [ %slot, %y.number ], [ %y.box.data, %axis ]
-  %form = phi i64 [ 0, %x.known ], [ 3, %y.number ], [ 0, %axis ]
-  br label %size
-size:
-  %b = phi i64 [ 0, %sizes ], [ %b1, %size.one ]
-  %n = phi i64 [ 1, %sizes ], [ %n1, %size.one ]
-  %size.more = icmp slt i64 %b, %ndim
-  br i1 %size.more, label %size.one, label %loop
-size.one:
-  %d.p = getelementptr i64, ptr %dims, i64 %b
-  %d = load i64, ptr %d.p
-  %n1 = mul i64 %n, %d
-  %b1 = add i64 %b, 1
-  br label %size
+differ:                                             ; two shapes: one is spread over the other
+  %y.n = call i64 @elements(ptr %y.dims, i64 %y.ndim)
+  %fewer = icmp slt i64 %x.n, %y.n
+  %as.many = icmp eq i64 %x.n, %y.n
+  %lower = icmp slt i64 %x.ndim, %y.ndim
+  %deeper = and i1 %as.many, %lower
+  %swap = or i1 %fewer, %deeper
+  %l.dims = select i1 %swap, ptr %y.dims, ptr %x.dims
+  %s.dims = select i1 %swap, ptr %x.dims, ptr %y.dims
+  %l.ndim = select i1 %swap, i64 %y.ndim, i64 %x.ndim
+  %s.ndim = select i1 %swap, i64 %x.ndim, i64 %y.ndim
+  %l.data = select i1 %swap, ptr %y.data, ptr %x.data
+  %s.data = select i1 %swap, ptr %x.data, ptr %y.data
+  %l.n = select i1 %swap, i64 %y.n, i64 %x.n
+  %l.box = select i1 %swap, ptr %y, ptr %x
+  %swapped.p = getelementptr %Operator, ptr %operator, i32 0, i32 3
+  %swapped = load ptr, ptr %swapped.p
+  %l.operator = select i1 %swap, ptr %swapped, ptr %operator
+  %stays = xor i1 %swap, true
+  %has.shape = or i1 %stays, %y.exact
+  br i1 %has.shape, label %fit, label %miss
+fit:
+  %fitted = call %Spread @spread(ptr %l.dims, i64 %l.ndim, ptr %s.dims, i64 %s.ndim)
+  %f.repeats = extractvalue %Spread %fitted, 0
+  %f.middle = extractvalue %Spread %fitted, 1
+  %f.copies = extractvalue %Spread %fitted, 2
+  %fits = icmp sge i64 %f.repeats, 0
+  br i1 %fits, label %pieces, label %miss
+pieces:                                             ; whole rows, or a number at a time
+  %rows = icmp eq i64 %f.copies, 1
+  %f.form = select i1 %rows, i64 0, i64 3
+  %f.piece = select i1 %rows, i64 %f.middle, i64 %f.copies
+  %f.steps = select i1 %rows, i64 1, i64 %f.middle
+  br label %loop
+
+plain:                                              ; one run does all
+  %p.data = phi ptr [ %x.data, %x.known ], [ %slot, %y.number ], [ %y.data, %axis ]
+  %p.form = phi i64 [ 0, %x.known ], [ 3, %y.number ], [ 0, %axis ]
+  br label %loop
 
 loop:
+  %box = phi ptr [ %x, %plain ], [ %l.box, %pieces ]
+  %large = phi ptr [ %x.data, %plain ], [ %l.data, %pieces ]
+  %small = phi ptr [ %p.data, %plain ], [ %s.data, %pieces ]
+  %dims = phi ptr [ %x.dims, %plain ], [ %l.dims, %pieces ]
+  %ndim = phi i64 [ %x.ndim, %plain ], [ %l.ndim, %pieces ]
+  %n = phi i64 [ %x.n, %plain ], [ %l.n, %pieces ]
+  %row = phi ptr [ %operator, %plain ], [ %l.operator, %pieces ]
+  %form = phi i64 [ %p.form, %plain ], [ %f.form, %pieces ]
+  %piece = phi i64 [ %x.n, %plain ], [ %f.piece, %pieces ]
+  %steps = phi i64 [ 1, %plain ], [ %f.steps, %pieces ]
+  %repeats = phi i64 [ 1, %plain ], [ %f.repeats, %pieces ]
   %place = add i64 %form, %kind
-  %loop.p = getelementptr %Operator, ptr %operator, i32 0, i32 0, i64 %place
+  %loop.p = getelementptr %Operator, ptr %row, i32 0, i32 0, i64 %place
   %run = load ptr, ptr %loop.p
-  %bool.p = getelementptr %Operator, ptr %operator, i32 0, i32 1
+  %bool.p = getelementptr %Operator, ptr %row, i32 0, i32 1
   %bool = load i64, ptr %bool.p
   %is.bool = icmp ne i64 %bool, 0
   %out.kind = select i1 %is.bool, i64 3, i64 %kind
+  %in.row = getelementptr %Operators, ptr @fg.operators, i32 0, i32 5, i64 %kind
   %out.row = getelementptr %Operators, ptr @fg.operators, i32 0, i32 5, i64 %out.kind
-  %width.p = getelementptr %Kind, ptr %out.row, i32 0, i32 3
+  %width.p = getelementptr %Kind, ptr %in.row, i32 0, i32 3
+  %out.width.p = getelementptr %Kind, ptr %out.row, i32 0, i32 3
   %width = load i64, ptr %width.p
-  %bytes = mul i64 %n, %width
-  %small = icmp ule i64 %n, MOST
+  %out.width = load i64, ptr %out.width.p
+  %bytes = mul i64 %n, %out.width
+  %few = icmp ule i64 %n, MOST
   %exists = icmp ne ptr %run, null
-  %both = and i1 %small, %exists
+  %both = and i1 %few, %exists
   br i1 %both, label %watched, label %miss
 watched:
   %alone = call i32 @evaluates()
@@ -373,8 +428,8 @@ watched:
 allocate:
   %shape.p = getelementptr %Box, ptr @fg.operators, i32 0, i32 2
   %shape.offset = load i64, ptr %shape.p
-  %x.shape.p = getelementptr i8, ptr %x, i64 %shape.offset
-  %shape = load ptr, ptr %x.shape.p
+  %box.shape.p = getelementptr i8, ptr %box, i64 %shape.offset
+  %shape = load ptr, ptr %box.shape.p
   %number.p = getelementptr %Kind, ptr %out.row, i32 0, i32 2
   %number = load i64, ptr %number.p
   %dtype = load ptr, ptr %out.row
@@ -395,7 +450,8 @@ allocate:
 compute:                                            ; nothing ran that could have emptied a box
   %out.data.p = getelementptr i8, ptr %out, i64 16
   %out.data = load ptr, ptr %out.data.p
-  call void %run(ptr %out.data, ptr %x.data, ptr %y.data, i64 %n)
+  call void @runs(ptr %run, ptr %out.data, ptr %large, ptr %small, i64 %repeats, i64 %steps,
+                  i64 %piece, i64 %width, i64 %out.width)
   %boxed = call ptr @box.new(ptr @fg.operators, ptr %result, ptr %out)
   %box.none = icmp eq ptr %boxed, null
   br i1 %box.none, label %unmake, label %done
@@ -424,7 +480,8 @@ miss:
 """
 
 FUNCTION = """
-@{name}.row = internal constant %Operator {{ [6 x ptr] [{loops}], i64 {bool}, i64 {index} }}
+@{name}.row = internal constant %Operator {{ [6 x ptr] [{loops}], i64 {bool}, i64 {index},
+  ptr {swapped} }}
 define ptr @fg.__{name}__(ptr %x, ptr %y) nounwind uwtable {{
   %out = tail call ptr @operate(ptr %x, ptr %y, ptr @{name}.row)
   ret ptr %out
@@ -436,13 +493,13 @@ def function(name):
     """The function of an operator and the row it gives to `@operate`."""
     loops = [f"ptr @{loop_name(name, kind, form)}" if has_loop(name, kind, form) else "ptr null"
              for form in (ARRAYS, NUMBER) for kind in KINDS]
+    swapped = f"@{SWAPPED[name]}.row" if name in SWAPPED else "null"
     return FUNCTION.format(name=name, loops=", ".join(loops), bool=int(name in COMPARISONS),
-                           index=OPERATORS.index(name))
+                           index=OPERATORS.index(name), swapped=swapped)
 
 
 def text():
     """The whole text."""
-    loops = {loop_name(name, kind, form): loop(name, kind, form) for name in OPERATORS
-             for form in (ARRAYS, NUMBER) for kind in KINDS if has_loop(name, kind, form)}
     operate = OPERATE.replace("NAMES_COUNT", str(len(NAMES))).replace("MOST", str(MOST))
-    return "".join([native_results.TEXT, operate, *loops.values(), *map(function, OPERATORS)])
+    functions = map(function, OPERATORS)
+    return "".join([native_results.TEXT, operate, operators_loops.text(), *functions])

@@ -112,6 +112,39 @@ def test_every_size_agrees_with_python(size, dtype):
     assert_alike(-x, fallback("__neg__")(x))
 
 
+@st.composite
+def shapes_that_spread(draw):
+    """Two shapes of which one may be spread over the other, in most ways that there are."""
+    whole = draw(st.lists(st.sampled_from([0, 1, 2, 3, 9]), max_size=4))
+    other = [draw(st.sampled_from([n, n, 1])) for n in whole][draw(st.integers(0, len(whole))):]
+    wrong = draw(st.sampled_from([False] * 9 + [True]))
+    return tuple(whole), tuple(n + 1 for n in other) if wrong else tuple(other)
+
+
+@given(shapes_that_spread(), st.sampled_from([F32, F64, I32]), st.integers(0, 2**32 - 1))
+def test_shapes_that_differ_give_what_python_gives(shapes, dtype, seed):
+    rng = np.random.default_rng(seed)
+    x, y = [Array(np.asarray(10 * rng.standard_normal(s) + 0.5).astype(dtype)) for s in shapes]
+    for name in BINARY:
+        for a, b in ((x, y), (y, x), (x, y.np), (y, np.asarray(x.np))):
+            assert_alike(outcome(getattr(a, name), b), outcome(fallback(name), a, b))
+
+
+@pytest.mark.parametrize("small", [
+    (), (5,), (1, 5), (4, 1), (4, 5), (1, 4, 1), (3, 1, 1), (3, 4, 1), (1, 1, 1), (1, 1, 5),
+    (3, 1, 5), (3, 4, 5), (1, 3, 4, 5)])
+def test_what_is_spread_runs_as_machine_code(small):
+    x = Array(np.arange(1, 61, dtype=F32).reshape(3, 4, 5))
+    y = Array(np.arange(7, 7 + np.prod(small, dtype=int), dtype=F32).reshape(small))
+    native = small != (3, 1, 5)                  # which is left to Python
+    for a, b in ((x, y), (y, x), (x, y.np)):
+        for op in (operator.sub, operator.truediv, operator.lt):
+            out = op(a, b)
+            assert np.array_equal(out.np, op(np.asarray(memory_of(a)), np.asarray(b)))
+            if native and (b.__class__ is Array or y.ndim <= 3):
+                assert not out.np.flags.writeable
+
+
 class Own(Array):
     """A class that a user derives."""
     __slots__ = ()
@@ -129,6 +162,9 @@ STRANGE = {
     "subclass": Own(np.ones((2, 3), F32)), "matrix": Array(np.ones((2, 3), F32).view(np.matrix)),
     "bf16": fnp.ones((2, 3), "bfloat16"), "ndarray": np.ones((2, 3), F32),
     "NumPy scalar": np.float32(2), "double": np.float64(2), "list": [1.0], "object": object(),
+    "matrix of NumPy": np.ones((2, 3), F32).view(np.matrix), "doubles": np.ones(3),
+    "NumPy's strides": np.arange(6, dtype=F32).reshape(3, 2).T, "NumPy's row": np.ones(3, F32),
+    "larger ndarray": np.ones((4, 2, 3), F32),
     "integers": Array(np.ones((2, 3), I32)), "equal": Array(np.ones((2, 3), F32)),
     "big": Array(np.ones((4, 2, 3), F32)),
 }
@@ -136,7 +172,7 @@ STRANGE = {
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("kind", STRANGE)
-def test_anything_else_is_left_to_python(kind):
+def test_other_operands_give_what_python_gives(kind):
     x, y = Array(np.arange(6, dtype=F32).reshape(2, 3)), STRANGE[kind]
     for name in BINARY:
         assert_alike(outcome(getattr(x, name), y), outcome(fallback(name), x, y))
