@@ -32,7 +32,7 @@ from ..scalar import EXPENSIVE
 from ..types import I32
 from .collapse import collapse_reduction
 from .pull import Graph, Puller, step_of, uncast
-from .product import TOTAL, product_of, total_of
+from .product import TOTAL, bordered, product_of, total_of
 from .recompute import column_form, hidden, holes, outer_form
 
 DEPTH, DEPTH_SHARED = 100, 50      # inlined operations, a reduction counts 20
@@ -553,7 +553,10 @@ class Attempt:
         return cpu and column_form(n, nest) or outer_form(n, nest, self.target)
 
     def judge_product(self, g, root, nodes):
-        """Reductions are stored before a product, and what packing would compute many times."""
+        """Reductions are stored before a product, and what packing would compute many times.
+
+        An array in a border of zeros is not, where the target reads it as it lies.
+        """
         p = g.product
         mask = sum(v.bit for v in root.nest)             # nothing leaves the loops of a product
         self.found |= {n.origin for n in nodes if n.cost >= EXPENSIVE and n.free & mask != mask}
@@ -562,6 +565,8 @@ class Attempt:
         if g.roots:
             return
         for side, other in ((p.a, p.columns), (p.b, p.rows)):
+            if side is p.a and self.target.borders and bordered(side, p.k, p.dtype):
+                continue
             again = reads_again(side, (*p.batch, *p.rows, *p.columns, *p.k))
             if again or prologue_cost(side) > PROLOGUE:
                 self.found.add(uncast(side).origin)

@@ -16,6 +16,7 @@ from math import prod
 from .. import index, scalar
 from .pull import uncast
 
+RUNS = 16, 256             # the fewest and the most steps of a run of a bordered operand
 SMALL = 512                # multiply-adds; smaller products are ordinary reductions
 FACTORS = 8                # of one product; more are not a contraction
 TOTAL = "total"            # the name of the sum over k of b within a product's kernel
@@ -128,6 +129,37 @@ def total_of(product, n):
                 outer = [f for f in found if not f.free & mask]
                 return multiply([scalar.name(TOTAL, n.dtype, columns), *outer])
     return None
+
+
+@dataclass(frozen=True, eq=False)
+class Bordered:
+    """An operand that is `load` where all `ranges` hold, and zero elsewhere: a padded array.
+
+    Every `run` steps along the last variable of k lie behind each other, all inside or all outside.
+    """
+    load: scalar.Node
+    ranges: tuple
+    run: int
+
+
+def bordered(n, k, dtype):
+    """The Bordered that an operand is, or None.
+
+    Each term of its index and of its ranges is known by k alone, or without k.
+    """
+    ranges = ()
+    while n.op == "guard" and n.args[1].op == "const" and not n.args[1].data:
+        n, ranges = n.args[0], ranges + n.data
+    if not ranges or n.op != "load" or n.data[0].type.dtype != dtype:
+        return None
+    mask, last, at = sum(v.bit for v in k), k[-1], n.data[1]
+    indices = [at, *[x for x, _, _ in ranges]]
+    apart = not any(x.nodes or any(a.free & mask and a.free & ~mask for a, _ in x.terms)
+                    for x in indices)
+    behind = index.is_affine(at, last) and index.stride(at, last) == 1 and not any(
+        x.free & last.bit for x, _, _ in ranges)
+    run = max(r for r in range(1, RUNS[1] + 1) if last.extent % r == 0)
+    return Bordered(n, ranges, run) if apart and behind and run >= RUNS[0] else None
 
 
 def multiply(found):

@@ -19,6 +19,7 @@ class Target:
     side: vectors that are computed side by side in loops that call elementary functions.
     scratch: bytes of rows that a kernel may keep on its stack, or a work-item for itself.
     totals: can a product sum the columns of its right operand, and of its result, too?
+    borders: can a product read an array with a border of zeros where it lies?
     """
     kind: str = "cpu"
     vector_bytes: int = 32
@@ -29,6 +30,7 @@ class Target:
     side: int = 1
     scratch: int = 1 << 18
     totals: bool = True
+    borders: bool = False
 
     @property
     def cut(self):

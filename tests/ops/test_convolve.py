@@ -199,6 +199,36 @@ def test_rows_of_tiles_that_lie_in_runs_of_any_length_agree(width, channels, fea
     assert_compiled_agrees(function, x, w)
 
 
+@pytest.mark.parametrize("channels,features,window,stride,dilation,pairs,groups", [
+    (16, 32, 3, 1, 1, ((1, 1), (1, 1)), 1), (33, 20, 3, 1, 1, ((1, 1), (1, 1)), 1),
+    (32, 17, 5, 2, 1, ((2, 1), (0, 3)), 1), (48, 64, 3, 1, 2, ((2, 2), (2, 2)), 1),
+    (36, 8, 2, 3, 2, ((7, 0), (0, 9)), 2), (320, 16, 3, 1, 1, ((1, 1), (1, 1)), 1),
+    (1031, 6, 1, 1, 1, ((1, 0), (0, 1)), 1), (64, 48, 3, 1, 1, ((0, 0), (4, 4)), 4)])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+def test_images_in_a_border_of_zeros_are_read_where_they_lie(channels, features, window, stride,
+                                                             dilation, pairs, groups, dtype):
+    rng = np.random.default_rng(11)
+    x = rng.integers(-3, 4, (3, 7, 9, channels)).astype(dtype)
+    w = rng.integers(-3, 4, (window, window, channels // groups, features)).astype(dtype)
+    strides, dilations = (stride, stride), (dilation, dilation)
+
+    def function(x, w):
+        return fnp.maximum(conv_general_dilated(x, w, strides, pairs, None, dilations, NHWC,
+                                                groups) + 1, 0)
+    want = np.maximum(by_loops(x, w, strides, pairs, (1, 1), dilations, groups) + 1, 0)
+    np.testing.assert_array_equal(np.asarray(fgrad.jit(function)(x, w)), want)
+    if dtype == "float32":
+        assert_compiled_agrees(function, x, w)
+
+
+def test_what_lies_beside_an_image_is_not_read():
+    x = np.full((3, 6, 6, 32), np.nan, "float32")
+    x[1] = draw(6, 6, 32)
+    w = draw(3, 3, 32, 16)
+    function = fgrad.jit(lambda x: conv(x[1:2], w, padding=1))
+    assert_close(np.asarray(function(x)), by_loops(x[1:2], w, (1, 1), ((1, 1), (1, 1))), length=288)
+
+
 @pytest.mark.parametrize("height,width,channels,stride,window", [
     (7, 12, 33, 1, 3), (6, 9, 16, 1, 5), (8, 7, 8, 2, 3), (5, 1, 40, 1, 1), (9, 8, 17, 3, 4)])
 def test_depthwise_gradients_of_any_size_agree(height, width, channels, stride, window):

@@ -7,6 +7,7 @@ import pytest
 
 import fgrad.numpy as fnp
 from fgrad import grad, lax, passes
+from fgrad.convolution import conv
 from fgrad.interpreters.stage import stage
 from fgrad.jit import jit
 from fgrad.loop import Contract, Kernel
@@ -203,6 +204,20 @@ def test_an_update_joins_the_product_that_gives_its_gradient():
     arrays = [np.random.default_rng(1).random(s, np.float32) for s in shapes]
     for got, want in zip(jit(step)(*arrays), step(*arrays)):
         np.testing.assert_allclose(got, want, rtol=1e-4)
+
+
+def test_a_border_of_zeros_is_not_stored_where_products_read_around_it():
+    def padded(x, w):
+        return conv(x, w, padding=1)
+    borders = Target(borders=True)
+
+    def kernels(function, *shapes, target=borders):
+        program = stage(function, [ArrayType(F32, s) for s in shapes]).program
+        return len(assert_plan_agrees(program, target).steps)
+    assert kernels(padded, (2, 4, 5, 16), (3, 3, 16, 6)) == 1
+    assert kernels(padded, (2, 4, 5, 16), (3, 3, 16, 6), target=Target()) == 2
+    assert kernels(padded, (2, 4, 5, 3), (3, 3, 3, 6)) == 2, "runs of 3 steps are too short"
+    assert kernels(lambda x, w: padded(fnp.maximum(x, 0), w), (2, 4, 5, 16), (3, 3, 16, 6)) == 2
 
 
 @pytest.mark.parametrize("n, m, k", [(64, 48, 32), (2048, 31, 45), (7, 300, 2), (130, 9, 200)])

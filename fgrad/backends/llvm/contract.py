@@ -66,6 +66,20 @@ class Offset:
     step: int = 0
 
 
+@dataclass(frozen=True)
+class Bordered:
+    """An operand A whose steps k … k + run - 1 lie behind each other, or are all zero.
+
+    That is a window over an array with a border of zeros, which is nowhere stored.  A table says
+    where each run of a row begins: at the row's place plus the run's, if each of the row's numbers
+    plus the run's, unsigned, is below its limit.  rows, depth: see Offset.
+    """
+    rows: int
+    depth: int
+    run: int
+    limits: tuple
+
+
 class Product:
     """What a contraction is made of: the callbacks of `emit`.  Each writes code into `fn`.
 
@@ -88,6 +102,14 @@ class Product:
 
     def step_offsets(self, fn, k, count, to):
         """Writes how far, in elements, A(b, i, k) and its `count` - 1 next are from A(b, i, 0)."""
+        raise NotImplementedError
+
+    def row_places(self, fn, b, i):
+        """Where A(b, i, 0) would lie, an address as i64, and its numbers, when A is Bordered."""
+        raise NotImplementedError
+
+    def run_places(self, fn, k):
+        """How far, in bytes, A(b, i, k) is from A(b, i, 0), and what k adds to the numbers."""
         raise NotImplementedError
 
     def b_pointer(self, fn, b):
@@ -135,7 +157,7 @@ class Plan:
     rows: int
     columns: int
     depth: int
-    a: Strided | Pulled | Offset
+    a: Strided | Pulled | Offset | Bordered
     b: Strided | Pulled
     out: Strided | None
     epilogue: bool
@@ -182,12 +204,17 @@ class Plan:
     @property
     def tables(self):
         """Whether A is read through tables."""
-        return isinstance(self.a, Offset)
+        return isinstance(self.a, (Offset, Bordered))
+
+    @property
+    def bordered(self):
+        """Whether A is read through a table of runs."""
+        return isinstance(self.a, Bordered)
 
     @property
     def run(self):
         """Of how many rows of a tile that is read through tables one address is enough."""
-        return gcd(self.tile.rows, self.a.period)
+        return 1 if self.bordered else gcd(self.tile.rows, self.a.period)
 
     @property
     def a_by_rows(self):
@@ -295,9 +322,9 @@ def plan(rows, columns, depth, type, a, b, *, machine, batch=1, out=None, epilog
          threads=1, rank=0, total=False, sums=0):
     """The cheapest Plan by estimated cycles of its slowest part, or that of a rank behind it.
 
-    a: Strided, Pulled or, for more than one column, Offset; b: Strided or Pulled; out: Strided or
-    None; epilogue: whether `Product.epilogue` stores; total: whether `Product.total` does, of one
-    batch; sums: how many sums over the rows of one batch the epilogue feeds.
+    a: Strided, Pulled or, for more than one column, Offset or Bordered; b: Strided or Pulled; out:
+    Strided or None; epilogue: whether `Product.epilogue` stores; total: whether `Product.total`
+    does, of one batch; sums: how many sums over the rows of one batch the epilogue feeds.
     Raises ValueError for a stride that is not 1 on either axis.
     """
     a, b = settled_a(a, rows, depth), settled_b(b, depth, columns)
@@ -331,7 +358,7 @@ def blocked(start, type, threads):
             continue
         for grid in grids(p, threads):
             yield from with_packing(p, grid)
-        if threads > 1 and p.depth >= 512 * threads and not p.sums:
+        if threads > 1 and p.depth >= 512 * threads and not p.sums and not p.bordered:
             yield from with_packing(p, (1, 1, 1, threads))
 
 
@@ -363,7 +390,7 @@ def finer(best, threads):
 
 
 def settled_a(a, rows, depth):
-    if isinstance(a, (Pulled, Offset)) or depth == 0:
+    if isinstance(a, (Pulled, Offset, Bordered)) or depth == 0:
         return a if depth else Strided(0, 1)
     if a.second == 1 or depth == 1:
         return Strided(a.first if rows > 1 else 0, 1)
@@ -401,6 +428,11 @@ def depth_block(depth, lanes, limit):
     return next(n for n in lengths if not 0 < depth % n < lanes)
 
 
+def run_block(p, limit):
+    """Blocks of whole runs, of about equal depth."""
+    return up(-(-p.depth // -(-p.depth // max(limit, p.a.run))), p.a.run)
+
+
 def tiles_for(rows, columns, type, lanes, machine):
     """Tiles to choose from; wide ones only for products of few rows."""
     vectors = -(-columns // lanes)
@@ -431,7 +463,9 @@ def with_packing(p, grid):
     rows = up(-(-p.rows // grid[1]), p.tile.rows)
     columns = up(-(-p.columns // grid[2]), p.tile.width)
     for a, b in product(packs_a(p), packs_b(p, rows)):
-        kc = depth_block(-(-p.depth // grid[3]), p.tile.lanes, most_steps(p, b))
+        limit = most_steps(p, b)
+        kc = (run_block(p, limit) if p.bordered else
+              depth_block(-(-p.depth // grid[3]), p.tile.lanes, limit))
         size = kc * BYTES[p.type]
         mc = max(p.tile.rows, p.machine.l2 // 2 // size // p.tile.rows * p.tile.rows)
         nc = max(p.tile.width, (2 << 20) // size // p.tile.width * p.tile.width)
@@ -449,7 +483,7 @@ def most_steps(p, pack_b):
 
 def packs_a(p):
     """Whether A may be packed, and may not be.  Rows are read in place: copies gain nothing."""
-    if isinstance(p.a, Offset) or p.depth == 0:
+    if p.tables or p.depth == 0:
         return [False]
     if isinstance(p.a, Pulled):
         return [True]

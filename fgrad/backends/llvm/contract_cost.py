@@ -16,6 +16,7 @@ DISPATCH = 8000          # cycles that handing parts to other threads costs
 PART = 300               # cycles that taking one part costs
 WAIT = 0.04              # of a part: the wait for the last one, when others want the processors
 TABLE = 4                # cycles of an entry of a table
+PLACE = 1.5              # cycles of an entry of a table of runs, and of reading it
 NEAR = 32                # bytes a cycle that a processor reads of what its second cache holds
 FAR = 3.3                # the same, of what it lacks, a vector of each row at a time
 MOST_FAR = 10            # the same, of whole rows
@@ -92,6 +93,8 @@ def a_cycles(p, height, width, depth):
         whole = min(p.rows * p.depth, p.a.rows + p.a.depth)
         elements = min(elements, p.a.rows // p.grid[1] + p.a.depth // p.grid[3])
         tables = (height * p.blocks + depth) * TABLE
+        if p.bordered:
+            tables += height * depth / p.a.run * PLACE
         return read_cycles(p, elements, whole, SCATTERED) * again + tables
     read = read_cycles(p, elements, p.rows * p.depth, COPIED if p.pack_a else MOST_FAR) * again
     if p.pack_a:

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from .contract import Emitted, Product, Pulled, Strided, up
 from .dots import Dots
 from .packing import Packer
+from .places import Places
 from .text import BYTES, Function
-from .tiles import FLOATS, KERNEL_TYPES, Columns, Kernel, Offsets, Rows, Steps, Tile, added
+from .tiles import FLOATS, KERNEL_TYPES, Columns, Kernel, Offsets, Rows, Runs, Steps, Tile, added
 
 
 def emit(plan, product, name):
@@ -62,6 +63,7 @@ class Writer:
     def __init__(self, plan, product, name):
         self.plan, self.product, self.name = plan, product, name
         self.kernels = {}
+        self.places = Places(plan, self.product) if plan.bordered else None
 
     def emitted(self):
         """The finished Emitted."""
@@ -82,6 +84,8 @@ class Writer:
 
     def a_bytes(self):
         p = self.plan
+        if p.bordered:
+            return self.places.bytes
         if p.tables:
             return up(8 * (p.mc + p.kc), 64)
         if not p.pack_a:
@@ -149,6 +153,8 @@ class Writer:
         self.packer = Packer(fn, p.tile, self.kernels)
         part = "%part" if p.parts > 1 else 0
         self.locate(part)
+        if p.bordered:
+            self.places.begin(fn, self.a_pack)
         if p.staged and not p.split and not p.keeps_sums and not p.single:
             self.stage = fn.alloca(p.type, p.tile.rows * self.stage_stride())
         batches, rest = self.cut(part, p.batch, 1, p.grid[0])
@@ -191,7 +197,7 @@ class Writer:
                 self.pack_b(panels)
                 if p.total:
                     self.sum_columns(panels)
-                if p.tables:
+                if p.tables and not p.bordered:
                     self.product.step_offsets(fn, k.index, steps, self.offsets)
                 with fn.loop(*rows, p.mc) as i:
                     height = fn.min(fn.sub(rows[1], i.index), p.mc)
@@ -220,7 +226,9 @@ class Writer:
 
     def pack_a(self, block):
         p, fn = self.plan, self.fn
-        if p.tables:
+        if p.bordered:
+            self.places.write(fn, block)
+        elif p.tables:
             self.product.row_addresses(fn, block.b, block.i, block.rows, self.a_pack)
         if not p.pack_a:
             return
@@ -352,7 +360,9 @@ class Writer:
     def operands(self, block, i, j):
         """(A's form, address, stride; B's address, stride) for the tile at (i, j) of a block."""
         fn, p = self.fn, self.plan
-        if p.tables:
+        if p.bordered:
+            a, form, stride = self.places.of(fn, i), Runs(p.a.run), self.places.stride
+        elif p.tables:
             a, form = fn.gep("ptr", self.a_pack, i), Offsets(p.run, p.a.step)
             stride = fn.op(f"ptrtoint ptr {self.offsets} to i64")
         elif not p.pack_a:

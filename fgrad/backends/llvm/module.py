@@ -28,7 +28,8 @@ LONG = 20_000              # scalar operations from which the interpreter's lock
 def host_target():
     """The passes' description of this processor."""
     return Target("cpu", vector_bytes=host.HOST.vector_bytes, registers=host.HOST.registers,
-                  threads=threads.pool().size, side=4 if host.HOST.registers >= 32 else 2)
+                  threads=threads.pool().size, side=4 if host.HOST.registers >= 32 else 2,
+                  borders=True)
 
 
 # ---------------------------------------------------------------------------- image

@@ -1,15 +1,18 @@
 """A `loop.Contract` as a product of the contraction engine: flat indices, operands, epilogue.
 
-An operand that is a plain load of unit stride is read where it lies; any other is computed, vector
-by vector, where it is packed.  Relies on `contract`, `emit` and `flat_product`.
+An operand that is a plain load of unit stride is read where it lies, and so are windows over an
+array, with a border of zeros or without; any other is computed, vector by vector, where it is
+packed.  Relies on `contract`, `emit` and `flat_product`.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from ... import index, scalar
 from ...loop import Contract, Store, of_elements
+from ...passes.product import bordered
 from ..flat_product import FlatProduct
 from . import contract, contract_emit
 from .emit import Emitter
@@ -99,6 +102,7 @@ class LoopProduct(FlatProduct, contract.Product):
         buffers = [*kernel.params, *kernel.outputs]
         self.places = {b: k for k, b in enumerate(buffers)}
         self.work = len(buffers)
+        self.bordered = self.flat_border(bordered(statement.a, statement.k, statement.dtype))
 
     # -- forms ----------------------------------------------------------------------------------
 
@@ -111,6 +115,8 @@ class LoopProduct(FlatProduct, contract.Product):
             if n is self.a and self.columns.extent > 1 and self.in_tables(n.data[1]):
                 stretches = (self.stretch(n.data[1], v) for v in (first, second))
                 return contract.Offset(*stretches, *steps_of(n.data[1], first))
+        if n is self.a and self.bordered and self.columns.extent > 1:
+            return self.bordered_form()
         cost = int(sum(m.cost for m in scalar.walk(n))) + 1
         return contract.Pulled(first_name if self.unit(n, first, second) else second_name, cost)
 
@@ -133,6 +139,18 @@ class LoopProduct(FlatProduct, contract.Product):
         static = not x.nodes and all(
             not isinstance(a, index.Dynamic) for a, _ in x.terms)
         return static and all(sum(bool(a.free & bit) for bit in bits) <= 1 for a, _ in x.terms)
+
+    def flat_border(self, found):
+        """A Bordered operand over the flat variables."""
+        return found and replace(found, load=self.moved(found.load), ranges=tuple(
+            (index.substitute(x, self.to, None), lo, hi) for x, lo, hi in found.ranges))
+
+    def bordered_form(self):
+        """The form of a, which is Bordered."""
+        found = self.bordered
+        stretches = (self.stretch(found.load.data[1], v) for v in (self.rows, self.depth))
+        limits = tuple(hi - lo for _, lo, hi in found.ranges)
+        return contract.Bordered(*stretches, found.run, limits)
 
     def stretch(self, x, variable):
         """Over how many elements an index goes while only this variable changes."""
@@ -191,6 +209,25 @@ class LoopProduct(FlatProduct, contract.Product):
         with fn.loop(0, count) as step:
             emitter = self.emitter(fn, depth=fn.add(k, step.index))
             fn.store("i64", emitter.index(x), fn.gep("i64", to, step.index))
+
+    def row_places(self, fn, b, i):
+        buffer, x = self.bordered.load.data
+        emitter = self.emitter(fn, batch=b, rows=i)
+        start = fn.op(f"ptrtoint ptr {emitter.pointers[buffer]} to i64")
+        at = fn.mul(emitter.index(self.known(x, False)), buffer.type.dtype.itemsize)
+        return [fn.add(start, at), *[emitter.index(index.plus(self.known(x, False), -lo))
+                                     for x, lo, _ in self.bordered.ranges]]
+
+    def run_places(self, fn, k):
+        buffer, x = self.bordered.load.data
+        emitter = self.emitter(fn, depth=k)
+        at = fn.mul(emitter.index(self.known(x, True)), buffer.type.dtype.itemsize)
+        return [at, *[emitter.index(self.known(x, True)) for x, _, _ in self.bordered.ranges]]
+
+    def known(self, x, by_depth):
+        """What the depth alone adds to an index, or all the rest of it."""
+        terms = {a: c for a, c in x.terms if bool(a.free & self.depth.bit) == by_depth}
+        return index.ix(terms, 0 if by_depth else x.const)
 
     def pack_a(self, fn, b, i, k, lanes, along, count):
         emitter = self.emitter(fn, batch=b, rows=i, depth=k)

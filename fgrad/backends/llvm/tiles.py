@@ -160,10 +160,39 @@ class Offsets:
         return fn.gep("i64", pointer, 1)
 
 
+@dataclass(frozen=True)
+class Runs:
+    """A is read by runs of steps that lie behind each other: element (r, k) of one at place[r] + k.
+
+    `a` is the address of the places of the tile's rows in the first run, the stride the distance to
+    those of the next, in places.
+    """
+    steps: int
+    places: tuple = ()
+
+    @property
+    def name(self):
+        return f"runs{self.steps}"
+
+    def begin(self, fn, tile, a, stride):
+        """(the form that knows its places, the first step of a run)."""
+        places = tuple(fn.load("ptr", fn.gep("ptr", a, r)) for r in range(tile.rows))
+        return replace(self, places=places), 0
+
+    def at(self, fn, step):
+        return step
+
+    def element(self, fn, type, step, r):
+        return fn.gep(type, self.places[r], step)
+
+    def advance(self, fn, type, step, stride):
+        return fn.add(step, 1)
+
+
 class Steps:
     """Writes the steps of a tile into a function.
 
-    a_form: Rows, Columns or Offsets.  `count`: the valid lanes of the last vector, or None.
+    a_form: Rows, Columns, Offsets or Runs.  `count`: the valid lanes of the last vector, or None.
     far: B is read where it lies, so that its rows may be pages apart; they are fetched in advance.
     """
 
@@ -198,19 +227,38 @@ class Steps:
 
     def run(self, a, b, depth, odd):
         """The sums after `depth` steps, two an iteration; `odd`: the depth may be odd."""
-        fn, tile = self.fn, self.tile
-        self.a_form, a = self.a_form.begin(fn, tile, a, self.a_stride)
-        types = ["ptr", "ptr"] + [tile.vector] * (tile.rows * tile.vectors)
-        start = [a, b] + ["zeroinitializer"] * (tile.rows * tile.vectors)
+        start = [a, b] + ["zeroinitializer"] * (self.tile.rows * self.tile.vectors)
+        if isinstance(self.a_form, Runs):
+            return self.runs(start, depth)[2:]
+        self.a_form, start[0] = self.a_form.begin(self.fn, self.tile, a, self.a_stride)
+        return self.pairs("ptr", start, depth, odd)[2:]
+
+    def runs(self, start, depth):
+        """The state after `depth` steps of whole runs."""
+        fn, form = self.fn, self.a_form
+        with fn.loop(0, depth, form.steps, list(zip(self.types("ptr"), start))) as loop:
+            a, *rest = loop.values
+            self.a_form, first = form.begin(fn, self.tile, a, self.a_stride)
+            _, *rest = self.pairs("i64", [first, *rest], form.steps, form.steps % 2 == 1)
+            loop.next = [fn.gep("ptr", a, self.a_stride), *rest]
+        return loop.values
+
+    def types(self, first):
+        """The types of a state: of where A is, of where B is, of the sums."""
+        return [first, "ptr"] + [self.tile.vector] * (self.tile.rows * self.tile.vectors)
+
+    def pairs(self, first, start, depth, odd):
+        """The state after `depth` steps, two an iteration."""
+        fn, types = self.fn, self.types(first)
         pairs = fn.sub(depth, fn.rem(depth, 2)) if odd else depth
         with fn.loop(0, pairs, 2, list(zip(types, start))) as loop:
             loop.next = self.step(self.step(loop.values))
         if not odd:
-            return loop.values[2:]
+            return loop.values
         left = fn.compare("slt", pairs, depth)
         with fn.if_(left, list(zip(types, loop.values))) as branch:
             branch.next = self.step(loop.values)
-        return branch.values[2:]
+        return branch.values
 
 
 @dataclass(frozen=True)
@@ -222,7 +270,7 @@ class Kernel:
     valid.  `odd`: the depth may be odd.  `far`: see Steps.
     """
     tile: Tile
-    a_form: Rows | Columns | Offsets
+    a_form: Rows | Columns | Offsets | Runs
     tail: bool = False
     adds: bool = False
     odd: bool = False

@@ -7,10 +7,10 @@ import pytest
 
 from fgrad import index
 from fgrad.backends.llvm import host, target, threads
-from fgrad.backends.llvm.contract import Product, Pulled, Strided, plan
+from fgrad.backends.llvm.contract import Bordered, Product, Pulled, Strided, plan
 from fgrad.backends.llvm.contract_emit import emit
 from fgrad.backends.llvm.product import steps_of
-from fgrad.backends.llvm.text import module, vector
+from fgrad.backends.llvm.text import BYTES, module, vector
 from fgrad.backends.llvm.tiles import FLOATS, Machine
 
 MACHINE = Machine(host.HOST.vector_bytes, host.HOST.registers)
@@ -94,6 +94,23 @@ class Doubled(Buffers):
 
     def pack_b(self, fn, b, k, j, lanes, along, count):
         return self.pulled(fn, B, b, k, j, lanes, count)
+
+
+class Shifted(Buffers):
+    """A is a window of three rows over a (rows, channels) array between rows of zeros."""
+
+    def __init__(self, type, rows, channels):
+        super().__init__(type, (0, 0, 0))
+        self.rows, self.channels = rows, channels
+        self.form = Bordered(rows * channels, 3 * channels, channels, (rows,))
+
+    def row_places(self, fn, b, i):
+        start = fn.op(f"ptrtoint ptr {self.pointer(fn, A)} to i64")
+        before = fn.sub(i, 1)
+        return fn.add(start, fn.mul(before, self.channels * BYTES[self.type])), before
+
+    def run_places(self, fn, k):
+        return fn.mul(k, BYTES[self.type]), fn.div(k, self.channels)
 
 
 def run(planned, product, arrays):
@@ -244,6 +261,22 @@ def test_what_the_epilogue_feeds_is_summed_over_the_rows(m, n, k, workers):
     check(m, n, k, "tt", "float64", epilogue=True, sums=2, workers=workers)
 
 
+@pytest.mark.parametrize("rows, channels, columns", [(50, 64, 64), (7, 17, 5), (1, 32, 100),
+                                                     (301, 256, 33)])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_runs_between_zeros_are_read_where_they_lie(rows, channels, columns, dtype, workers):
+    rng = np.random.default_rng(rows)
+    a, b = drawn(rng, dtype, rows, channels), drawn(rng, dtype, 3 * channels, columns)
+    padded = np.pad(a, ((1, 1), (0, 0)))
+    expected = np.concatenate([padded[:-2], padded[1:-1], padded[2:]], 1) @ b
+    product, out = Shifted(TYPES[dtype], rows, channels), np.full((rows, columns), 77, dtype)
+    planned = plan(rows, columns, 3 * channels, product.type, product.form, Strided(columns, 1),
+                   machine=MACHINE, out=Strided(columns, 1), threads=workers)
+    run(planned, product, [a, b, out, b])
+    np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-4)
+
+
 def test_an_operand_without_a_unit_stride_is_refused():
     with pytest.raises(ValueError, match="one of them must be 1"):
         plan(4, 4, 4, "float", Strided(8, 2), Strided(4, 1), machine=MACHINE)
@@ -301,6 +334,11 @@ def test_plans_for_other_machines_compile(triple, bytes, registers):
         emitted = emit(planned, product, "product")
         text = module(*emitted.functions.values(), declarations=emitted.declarations, triple=triple)
         assert "product" in compile_for(text)
+    product = Shifted("float", 70, 32)
+    emitted = emit(plan(70, 45, 96, "float", product.form, Strided(45, 1), machine=machine,
+                        out=Strided(45, 1)), product, "product")
+    text = module(*emitted.functions.values(), declarations=emitted.declarations, triple=triple)
+    assert "product" in compile_for(text)
 
 
 def other_machine(triple, bytes):

@@ -1,0 +1,78 @@
+"""The table of places: where the runs of a bordered operand begin, or a run of zeros instead.
+
+A window over an array with a border reads rows that lie in the array, and zeros: what an indirect
+convolution keeps (Dukhan 2019), so that nobody copies an array to put a border around it.  Entry
+(q, i) is the address of run q of row i of a block.  Places and numbers of rows are worked out one
+by one; those of runs are added, and compared with the limits, for eight rows at once.
+
+    zeros[run]   place[mc]  number[mc] …   entry[kc / run, mc]
+
+Relies on `text`; `contract_emit` relies on it.
+"""
+
+from __future__ import annotations
+
+from .text import BYTES, constant, vector
+
+LANES = 8                  # entries that are written at once
+WIDE, BITS = vector("i64", LANES), vector("i1", LANES)
+
+
+class Places:
+    """Writes the table of one block of a Plan whose A is Bordered."""
+
+    def __init__(self, plan, product):
+        self.plan, self.product = plan, product
+        self.stride = -(-plan.mc // LANES) * LANES           # entries from a run to the next
+        self.zeros_bytes = -(-plan.a.run * BYTES[plan.type] // 64) * 64
+
+    @property
+    def columns(self):
+        """Of a row: its place and its numbers."""
+        return 1 + len(self.plan.a.limits)
+
+    @property
+    def bytes(self):
+        entries = self.columns + -(-self.plan.kc // self.plan.a.run)
+        return self.zeros_bytes + 8 * self.stride * entries
+
+    def begin(self, fn, memory):
+        """Divides `bytes` of a part's memory, and writes the run of zeros."""
+        self.zeros, self.rows = memory, fn.gep("i8", memory, self.zeros_bytes)
+        self.entries = fn.gep("i64", self.rows, self.columns * self.stride)
+        with fn.loop(0, self.zeros_bytes // 8, LANES) as at:
+            fn.store(WIDE, "zeroinitializer", fn.gep("i64", self.zeros, at.index), 64)
+
+    def write(self, fn, block):
+        """The table of a block."""
+        with fn.loop(0, block.rows) as row:
+            found = self.product.row_places(fn, block.b, fn.add(block.i, row.index))
+            for column, value in enumerate(found):
+                fn.store("i64", value, self.at(fn, self.rows, column, row.index))
+        zeros = fn.splat("i64", LANES, fn.op(f"ptrtoint ptr {self.zeros} to i64"))
+        run = self.plan.a.run
+        with fn.loop(0, fn.div(block.depth, run)) as q:
+            k = fn.add(block.k, fn.mul(q.index, run))
+            shifts = [fn.splat("i64", LANES, s) for s in self.product.run_places(fn, k)]
+            with fn.loop(0, block.rows, LANES) as row:
+                to = self.at(fn, self.entries, q.index, row.index)
+                fn.store(WIDE, self.entry(fn, row.index, shifts, zeros), to, 64)
+
+    def entry(self, fn, row, shifts, zeros):
+        """Neighbouring rows' entries for one run."""
+        place, *numbers = [
+            fn.op(f"add {WIDE} {fn.load(WIDE, self.at(fn, self.rows, column, row), 64)}, {shift}")
+            for column, shift in enumerate(shifts)]
+        inside = [fn.op(f"icmp ult {WIDE} {n}, {constant('i64', [limit] * LANES)}")
+                  for n, limit in zip(numbers, self.plan.a.limits)]
+        for other in inside[1:]:
+            inside[0] = fn.op(f"and {BITS} {inside[0]}, {other}")
+        return fn.op(f"select {BITS} {inside[0]}, {WIDE} {place}, {WIDE} {zeros}")
+
+    def at(self, fn, table, line, row):
+        """The address of an element of lines of `stride`."""
+        return fn.gep("i64", table, fn.add(fn.mul(line, self.stride), row))
+
+    def of(self, fn, i):
+        """The address of the entries of row i of the block, for its first run."""
+        return fn.gep("i64", self.entries, i)
