@@ -221,6 +221,15 @@ def test_images_in_a_border_of_zeros_are_read_where_they_lie(channels, features,
         assert_compiled_agrees(function, x, w)
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_zeros_of_a_border_times_what_is_not_finite_are_nan(value):
+    x, w = draw(2, 12, 12, 32), draw(3, 3, 32, 32)
+    w[0, 1, 5, 7] = value
+    for features in (32, 20):
+        function = lambda x: conv(x, w[..., :features], padding=1)
+        assert_close(np.asarray(fgrad.jit(function)(x)), np.asarray(function(x)), length=288)
+
+
 def test_what_lies_beside_an_image_is_not_read():
     x = np.full((3, 6, 6, 32), np.nan, "float32")
     x[1] = draw(6, 6, 32)

@@ -25,6 +25,7 @@ from .tiles import Machine, Tile, shapes
 
 TABLE_ROWS = 8           # addresses of a tile read through tables: each holds a register
 WINDOW_STEPS = 832       # the most steps of a block that is read through tables: sums wait less
+BLOCK_ROWS = 256         # the most rows of a block that is read through a table of runs
 ADDED_ALONE = 1 << 14    # elements of a result whose depths one thread adds up
 SHALLOW = 32             # depth up to which a product is as long as its result takes to be written
 LARGE = 1 << 25          # multiply-adds of a part that is worth having for balance alone
@@ -467,7 +468,9 @@ def with_packing(p, grid):
         kc = (run_block(p, limit) if p.bordered else
               depth_block(-(-p.depth // grid[3]), p.tile.lanes, limit))
         size = kc * BYTES[p.type]
-        mc = max(p.tile.rows, p.machine.l2 // 2 // size // p.tile.rows * p.tile.rows)
+        most = p.machine.l2 // 2 // size
+        most = min(most, BLOCK_ROWS) if p.bordered else most
+        mc = max(p.tile.rows, most // p.tile.rows * p.tile.rows)
         nc = max(p.tile.width, (2 << 20) // size // p.tile.width * p.tile.width)
         yield replace(p, grid=grid, kc=kc, mc=min(mc, rows), nc=min(nc, columns),
                       pack_a=a, pack_b=b)

@@ -195,6 +195,8 @@ class Writer:
                 steps = fn.min(fn.sub(depth[1], k.index), p.kc)
                 panels = Block(b, 0, j.index, k.index, 0, width, steps)
                 self.pack_b(panels)
+                if p.bordered:
+                    self.places.judge(fn, self.b_pack, self.panel_elements(panels))
                 if p.total:
                     self.sum_columns(panels)
                 if p.tables and not p.bordered:
@@ -361,7 +363,8 @@ class Writer:
         """(A's form, address, stride; B's address, stride) for the tile at (i, j) of a block."""
         fn, p = self.fn, self.plan
         if p.bordered:
-            a, form, stride = self.places.of(fn, i), Runs(p.a.run), self.places.stride
+            a, form = self.places.of(fn, i), Runs(p.a.run, self.places.stride)
+            stride = self.places.skipped
         elif p.tables:
             a, form = fn.gep("ptr", self.a_pack, i), Offsets(p.run, p.a.step)
             stride = fn.op(f"ptrtoint ptr {self.offsets} to i64")
@@ -385,6 +388,12 @@ class Writer:
         if not p.depth:
             return "null", p.b.first
         return self.element(self.bases[1], p.b, block.k, fn.add(block.j, j)), p.b.first
+
+    def panel_elements(self, block):
+        """How many elements a block's packed panels have."""
+        fn, width = self.fn, self.plan.width
+        whole = fn.div(fn.add(block.columns, width - 1), width)
+        return fn.mul(fn.mul(whole, width), block.depth)
 
     def valid_lanes(self, tail):
         """How many lanes of the last vector are valid, or None if all may be read and written."""

@@ -5,25 +5,31 @@ convolution keeps (Dukhan 2019), so that nobody copies an array to put a border 
 (q, i) is the address of run q of row i of a block.  Places and numbers of rows are worked out one
 by one; those of runs are added, and compared with the limits, for eight rows at once.
 
-    zeros[run]   place[mc]  number[mc] …   entry[kc / run, mc]
+    zeros[run]   place[256]  number[256] …   entry[kc / run, 256]
 
-Relies on `text`; `contract_emit` relies on it.
+Runs that are zero in all rows of a tile are left out, unless B holds an infinity or NaN, which zero
+does not make zero.  Relies on `contract`, `text` and `tiles`; `contract_emit` relies on it.
 """
 
 from __future__ import annotations
 
+from .contract import BLOCK_ROWS
 from .text import BYTES, constant, vector
+from .tiles import FLOATS, multiply_add
 
 LANES = 8                  # entries that are written at once
 WIDE, BITS = vector("i64", LANES), vector("i1", LANES)
 
 
 class Places:
-    """Writes the table of one block of a Plan whose A is Bordered."""
+    """Writes the table of one block of a Plan whose A is Bordered.
+
+    skipped: the place of zeros, as i64, or 0 where no run may be left out.
+    """
+    stride = BLOCK_ROWS        # entries from a run to the next
 
     def __init__(self, plan, product):
         self.plan, self.product = plan, product
-        self.stride = -(-plan.mc // LANES) * LANES           # entries from a run to the next
         self.zeros_bytes = -(-plan.a.run * BYTES[plan.type] // 64) * 64
 
     @property
@@ -42,6 +48,23 @@ class Places:
         self.entries = fn.gep("i64", self.rows, self.columns * self.stride)
         with fn.loop(0, self.zeros_bytes // 8, LANES) as at:
             fn.store(WIDE, "zeroinitializer", fn.gep("i64", self.zeros, at.index), 64)
+
+    def judge(self, fn, panels, count):
+        """Decides by B's packed panels, so many elements, whether runs may be left out.
+
+        What lies beside the rows of a narrow last panel is looked at too: it can only forbid it.
+        """
+        p, lanes = self.plan, self.plan.tile.lanes
+        v, place = vector(p.type, lanes), fn.op(f"ptrtoint ptr {self.zeros} to i64")
+        if p.type not in FLOATS or not p.pack_b:
+            self.skipped = 0 if p.type in FLOATS else place
+            return
+        with fn.loop(0, count, lanes, [(v, "zeroinitializer")]) as at:
+            b = fn.vector_load(p.type, lanes, fn.gep(p.type, panels, at.index))
+            at.next = [multiply_add(fn, p.type, lanes, b, "zeroinitializer", at.values[0])]
+        odd = fn.op(f"fcmp uno {v} {at.values[0]}, zeroinitializer")
+        bits = fn.op(f"bitcast {vector('i1', lanes)} {odd} to i{lanes}")
+        self.skipped = fn.select(fn.compare("eq", bits, 0, f"i{lanes}"), "i64", place, 0)
 
     def write(self, fn, block):
         """The table of a block."""

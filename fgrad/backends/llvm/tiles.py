@@ -164,20 +164,30 @@ class Offsets:
 class Runs:
     """A is read by runs of steps that lie behind each other: element (r, k) of one at place[r] + k.
 
-    `a` is the address of the places of the tile's rows in the first run, the stride the distance to
-    those of the next, in places.
+    `a` is the address of the places of the tile's rows in the first run, `stride` places before
+    those in the next.  The stride of A is the place of a run of zeros: where all rows are there,
+    the run is left out.
     """
     steps: int
+    stride: int
     places: tuple = ()
 
     @property
     def name(self):
-        return f"runs{self.steps}"
+        return f"runs{self.steps}by{self.stride}"
 
     def begin(self, fn, tile, a, stride):
         """(the form that knows its places, the first step of a run)."""
         places = tuple(fn.load("ptr", fn.gep("ptr", a, r)) for r in range(tile.rows))
         return replace(self, places=places), 0
+
+    def some(self, fn, zeros):
+        """Is the place of any row another than that of zeros?"""
+        apart = None
+        for place in self.places:
+            other = fn.op(f"xor i64 {fn.op(f'ptrtoint ptr {place} to i64')}, {zeros}")
+            apart = fn.op(f"or i64 {apart}, {other}") if apart else other
+        return fn.compare("ne", apart, 0)
 
     def at(self, fn, step):
         return step
@@ -236,11 +246,15 @@ class Steps:
     def runs(self, start, depth):
         """The state after `depth` steps of whole runs."""
         fn, form = self.fn, self.a_form
-        with fn.loop(0, depth, form.steps, list(zip(self.types("ptr"), start))) as loop:
-            a, *rest = loop.values
+        types = self.types("ptr")
+        with fn.loop(0, depth, form.steps, list(zip(types, start))) as loop:
+            a, b, *sums = loop.values
             self.a_form, first = form.begin(fn, self.tile, a, self.a_stride)
-            _, *rest = self.pairs("i64", [first, *rest], form.steps, form.steps % 2 == 1)
-            loop.next = [fn.gep("ptr", a, self.a_stride), *rest]
+            with fn.if_(self.a_form.some(fn, self.a_stride), list(zip(types[2:], sums))) as branch:
+                run = self.pairs("i64", [first, b, *sums], form.steps, form.steps % 2 == 1)
+                branch.next = run[2:]
+            after = fn.gep(self.tile.type, b, fn.mul(self.b_stride, form.steps))
+            loop.next = [fn.gep("ptr", a, form.stride), after, *branch.values]
         return loop.values
 
     def types(self, first):
