@@ -6,7 +6,8 @@ are
     results, products, arguments and results of library calls,
     every value whose inlined depth passes 50 with two readers, or 100,
     and what would be computed again: a reduction or expensive scalar that misses a loop around it
-    (a hole), that two kernels want, or that stands under a guard.
+    (a hole), that two kernels want, or that stands under a guard,
+    and what several kernels compute from more memory than it takes to keep it.
 
 A stored value's nest is its own axes (row form); or, where a reduction reads memory along a kept
 axis, reduced axes outside and kept axes inside, accumulating (column form); or the first reduced
@@ -33,7 +34,7 @@ from ..types import I32
 from .collapse import collapse_reduction
 from .pull import Graph, Puller, step_of, uncast
 from .product import TOTAL, bordered, product_of, total_of
-from .recompute import column_form, hidden, holes, outer_form
+from .recompute import column_form, hidden, holes, outer_form, read_again
 
 DEPTH, DEPTH_SHARED = 100, 50      # inlined operations, a reduction counts 20
 REDUCTION_DEPTH = 20
@@ -252,7 +253,17 @@ class Attempt:
                 if v in self.stored and v not in self.home and 0 not in v.shape:
                     self.store(v)
         more = (self.found - self.stored) or (self.twice - self.stored)   # first what is certain
-        return more
+        return more or read_again(self.computed(), self.stored)
+
+    def computed(self):
+        """Pairs (a kernel's number, the nodes that it computes)."""
+        for g in self.steps:
+            if isinstance(g, Nest):
+                operands = (g.product.a, g.product.b) if g.product is not None else ()
+                nodes = {}
+                for n in (*operands, *(r.expr for r in g.roots)):
+                    scalar.walk(n, nodes)
+                yield g.number, nodes
 
     def trace(self, v, eqn):
         """Notes the kernels that v is computed from: where it may join."""

@@ -12,6 +12,7 @@ from .. import index, scalar
 from ..scalar import EXPENSIVE
 
 OFTEN, MANY = 16, 1 << 14          # times a small value is read, among so many, to be stored
+KEPT = 1 << 20                     # bytes of a value that is worth storing to be read again
 TREE = 200                         # nodes of an expression under a guard, written out as a tree
 
 
@@ -47,6 +48,34 @@ def is_small(n, again, order):
     if whole < MANY or n.origin.type.size * again > whole:
         return False
     return sum(m.cost for m in scalar.walk(n)) >= EXPENSIVE / 2
+
+
+def read_again(computed, stored):
+    """Large values that several kernels compute from more bytes than to store and read them takes.
+
+    computed: pairs (a kernel, the nodes it computes).  The largest savings first, and none that is
+    computed from another.
+    """
+    places = {}
+    for number, nodes in computed:
+        for n in nodes:
+            if n.args and n.origin is not None and n.origin.type.nbytes >= KEPT:
+                places.setdefault(n.origin, {})[number] = n
+    saved = {}
+    for v, at in places.items():
+        if len(at) > 1 and v not in stored:
+            n = next(iter(at.values()))
+            size, reads = v.type.nbytes, {m.data[0] for m in scalar.walk(n) if m.op == "load"}
+            gain = (len(at) - 1) * (sum(b.type.nbytes for b in reads) - size) - 2 * size
+            if gain > 0:
+                saved[n] = gain
+    out, known = set(), set()
+    for n in sorted(saved, key=saved.get, reverse=True):
+        inside = {m.origin for m in scalar.walk(n)}
+        if not inside & out and n.origin not in known:
+            out.add(n.origin)
+            known |= inside
+    return out
 
 
 def hidden(nodes):

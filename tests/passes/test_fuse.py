@@ -287,6 +287,20 @@ def test_a_sum_of_a_product_does_not_take_the_place_of_what_its_epilogue_reads()
     assert all(not k.aliases for k in plan.steps if isinstance(k.body[0], Contract))
 
 
+def test_what_several_kernels_would_read_again_from_more_memory_is_stored():
+    def f(x, y, z, w):
+        v = x + y + z
+        return v @ w, v.T @ w, v @ w.T
+    types = [ArrayType(F32, (512, 512))] * 4
+    first, *products = passes.plan(stage(f, types).program).steps
+    assert len(first.params) == 3 and [len(k.params) for k in products] == [2, 2, 2]
+    small = [ArrayType(F32, (64, 64))] * 4
+    assert len(assert_plan_agrees(stage(f, small).program).steps) == 3
+    arrays = [np.random.default_rng(1).standard_normal(t.shape).astype(F32) for t in types]
+    for got, want in zip(jit(f)(*arrays), f(*map(fnp.asarray, arrays))):
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-3)
+
+
 def test_two_gradients_of_biases_may_share_what_they_compute_from_a_total():
     """Their common factor was named, and looked for in every element of the product."""
     def f(x, y, s):

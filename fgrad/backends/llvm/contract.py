@@ -23,6 +23,7 @@ from .dots import lanes_of_sums, shape
 from .text import BYTES
 from .tiles import Machine, Tile, shapes
 
+SHORT_ROWS = 48, 144, 272   # strides of packed rows of A, in elements, where they are short
 TABLE_ROWS = 8           # addresses of a tile read through tables: each holds a register
 WINDOW_STEPS = 832       # the most steps of a block that is read through tables: sums wait less
 BLOCK_ROWS = 256         # the most rows of a block that is read through a table of runs
@@ -227,8 +228,11 @@ class Plan:
 
     @property
     def a_stride(self):
-        """The row stride of a packed block of A: one for all contractions, not a power of two."""
-        return depth_limit(self.machine) * 5 // 4 + self.machine.vector_bytes // 2
+        """The row stride of a packed block of A: one of few, so that contractions share kernels,
+        not a power of two, and no longer than rows of few steps need, which then lie in few pages.
+        """
+        longest = depth_limit(self.machine) * 5 // 4 + self.machine.vector_bytes // 2
+        return next((n for n in SHORT_ROWS if self.kc <= n), longest)
 
     @property
     def part_rows(self):

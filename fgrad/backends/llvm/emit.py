@@ -108,6 +108,7 @@ class Emitter(Values):
         t, p, mask = vector(stored(dtype), w), self.address(s.buffer, s.index), self.lane_mask()
         value = self.kept(value, dtype, w)
         if not mask:
+            self.fetch_ahead(s.buffer, s.index, p, write=True)
             self.fn.do(f"store {t} {value}, ptr {p}, align {dtype.itemsize}")
         else:
             self.fn.do(f"call void @llvm.masked.store.{mangled(stored(dtype), w)}.p0({t} {value}, "

@@ -120,9 +120,9 @@ class Values(Expressions, Addresses):
         return self.op(f"call {t} @llvm.masked.load.{mangled(stored(dtype), w)}.p0(ptr {p}, "
                        f"i32 {dtype.itemsize}, {vector('i1', w)} {mask}, {t} zeroinitializer)")
 
-    def fetch_ahead(self, buffer, x, pointer):
+    def fetch_ahead(self, buffer, x, pointer, write=False):
         """Fetches the lines a page behind a vector of a large array: processors look ahead by
-        themselves, but not into the next page.  For the first of several reads in a loop's body.
+        themselves, but not into the next page.  For the first of several uses in a loop's body.
         """
         memo, size = self.scopes[-1].memo, self.lanes * buffer.type.dtype.itemsize
         if buffer.type.nbytes < LARGE or x.nodes or buffer in memo:
@@ -130,7 +130,7 @@ class Values(Expressions, Addresses):
         memo[buffer] = True
         if self.copy * size % LINE == 0:
             for line in range(PAGE, PAGE + size, LINE):
-                self.fn.prefetch(self.fn.gep("i8", pointer, line))
+                self.fn.prefetch(self.fn.gep("i8", pointer, line), write)
 
     def lane_pointer(self, buffer, x, k):
         """The address of the element that lane k reads or writes."""
