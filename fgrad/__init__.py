@@ -15,48 +15,56 @@ Arrays: `fgrad.numpy`, `fgrad.random`.  Models: `fgrad.nn`, `fgrad.optim`,
 `fgrad.data`, `fgrad.io`, `fgrad.train`.  Pictures: `fgrad.viz`.
 """
 
-import importlib as _importlib
-import typing as _typing
+from . import later as _later
 
-from . import numpy, random, tree
-from .callbacks import io_callback, pure_callback
-from .compile import clear_caches, devices
-from .control import checkpoint, checkpoint_name, checkpoint_policies
-from .core import Array
-from .custom import custom_jvp, custom_vjp, stop_gradient
-from .device import device, device_put
-from .errors import (
-    ArgumentError, AxisError, AxisNameError, CheckError, ConcretizationError, DataError,
-    DeviceError, DonationError, DownloadError, DtypeError, FgradError, FgradWarning, GradientError,
-    KeyReuseWarning, LeakError, MissingFileError, MissingRuleError, MutationError, NanError,
-    NumpyError, ParseError, PositionError, RandomKeyError, RangeError, ShapeError, TreeError)
-from .gradient_check import check_grads
-from .inspect import explain, show
-from .jit import jit
-from .transforms import (
-    eval_shape, grad, hessian, hvp, jacfwd, jacrev, jvp, linear_transpose, linearize, make_ir,
-    make_jaxpr, value_and_grad, vjp, vmap)
-from .tree import pytree, static
-from .types import BF16 as bfloat16
-from .types import ArrayType, default_dtype, strict_promotion
-
-if _typing.TYPE_CHECKING:                        # for editors; at run time see __getattr__
-    from . import data, debug, io, lax, nn, optim, scipy, train, viz
+TYPE_CHECKING = False      # as typing has it, which takes longer to import than all of this
+if TYPE_CHECKING:          # for editors; at run time see _NAMES
+    from . import data, debug, io, lax, nn, numpy, optim, random, scipy, train, tree, viz
+    from .bf16 import bfloat16
+    from .callbacks import io_callback, pure_callback
+    from .compile import clear_caches, devices
+    from .control import checkpoint, checkpoint_name, checkpoint_policies
+    from .core import Array
+    from .custom import custom_jvp, custom_vjp, stop_gradient
+    from .errors import (
+        ArgumentError, AxisError, AxisNameError, CheckError, ConcretizationError, DataError,
+        DeviceError, DonationError, DownloadError, DtypeError, FgradError, FgradWarning,
+        GradientError, KeyReuseWarning, LeakError, MissingFileError, MissingRuleError,
+        MutationError, NanError, NumpyError, ParseError, PositionError, RandomKeyError, RangeError,
+        ShapeError, TreeError)
+    from .gradient_check import check_grads
+    from .inspect import explain, show
+    from .jitted import jit
+    from .placing import device, device_put
+    from .transforms import (
+        eval_shape, grad, hessian, hvp, jacfwd, jacrev, jvp, linear_transpose, linearize, make_ir,
+        make_jaxpr, value_and_grad, vjp, vmap)
+    from .tree import pytree, static
+    from .types import ArrayType, default_dtype, strict_promotion
 
 __version__ = "0.1.0"
 
-_LATER = ("data", "debug", "io", "lax", "nn", "optim", "scipy", "train", "viz")
-
-
-def __getattr__(name):
-    """A part of `_LATER`, loaded at first use: most programs need few, and importing all of them
-    takes longer than all the rest.
-    """
-    if name in _LATER:
-        return _importlib.import_module(f"fgrad.{name}")
-    raise AttributeError(f"module 'fgrad' has no attribute {name!r}")
-
-
-def __dir__():
-    """The names of the package, parts that are not loaded yet among them."""
-    return sorted({*globals(), *_LATER})
+_NAMES = {                 # module → what it gives; all of it is loaded at first use
+    "data": "", "debug": "", "io": "", "lax": "", "nn": "", "numpy": "", "optim": "", "random": "",
+    "scipy": "", "train": "", "viz": "",
+    "bf16": "bfloat16",
+    "callbacks": "io_callback pure_callback",
+    "compile": "clear_caches devices",
+    "control": "checkpoint checkpoint_name checkpoint_policies",
+    "core": "Array",
+    "custom": "custom_jvp custom_vjp stop_gradient",
+    "errors": """ArgumentError AxisError AxisNameError CheckError ConcretizationError DataError
+        DeviceError DonationError DownloadError DtypeError FgradError FgradWarning GradientError
+        KeyReuseWarning LeakError MissingFileError MissingRuleError MutationError NanError
+        NumpyError ParseError PositionError RandomKeyError RangeError ShapeError TreeError""",
+    "gradient_check": "check_grads",
+    "inspect": "explain show",
+    "jitted": "jit",
+    "placing": "device device_put",
+    "transforms": """eval_shape grad hessian hvp jacfwd jacrev jvp linear_transpose linearize
+        make_ir make_jaxpr value_and_grad vjp vmap""",
+    "tree": "tree pytree static",
+    "types": "ArrayType default_dtype strict_promotion",
+}
+# `numpy` comes before all else: operators and methods of arrays are attached by it
+__getattr__, __dir__ = _later.names(__name__, _NAMES, first="fgrad.numpy")

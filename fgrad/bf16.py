@@ -47,7 +47,7 @@ class BFloat16:
         return self
 
 
-BF16 = BFloat16()
+BF16 = bfloat16 = BFloat16()
 
 # As np.finfo has it; its numbers are those of f32 with 7 bits of fraction.
 LIMITS = SimpleNamespace(

@@ -27,15 +27,14 @@ from .errors import (
     ArgumentError, ConcretizationError, DonationError, FgradError, LeakError, MissingRuleError,
     NumpyError, notice)
 from .bf16 import BF16, values_of, words_of
-from .ir_text import OPERATIONS as PRIMITIVES
-from .text import noun_of
+from .ir import OPERATIONS as PRIMITIVES
+from .ir import operation
 from .types import (
     DTYPES, F32, INEXACT_KINDS, SCALARS, SHORT, ArrayType, default_complex, default_for,
     dtype_of_scalar)
 
 NOTHING = {}               # the parameters of an operation that has none; never written to
-UFUNCS = {}                # NumPy ufunc → function of values; filled by fgrad.numpy
-FUNCTIONS = {}             # NumPy function → function of values; filled by fgrad.numpy
+ATTACHED = {}              # functions of fgrad.numpy, by name; set there
 
 
 # ---------------------------------------------------------------------------- values
@@ -108,14 +107,14 @@ class Value:
         return (self[k] for k in range(len(self)))
 
     def __array_ufunc__(self, ufunc, method, *args, out=None, **rest):
-        found = UFUNCS.get(ufunc)
+        found = ATTACHED["namesake"](ufunc)
         if method != "__call__" or out is not None or rest or found is None:
             name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
             raise refuse(name, out is not None)
         return found(*args)
 
     def __array_function__(self, function, types, args, kwargs):
-        found = FUNCTIONS.get(function)
+        found = ATTACHED["namesake"](function)
         if found is None or kwargs.get("out") is not None:
             raise refuse(function.__name__, kwargs.get("out") is not None)
         return found(*args, **kwargs)
@@ -516,13 +515,7 @@ def as_value(x):
         return Array(x)
     if x.__class__ is complex:
         return Array(np.array(x, default_complex()))
-    convert = CONVERT.get("array")
-    if convert is None:
-        raise ArgumentError(f"{noun_of(x)} is not an array.")
-    return convert(x)
-
-
-CONVERT = {}               # "array": fgrad.numpy's array(), set when that is imported
+    return ATTACHED["array"](x)
 
 
 # ---------------------------------------------------------------------------- operations
@@ -554,7 +547,7 @@ class Primitive:
         return self.name
 
     def __reduce__(self):
-        return PRIMITIVES.__getitem__, (self.name,)
+        return operation, (self.name,)
 
     def __call__(self, *args, **params):
         return _current.get().process(self, args, params)

@@ -13,7 +13,7 @@ Relies on jit; users rely on it.
 from __future__ import annotations
 
 from . import compile as driver
-from .jit import Jitted, jit
+from .jitted import Jitted, jit
 
 STAGES = ("ir", "simplified", "fused", "loops", "schedule", "memory", "llvm", "asm", "opencl")
 

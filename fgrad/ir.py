@@ -12,10 +12,40 @@ reads them.  Programs are never changed: a pass makes a new one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import importlib
 
 from .errors import CheckError
+from .later import lazily
 from .types import SCALARS, ArrayType
+
+show = lazily("fgrad.ir_text", "show")           # most programs are never printed
+
+
+class Operations(dict):
+    """name → operation; core.Primitive alone writes to it."""
+    defined_in = ("interpreters.call", "custom", "control", "callbacks", "passes.pairs", "random")
+
+    def load(self):
+        """Loads every module that defines operations."""
+        for module in self.defined_in:
+            importlib.import_module(f"fgrad.{module}")
+        ops = importlib.import_module("fgrad.ops")
+        for name in ops.__all__:
+            getattr(ops, name)
+
+    def __missing__(self, name):
+        self.load()
+        if name not in self:
+            raise KeyError(name)
+        return self[name]
+
+
+OPERATIONS = Operations()
+
+
+def operation(name):
+    """The operation of a name.  Raises KeyError where there is none."""
+    return OPERATIONS[name]
 
 
 class Var:
@@ -72,26 +102,19 @@ def programs_in(value):
             yield from programs_in(v)
 
 
-@dataclass(eq=False, repr=False)
 class Program:
     """Typed, pure, single assignment.
 
     `hidden` are the closed-over arrays: (Var, Array) pairs, passed as further arguments of compiled
     code and never written into it.  `derived` caches what transformations make of this Program.
     """
-    name: str
-    inputs: tuple
-    eqns: tuple
-    outputs: tuple
-    hidden: tuple = ()
-    derived: dict = field(default_factory=dict)
 
-    def __post_init__(self):
-        self.inputs, self.eqns = tuple(self.inputs), tuple(self.eqns)
-        self.outputs, self.hidden = tuple(self.outputs), tuple(self.hidden)
+    def __init__(self, name, inputs, eqns, outputs, hidden=()):
+        self.name, self.inputs, self.eqns = name, tuple(inputs), tuple(eqns)
+        self.outputs, self.hidden, self.derived = tuple(outputs), tuple(hidden), {}
 
-    def __repr__(self):                          # ir_text.py gives it __str__
-        return str(self)
+    def __repr__(self):
+        return show()(self)
 
     @property
     def in_types(self):

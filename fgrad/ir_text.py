@@ -9,7 +9,7 @@ caches.
 Names the user wrote are kept, others are letters.  The right column has the user's line where it
 differs from the line above; ∂ marks the derivative of that line.  Closed-over arrays print as
 further inputs. Programs that are parameters of operations print below, as blocks of their own.
-Relies on `ir.py`; core fills OPERATIONS; passes, caches and users rely on it.
+Relies on `ir.py`; passes, caches and users rely on it.
 """
 
 from __future__ import annotations
@@ -22,10 +22,8 @@ import numpy as np
 from . import source, text
 from .bf16 import BFloat16
 from .errors import ParseError
-from .ir import Equation, Program, Var, evaluate_types, programs_in
+from .ir import OPERATIONS, Equation, Program, Var, evaluate_types, programs_in
 from .types import LONG, SHORT, ArrayType
-
-OPERATIONS = {}            # name → operation; written by core.Primitive only
 
 WORDS = {"True": True, "False": False, "None": None, "inf": math.inf, "nan": math.nan}
 RESERVED = {*WORDS, *LONG, "return"}
@@ -172,9 +170,6 @@ def margin(eqns):
             file = where.file
         last = here
     return notes
-
-
-Program.__str__ = show
 
 
 # ---------------------------------------------------------------------------- compare
@@ -324,12 +319,14 @@ def parse_equation(number, line, known, programs):
     if found is None:
         raise unreadable(number, line, "an equation stands as name: type = op[params] args")
     outs, op, inside, args = found.groups()
-    if op not in OPERATIONS:
-        raise unreadable(number, line, f"there is no operation {op}")
+    try:
+        operation = OPERATIONS[op]
+    except KeyError:
+        raise unreadable(number, line, f"there is no operation {op}") from None
     outs = typed_variables(outs, number, line)
     args = [argument(word, known, number, line) for word in args.split()]
     params = parse_bracket(inside or "", programs, number, line)
-    eqn = Equation(OPERATIONS[op], args, params, outs)
+    eqn = Equation(operation, args, params, outs)
     types = evaluate_types(eqn.op, eqn.args, params)
     if types != tuple(v.type for v in outs):
         raise unreadable(number, line, f"{op} gives {', '.join(map(str, types))} here")

@@ -11,48 +11,68 @@ few of them.  Nothing relies on it.
 from __future__ import annotations
 
 import builtins
+import typing
 
 import numpy as np
 
-from . import convolution, ops
+from . import convolution, later, ops
 from . import numpy as fnp
 from .arguments import lifted
-from .collectives import (                                                           # noqa: F401
-    all_gather, all_to_all, axis_index, axis_size, pmax, pmean, pmin, ppermute, pshuffle, psum,
-    psum_scatter, pswapaxes)
-from .control import (                                                               # noqa: F401
-    associative_scan, barrier, cond, fori_loop, map, scan, switch, while_loop)
-from .convolution import (                                                           # noqa: F401
-    conv_general_dilated, conv_general_dilated_patches, conv_transpose)
 from .core import as_value
-from .custom import stop_gradient                                                    # noqa: F401
+from .custom import stop_gradient
 from .errors import ArgumentError, AxisError, DtypeError, ShapeError
-from .folding import reduce                                                          # noqa: F401
 from .numpy import conjugate as conj                                                 # noqa: F401
+from .numpy import stack, tile, unstack                                              # noqa: F401
+from .numpy import cbrt                                                              # noqa: F401
 from .numpy.complex import complex_from as complex                                   # noqa: F401
 from .ops import imag, real                                                          # noqa: F401
-from .numpy import arccosh as acosh                                                  # noqa: F401
-from .numpy import arcsinh as asinh                                                  # noqa: F401
-from .numpy import arctanh as atanh                                                  # noqa: F401
-from .numpy import stack, tile, unstack                                              # noqa: F401
-from .numpy import bitwise_count, cbrt, exp2                                         # noqa: F401
 from .ops import (                                                                   # noqa: F401
     abs, acos, add, asin, atan, atan2, ceil, cos, cosh, div, eq, erf, exp, expm1, floor, ge, gt,
     is_finite, le, log, log1p, logistic, lt, max, min, mul, ne, neg, pow, rem, rsqrt,
     sign, sin, sinh, sqrt, square, sub, tan, tanh)
-from .numpy.bits import nextafter                                                    # noqa: F401
-from .numpy.special import erf_inv                                                   # noqa: F401
-from .ops import bessel_i0e, bessel_i1e, betainc, digamma, erfc, lgamma              # noqa: F401
-from .ops import gammainc as igamma                                                  # noqa: F401
-from .ops import gammaincc as igammac                                                # noqa: F401
-from .windowed_index import (                                                        # noqa: F401
-    GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers, gather, scatter,
-    scatter_add, scatter_max, scatter_min, scatter_mul)
 from .scalar import REDUCTIONS
 from .types import I32, SCALARS, ArrayType, as_dtype, default_int
 
+if typing.TYPE_CHECKING:                         # for editors; at run time see NAMES
+    from .collectives import (                                                       # noqa: F401
+        all_gather, all_to_all, axis_index, axis_size, pmax, pmean, pmin, ppermute, pshuffle,
+        psum, psum_scatter, pswapaxes)
+    from .control import (                                                           # noqa: F401
+        associative_scan, barrier, cond, fori_loop, map, scan, switch, while_loop)
+    from .control import barrier as optimization_barrier                             # noqa: F401
+    from .convolution import (                                                       # noqa: F401
+        conv_general_dilated, conv_general_dilated_patches, conv_transpose)
+    from .folding import reduce                                                      # noqa: F401
+    from .numpy import acosh, asinh, atanh, bitwise_count, exp2                      # noqa: F401
+    from .numpy.bits import nextafter                                                # noqa: F401
+    from .numpy.special import erf_inv                                               # noqa: F401
+    from .ops import bessel_i0e, bessel_i1e, betainc, digamma, erfc, lgamma          # noqa: F401
+    from .ops import gammainc as igamma                                              # noqa: F401
+    from .ops import gammaincc as igammac                                            # noqa: F401
+    from .windowed_index import (                                                    # noqa: F401
+        GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers, gather, scatter,
+        scatter_add, scatter_max, scatter_min, scatter_mul)
+
+NAMES = {                  # module → what it gives; all of it is loaded at first use
+    "collectives": """all_gather all_to_all axis_index axis_size pmax pmean pmin ppermute pshuffle
+        psum psum_scatter pswapaxes""",
+    "control": """associative_scan barrier cond fori_loop map scan switch while_loop
+        optimization_barrier=barrier""",
+    "convolution": "conv_general_dilated conv_general_dilated_patches conv_transpose",
+    "folding": "reduce",
+    "numpy": "acosh asinh atanh bitwise_count exp2",
+    "numpy.bits": "nextafter",
+    "numpy.special": "erf_inv",
+    "ops": """bessel_i0e bessel_i1e betainc digamma erfc lgamma igamma=gammainc
+        igammac=gammaincc""",
+    "windowed_index": """GatherDimensionNumbers GatherScatterMode ScatterDimensionNumbers gather
+        scatter scatter_add scatter_max scatter_min scatter_mul""",
+}
+__getattr__, __dir__ = later.names(__name__, NAMES)
+scan_by = later.lazily("fgrad.control", "associative_scan")
+
 bitwise_and, bitwise_or, bitwise_xor, bitwise_not = ops.and_, ops.or_, ops.xor, ops.not_
-shift_left, optimization_barrier = ops.shl, barrier
+shift_left = ops.shl
 UNSIGNED = {"int8": "uint8", "int16": "uint16", "int32": "uint32", "int64": "uint64"}
 
 
@@ -78,7 +98,7 @@ def bitcast_convert_type(operand, new_dtype):
 def population_count(x):
     """How many bits of each element are 1, in its dtype; of negative ones in two's complement."""
     x = as_value(x)
-    return ops.convert(bitwise_count(unsigned(x)), dtype=x.dtype)
+    return ops.convert(fnp.bitwise_count(unsigned(x)), dtype=x.dtype)
 
 
 def clz(x):
@@ -452,13 +472,14 @@ def dot_general(lhs, rhs, dimension_numbers, preferred_element_type=None):
 
 def conv(lhs, rhs, window_strides, padding):
     """conv_general_dilated without dilation, channels first."""
-    return conv_general_dilated(lhs, rhs, window_strides, padding)
+    return convolution.conv_general_dilated(lhs, rhs, window_strides, padding)
 
 
 def conv_with_general_padding(lhs, rhs, window_strides, padding, lhs_dilation=None,
                               rhs_dilation=None):
     """conv_general_dilated, channels first."""
-    return conv_general_dilated(lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation)
+    return convolution.conv_general_dilated(lhs, rhs, window_strides, padding, lhs_dilation,
+                                            rhs_dilation)
 
 
 def dot(lhs, rhs):
@@ -540,7 +561,7 @@ def cummin(x, axis=0, reverse=False):
 
 def cumlogsumexp(x, axis=0, reverse=False):
     """log(cumsum(exp(x))), without overflow."""
-    return associative_scan(logaddexp, lifted(x), reverse, axis)
+    return scan_by()(logaddexp, lifted(x), reverse, axis)
 
 
 def logaddexp(a, b):

@@ -20,9 +20,7 @@ of its own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from operator import attrgetter
-from typing import Callable
 
 import numpy as np
 
@@ -31,16 +29,14 @@ from .bf16 import BF16, rounded
 from .types import BOOL, F16, F32, F64, I32, I64, SHORT, computed
 
 
-@dataclass(frozen=True)
 class Instruction:
     """cost: in additions.  numpy: its value.  logical: the result is bool for any arguments.
 
     floats: its value of arrays of floats, where `numpy` is for integers too, and slower.
     """
-    cost: float
-    numpy: Callable
-    logical: bool = False
-    floats: Callable = None
+
+    def __init__(self, cost, numpy, logical=False, floats=None):
+        self.cost, self.numpy, self.logical, self.floats = cost, numpy, logical, floats
 
 
 # Rational approximations of Cephes (S. Moshier, ndtr.c): erf is x T(x²) / U(x²) below 1, and

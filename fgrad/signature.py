@@ -3,7 +3,7 @@
 A call's arguments are flattened; each leaf is an array (keyed by its type), a Python number (keyed
 by its class, traced), or static (keyed by its value: strings, functions, enums, frozen objects).
 Two calls with equal keys share one trace.  `difference` says in words what changed between two
-keys.  Relies on pytrees and values; `jit`, `history` and `native_entry` rely on it.
+keys.  Relies on pytrees and values; `jitted`, `history` and `native_entry` rely on it.
 """
 
 from __future__ import annotations

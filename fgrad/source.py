@@ -14,7 +14,6 @@ import linecache
 import os
 import sys
 import types
-from dataclasses import dataclass
 
 import numpy
 
@@ -94,15 +93,18 @@ def depth():
     return n
 
 
-@dataclass(frozen=True)
 class Place:
     """A line of the user's: file, line number, its text, and the words at the operation."""
-    file: str
-    line: int
-    text: str
-    words: str
-    column: int = 0
-    width: int = 0
+
+    def __init__(self, file, line, text, words, column=0, width=0):
+        self.file, self.line, self.text = file, line, text
+        self.words, self.column, self.width = words, column, width
+
+    def __eq__(self, other):
+        return isinstance(other, Place) and vars(self) == vars(other)
+
+    def __hash__(self):
+        return hash((self.file, self.line, self.words))
 
     @property
     def short(self):

@@ -13,7 +13,6 @@ from __future__ import annotations
 import itertools
 import os
 import re
-import string
 
 STYLES = {"dim": "2", "bold": "1", "red": "31", "green": "32", "yellow": "33", "blue": "34"}
 
@@ -72,7 +71,7 @@ def identifier(name):
 def letters():
     """a, b, …, z, a1, b1, …"""
     for k in itertools.count():
-        for letter in string.ascii_lowercase:
+        for letter in "abcdefghijklmnopqrstuvwxyz":
             yield f"{letter}{k or ''}"
 
 

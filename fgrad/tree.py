@@ -15,13 +15,14 @@ what remains when the leaves are gone: hashable and comparable, so it can be par
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections import OrderedDict, defaultdict
 
 from .errors import ArgumentError, TreeError, boundary
+from .later import lazily
 from .text import noun_of
 
+dataclasses = lazily("dataclasses")              # as long to import as all that stands here
 DISPLAYED = 40             # nodes within nodes up to which Python surely reads an expression
 
 
@@ -141,7 +142,7 @@ def kind_of(x):
 
 def static(**options):
     """A dataclass field that belongs to the structure, not to the leaves; hashable."""
-    return dataclasses.field(metadata={"static": True}, **options)
+    return dataclasses().field(metadata={"static": True}, **options)
 
 
 def pytree(cls):
@@ -156,9 +157,9 @@ def pytree(cls):
     >>> map(lambda x: 2 * x, Layer(1.5))
     Layer(w=3.0, name='dense')
     """
-    if not dataclasses.is_dataclass(cls):
-        cls = dataclasses.dataclass(cls)
-    fields = dataclasses.fields(cls)
+    if not dataclasses().is_dataclass(cls):
+        cls = dataclasses().dataclass(cls)
+    fields = dataclasses().fields(cls)
     dynamic = tuple(f.name for f in fields if not f.metadata.get("static"))
     fixed = tuple(f.name for f in fields if f.metadata.get("static"))
     register_fields(cls, dynamic, fixed)

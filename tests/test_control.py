@@ -19,7 +19,7 @@ from fgrad.control import (
 from fgrad.errors import ConcretizationError, DeviceError, GradientError, TreeError
 from fgrad.gradient_check import check_grads
 from fgrad.ir_text import canonical, parse
-from fgrad.jit import jit
+from fgrad.jitted import jit
 from fgrad.loop_check import check_plan
 from fgrad.passes.pipeline import plan
 from fgrad.passes.target import CPU

@@ -15,18 +15,18 @@ LENGTH = 60                # lines a function
 
 #   floor   modules and packages
 FLOORS = {
-    0: "errors source config text",
+    0: "errors source config text later",
     1: "bf16 types tree",
     2: "ir ir_text index scalar loop loop_text loop_check loop_key",
     3: "core",
-    4: "ops io",
+    4: "ops",
     5: "interpreters",
     6: "arguments transforms gradient_check control custom callbacks",
     7: "passes",
     8: "backends",
-    9: "signature compile history lowered native_entry jit",
+    9: "signature compile history lowered native_entry jitted",
     10: "numpy scipy tree_util flatten_util windowed_index folding collectives lax "
-        "convolution device random inspect debug viz",
+        "convolution placing random inspect io debug viz",
     11: "nn optim data",
     12: "train",
     13: "__init__ __main__",

@@ -7,7 +7,7 @@ import fgrad.numpy as fnp
 from fgrad import lax
 from fgrad.errors import ArgumentError, AxisError, ShapeError
 from fgrad.gradient_check import check_grads
-from fgrad.jit import jit
+from fgrad.jitted import jit
 from fgrad.transforms import grad, make_ir, vmap
 from tests.messages import message
 from tests.tolerance import assert_close

@@ -6,11 +6,11 @@ know a backend only by its `target`; `jit` knows it only by this class.
 
 from __future__ import annotations
 
-import importlib
 import threading
 from dataclasses import dataclass
 
 from ..errors import DeviceError
+from ..later import lazily
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,17 +59,9 @@ class Backend:
         raise NotImplementedError
 
 
-def lazily(module, name=None):
-    """() → a module of this folder, or what it calls `name`; imported when called."""
-    def found():
-        whole = importlib.import_module(f"fgrad.backends.{module}")
-        return whole if name is None else getattr(whole, name)
-    return found
-
-
 def backend(module, name):
     """() → Backend: imports its class when called, so llvmlite and pyopencl load at first use."""
-    find = lazily(module, name)
+    find = lazily(f"fgrad.backends.{module}", name)
 
     def make():
         try:

@@ -6,8 +6,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ..core import Interpreter, Tracer, as_value, bound_axes, current, with_axes
 from ..errors import ConcretizationError
 from .stage import asking
@@ -38,11 +36,17 @@ class Batched(Tracer):
                  "or loop in Python instead of vmap"])
 
 
-@dataclass(frozen=True)
 class Axis:
     """The axis of a vmap; collective operations call it by its name."""
-    size: int
-    name: object = None
+
+    def __init__(self, size, name=None):
+        self.size, self.name = size, name
+
+    def __eq__(self, other):
+        return isinstance(other, Axis) and (self.size, self.name) == (other.size, other.name)
+
+    def __hash__(self):
+        return hash((self.size, self.name))
 
 
 class Batch(Interpreter):

@@ -9,7 +9,6 @@ on it.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 
 from .. import source, tree
 from ..core import Array, Interpreter, Tracer, Value, as_value, current
@@ -281,14 +280,13 @@ def staging(interpreter):
     return interpreter
 
 
-@dataclass(frozen=True)
 class Trace:
     """A staged function: its Program; the tracers it closed over, now the last inputs; its result's
     tree.
     """
-    program: Program
-    captured: tuple
-    out: tree.Structure
+
+    def __init__(self, program, captured, out):
+        self.program, self.captured, self.out = program, captured, out
 
 
 def stage(function, types, *, name="f", names=(), numbers=(), specialisable=(), lent=(),

@@ -9,7 +9,6 @@ no fault.  Relies on staging; `debug.nans` and the entries of transformations re
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -25,21 +24,16 @@ PRODUCTS = ("mul", "div")  # what makes a NaN of a zero cotangent: 0 * inf, 0 / 
 
 # ---------------------------------------------------------------------------- what is noted
 
-@dataclass(eq=False)
 class Site:
     """An operation that made a NaN or an inf which its arguments did not have.
 
     cause: the Site of an inf among its arguments, or None.  mask: the Place of a `where` whose zero
     cotangent it multiplied, or None.  reached: did it come into a result?
     """
-    op: object
-    what: str
-    place: object
-    backward: bool
-    rows: list
-    cause: object
-    mask: object
-    reached: bool = field(default=False)
+
+    def __init__(self, op, what, place, backward, rows, cause, mask):
+        self.op, self.what, self.place, self.backward = op, what, place, backward
+        self.rows, self.cause, self.mask, self.reached = rows, cause, mask, False
 
     def first(self):
         """The Site that began it."""

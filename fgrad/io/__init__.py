@@ -1,5 +1,6 @@
 """Pytrees in files: safetensors, npz, checkpoints, and parameters that come from torch."""
 
+from .. import numpy                             # gives arrays their operators
 from .checkpoint import Checkpointer
 from .files import write_whole
 from .npz import load_npz, save_npz

@@ -13,7 +13,7 @@ from ..custom import stop_gradient
 from ..errors import ArgumentError, ShapeError
 from ..numpy.promotion import floating
 from ..numpy.special import erf
-from ..scipy.special import logsumexp
+from ..numpy.exponentials import logsumexp
 
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 

@@ -4,13 +4,11 @@ Names and signatures are NumPy's; arrays are immutable, Python floats are f32 an
 dtype says otherwise, and everything can be differentiated, batched and compiled.
 """
 
-import numpy as _np
+import typing as _typing
 
-from . import fft, linalg, methods, native_operators, protocols
+from .. import later as _later
+from . import methods, native_operators, protocols
 from .axes import broadcast_shapes
-from .bits import (
-    bitwise_count, frexp, gcd, isscalar, lcm, ldexp, modf, nextafter, packbits, spacing, unpackbits)
-from .compare import allclose, array_equal, interp, isclose, searchsorted, select
 from .complex import (
     angle, conjugate, imag, iscomplex, iscomplexobj, isreal, isrealobj, real, real_if_close)
 from .contract import (
@@ -29,35 +27,16 @@ from .elementwise import (
     hypot, isfinite, isinf, isnan, isneginf, isposinf, logical_not, nan_to_num, positive, power,
     rad2deg, reciprocal,
     remainder, round, signbit, sinc, trunc, where)
-from .exponentials import arccosh, arcsinh, arctanh, exp2, log2, log10, logaddexp, logaddexp2
-from .functional import (
-    apply_along_axis, apply_over_axes, block, choose, fromfunction, piecewise, vectorize)
 from .indexing import argwhere, compress, flatnonzero, nonzero, take, take_along_axis
 from .joining import (
     append, array_split, column_stack, concat, concatenate, dstack, hsplit, hstack, split, stack,
     unstack, vsplit, vstack)
 from .matrices import diag, diagflat, diagonal, eye, identity, trace, tri, tril, triu
-from .missing import (
-    nanargmax, nanargmin, nancumprod, nancumsum, nanmax, nanmean, nanmedian, nanmin, nanpercentile,
-    nanprod, nanquantile, nanstd, nansum, nanvar)
-from .numerics import (
-    bincount, convolve, corrcoef, cov, polyval, trapezoid, tril_indices, triu_indices,
-    unravel_index)
-from .padding import pad
-from .placement import (
-    array_equiv, astype, delete, diag_indices, diag_indices_from, extract, fill_diagonal, insert,
-    ix_, mask_indices, place, put, put_along_axis, ravel_multi_index, resize, tril_indices_from,
-    triu_indices_from)
-from .polynomials import (
-    poly, polyadd, polyder, polydiv, polyfit, polyint, polymul, polysub, roots, trim_zeros, vander)
 from .promotion import result_type
 from .ranges import arange, geomspace, indices, linspace, logspace, meshgrid
 from .reductions import (
     all, amax, amin, any, argmax, argmin, average, count_nonzero, cumprod, cumsum, diff, max, mean,
     min, prod, ptp, std, sum, var)
-from .sets import (
-    intersect1d, isin, setdiff1d, setxor1d, union1d, unique, unique_all, unique_counts,
-    unique_inverse, unique_values)
 from .shape import (
     atleast_1d, atleast_2d, atleast_3d, broadcast_arrays, broadcast_to, expand_dims, flip, fliplr,
     flipud,
@@ -65,9 +44,6 @@ from .shape import (
     shape, size, squeeze,
     swapaxes, tile, transpose)
 from .sorting import argsort, median, percentile, quantile, sort
-from .statistics import (
-    argpartition, correlate, cumulative_prod, cumulative_sum, digitize, ediff1d, gradient,
-    histogram, histogram2d, histogram_bin_edges, histogramdd, lexsort, partition, unwrap)
 from .ufuncs import (
     add, arccos, arcsin, arctan, arctan2, bitwise_and, bitwise_or, bitwise_xor, cos, cosh, divide,
     equal, exp, expm1,
@@ -77,19 +53,70 @@ from .ufuncs import (
     sinh, sqrt, square,
     subtract, tan, tanh)
 
-from .windows import bartlett, blackman, hamming, hanning, i0, kaiser
-
 conj, bitwise_invert = conjugate, invert
 bitwise_left_shift, bitwise_right_shift = left_shift, right_shift
 abs, fix, mod, pow, true_divide, bitwise_not = absolute, trunc, remainder, power, divide, invert
 acos, asin, atan, atan2 = arccos, arcsin, arctan, arctan2
-acosh, asinh, atanh = arccosh, arcsinh, arctanh
 degrees, radians, around = rad2deg, deg2rad, round
 
-protocols.bound(globals())
-protocols.bound(vars(linalg), linalg.__all__)
-protocols.bound(vars(fft), fft.__all__)
+if _typing.TYPE_CHECKING:                        # for editors; at run time see _NAMES
+    from . import fft, linalg
+    from .bits import (
+        bitwise_count, frexp, gcd, isscalar, lcm, ldexp, modf, nextafter, packbits, spacing,
+        unpackbits)
+    from .compare import allclose, array_equal, interp, isclose, searchsorted, select
+    from .exponentials import arccosh, arcsinh, arctanh, exp2, log2, log10, logaddexp, logaddexp2
+    from .functional import (
+        apply_along_axis, apply_over_axes, block, choose, fromfunction, piecewise,
+        vectorize)
+    from .missing import (
+        nanargmax, nanargmin, nancumprod, nancumsum, nanmax, nanmean, nanmedian, nanmin,
+        nanpercentile, nanprod, nanquantile, nanstd, nansum, nanvar)
+    from .numerics import (
+        bincount, convolve, corrcoef, cov, polyval, trapezoid, tril_indices, triu_indices,
+        unravel_index)
+    from .padding import pad
+    from .placement import (
+        array_equiv, astype, delete, diag_indices, diag_indices_from, extract,
+        fill_diagonal, insert, ix_, mask_indices, place, put, put_along_axis,
+        ravel_multi_index, resize, tril_indices_from, triu_indices_from)
+    from .polynomials import (
+        poly, polyadd, polyder, polydiv, polyfit, polyint, polymul, polysub, roots,
+        trim_zeros, vander)
+    from .sets import (
+        intersect1d, isin, setdiff1d, setxor1d, union1d, unique, unique_all, unique_counts,
+        unique_inverse, unique_values)
+    from .statistics import (
+        argpartition, correlate, cumulative_prod, cumulative_sum, digitize, ediff1d,
+        gradient, histogram, histogram2d, histogram_bin_edges, histogramdd, lexsort,
+        partition, unwrap)
+    from .windows import bartlett, blackman, hamming, hanning, i0, kaiser
+    from .exponentials import arccosh as acosh
+    from .exponentials import arcsinh as asinh
+    from .exponentials import arctanh as atanh
 
-protocols.fill(globals(), [name for name in dir(_np) if not name.startswith("_")], _np)
-protocols.fill(vars(linalg), linalg.__all__, _np.linalg)
-protocols.fill(vars(fft), fft.__all__, _np.fft)
+_NAMES = {                 # module → what it gives; all of it is loaded at first use
+    "fft": "", "linalg": "",
+    "bits": "bitwise_count frexp gcd isscalar lcm ldexp modf nextafter packbits spacing unpackbits",
+    "compare": "allclose array_equal interp isclose searchsorted select",
+    "exponentials": """arccosh arcsinh arctanh exp2 log2 log10 logaddexp logaddexp2
+        acosh=arccosh asinh=arcsinh atanh=arctanh""",
+    "functional": "apply_along_axis apply_over_axes block choose fromfunction piecewise vectorize",
+    "missing": """nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmedian nanmin
+        nanpercentile nanprod nanquantile nanstd nansum nanvar""",
+    "numerics": """bincount convolve corrcoef cov polyval trapezoid tril_indices triu_indices
+        unravel_index""",
+    "padding": "pad",
+    "placement": """array_equiv astype delete diag_indices diag_indices_from extract
+        fill_diagonal insert ix_ mask_indices place put put_along_axis ravel_multi_index resize
+        tril_indices_from triu_indices_from""",
+    "polynomials": """poly polyadd polyder polydiv polyfit polyint polymul polysub roots
+        trim_zeros vander""",
+    "sets": """intersect1d isin setdiff1d setxor1d union1d unique unique_all unique_counts
+        unique_inverse unique_values""",
+    "statistics": """argpartition correlate cumulative_prod cumulative_sum digitize ediff1d
+        gradient histogram histogram2d histogram_bin_edges histogramdd lexsort partition unwrap""",
+    "windows": "bartlett blackman hamming hanning i0 kaiser",
+}
+protocols.bound(globals())
+__getattr__, __dir__ = _later.names(__name__, _NAMES, made=protocols.public)

@@ -1,7 +1,7 @@
 """Arrays from Python numbers, lists, NumPy arrays, and from nothing.
 
 Python floats, ints and lists of them become f32 and i32 (`fgrad.default_dtype` changes that); what
-has a dtype keeps it, 64-bit ones too.  Relies on `promotion`; `core.CONVERT` is set here, so that
+has a dtype keeps it, 64-bit ones too.  Relies on `promotion`; `core.ATTACHED` is set here, so that
 every operation accepts what `array` accepts.
 """
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import ops
 from ..bf16 import BF16, foreign_words
-from ..core import CONVERT, Array, Value, array_of, as_value, frozen_array
+from ..core import ATTACHED, Array, Value, array_of, as_value, frozen_array
 from ..errors import ArgumentError
 from ..text import noun_of
 from ..types import SCALARS, as_dtype, default_float, default_int
@@ -93,7 +93,7 @@ def from_protocol(x):
                         else None)
 
 
-CONVERT["array"] = array
+ATTACHED["array"] = array
 
 
 # ---------------------------------------------------------------------------- from nothing

@@ -7,14 +7,13 @@ import numpy as np
 from ..core import Value
 from ..errors import DtypeError
 from .. import types
-from ..bf16 import BF16
+from ..bf16 import BF16, bfloat16                                                    # noqa: F401
 from ..types import SHORT, as_dtype, is_exact, promote
 
 bool_ = np.bool_
 int8, int16, int32, int64 = np.int8, np.int16, np.int32, np.int64
 uint8, uint16, uint32, uint64 = np.uint8, np.uint16, np.uint32, np.uint64
 float16, float32, float64 = np.float16, np.float32, np.float64
-bfloat16 = BF16
 complex64, complex128 = np.complex64, np.complex128
 dtype = np.dtype
 

@@ -9,9 +9,12 @@ from __future__ import annotations
 import math
 
 from .. import ops
+from ..custom import stop_gradient
 from ..types import COMPUTED
+from . import elementwise, reductions, ufuncs
 from .complex import is_complex
 from .promotion import as_float, floating, floating_together, same
+from .shape import squeeze
 
 
 def exp2(x, /):
@@ -41,6 +44,34 @@ def logaddexp2(x1, x2, /):
     """log₂(2^x1 + 2^x2) without overflow.   f[*a] f[*b] → f[*broadcast]"""
     x, y = [same(ops.mul, as_float(x), math.log(2)) for x in floating_together(x1, x2)]
     return same(ops.div, logaddexp(x, y), math.log(2))
+
+
+def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False, where=None):
+    """log(Σ b exp(a)) over `axis`, without overflow; -inf where all of a is.
+
+    f[*s] → f[s without axes].  b: factors, 1 by default.  where: elements that count.
+    return_sign: also the sign of the sum, whose size is then meant; without, a negative sum is NaN.
+    The maximum is subtracted first; its gradient cancels, so it is held constant.
+
+    >>> import fgrad.numpy as fnp
+    >>> logsumexp(fnp.array([1000.0, 1000.0]))
+    Array(1000.6932, f32[])
+    """
+    a = as_float(a)
+    a, b = (a, None) if b is None else floating_together(a, b)
+    if where is not None:
+        a = elementwise.where(where, a, -math.inf)
+    if b is not None:
+        a = elementwise.where(b == 0, -math.inf, a)
+    most = stop_gradient(reductions.max(a, axis=axis, keepdims=True, initial=-math.inf))
+    most = elementwise.where(elementwise.isfinite(most), most, 0.0)
+    part = ufuncs.exp(a - most)
+    total = reductions.sum(part if b is None else part * b, axis=axis, keepdims=True)
+    sign = ufuncs.sign(total)
+    total = elementwise.absolute(total) if return_sign else total
+    out = ufuncs.log(total) + most
+    out, sign = (out, sign) if keepdims else (squeeze(out, axis), squeeze(sign, axis))
+    return (out, sign) if return_sign else out
 
 
 # ---------------------------------------------------------------------------- hyperbolic inverses

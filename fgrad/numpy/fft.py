@@ -16,6 +16,7 @@ from .. import ops
 from ..core import as_value
 from ..errors import ArgumentError, ShapeError
 from ..types import COMPUTED, F32, default_float
+from . import protocols
 from .axes import axis_of, typed
 from .complex import as_complex, conjugate
 from .creation import array, zeros_like
@@ -244,3 +245,6 @@ def shifted(x, axes, by):
     axes = range(x.ndim) if axes is None else [axes] if axes.__class__ is int else axes
     axes = [axis_of(a, x.ndim, "fftshift") for a in axes]
     return roll(x, tuple(by(x.shape[a]) for a in axes), tuple(axes)) if axes else x
+
+
+protocols.bound(globals(), __all__)

@@ -10,7 +10,7 @@ import math
 from .. import ops
 from ..core import as_value
 from ..errors import ArgumentError, ShapeError
-from . import contract, reductions
+from . import contract, protocols, reductions
 from .axes import axes_in_order, axes_of, typed
 from .complex import squared
 from .contract import cross, matmul, multi_dot, outer, tensordot, vecdot
@@ -127,3 +127,6 @@ def matrix_power(a, n):
         one = eye(x.shape[-1], dtype=x.dtype)
         return ops.broadcast(one, shape=x.shape, axes=tuple(range(x.ndim - 2)))
     return out
+
+
+protocols.bound(globals(), __all__)

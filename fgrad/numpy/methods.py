@@ -17,7 +17,8 @@ import numpy as np
 from .. import ops, source
 from ..bf16 import BF16
 from ..core import EVALUATE, NOTHING, Array, Value, _current
-from ..errors import DtypeError, MutationError, boundary, shorten
+from ..errors import ArgumentError, DtypeError, MutationError, boundary, shorten
+from ..later import lazily
 from ..types import INEXACT_KINDS, SCALARS, as_dtype
 from . import complex, contract, elementwise, indexing, matrices, reductions, shape, sorting, ufuncs
 from .promotion import binary, binary_float, cast
@@ -25,6 +26,7 @@ from .updates import At
 
 OTHERS = (np.ndarray, np.generic, builtins.complex)
 KNOWN = (Value, *OTHERS)
+device_put = lazily("fgrad.placing", "device_put")
 
 
 # ---------------------------------------------------------------------------- operators
@@ -211,6 +213,16 @@ class Methods:
     def copy(x):
         """x itself, since it cannot change."""
         return x
+
+    def to_device(x, device, /, *, stream=None):
+        """The array on a device, as `fgrad.device_put`.   n[*s] → n[*s]
+
+        Raises ArgumentError for a stream: each device has one queue.
+        """
+        if stream is not None:
+            raise ArgumentError("to_device takes no stream: each device has one queue.",
+                                given=f"stream={stream!r:.60}")
+        return device_put()(x, device)
 
     def block_until_ready(x):
         """x itself: its value is known already."""

@@ -1,44 +1,54 @@
 """NumPy's own functions on fgrad values: np.tanh(x), np.mean(x, axis=0), ndarray @ x.
 
-NumPy asks values what to do (`__array_ufunc__`, `__array_function__` in `core`); the tables it is
-answered from are filled here: every NumPy function that has a namesake in `fgrad.numpy`.  The rules
-are those of fgrad, dtypes too; what has no namesake is refused by name, never done behind the
-user's back.
+NumPy asks values what to do (`__array_ufunc__`, `__array_function__` in `core`); they answer with
+the namesake here: the function of that name in `fgrad.numpy`.  The rules are those of fgrad, dtypes
+too; what has no namesake is refused by name, never done behind the user's back.
 """
 
 from __future__ import annotations
 
+import functools
+import sys
 import types
 
-import numpy as np
-
-from ..core import FUNCTIONS, UFUNCS
+from ..core import ATTACHED
 from ..errors import boundary
+from ..later import lazily
+
+NAMESAKES = {              # module of NumPy → () → ours
+    "numpy": lazily("fgrad.numpy"),
+    "numpy.linalg": lazily("fgrad.numpy.linalg"),
+    "numpy.fft": lazily("fgrad.numpy.fft"),
+}
 
 
-def fill(namespace, names, numpy_module):
-    """Lets functions of a NumPy module be answered by their namesakes.
+@functools.cache
+def namesake(theirs):
+    """The function of fgrad that answers for a function of NumPy, or None."""
+    name = theirs.__name__
+    for module, ours in NAMESAKES.items():
+        if getattr(sys.modules.get(module), name, None) is theirs:
+            return getattr(ours(), name, None)
+    return None
 
-    Only what the module has loaded is looked at: asking it for a name may load a whole submodule.
+
+ATTACHED["namesake"] = namesake
+
+
+@functools.cache
+def public(value, module=__package__):
+    """What a user is given: a function as a boundary of that module, so that what it raises shows
+    the user's frames only; anything else as it is.  Two names of one function stay one.
     """
-    loaded = vars(numpy_module)
-    for name in names:
-        theirs, ours = loaded.get(name), namespace.get(name)
-        if isinstance(theirs, np.ufunc):
-            UFUNCS[theirs] = ours
-        elif callable(theirs) and callable(ours) and not isinstance(theirs, type):
-            FUNCTIONS[theirs] = ours
+    if not isinstance(value, types.FunctionType):
+        return value
+    made = boundary(value)
+    made.__module__ = module
+    return made
 
 
 def bound(namespace, names=None):
-    """Makes boundaries of functions in a namespace, by default of all public ones: what they raise
-    shows the user's frames only.  Two names of one function stay one.
-    """
-    made = {}
+    """Makes the functions of a module public, by default all whose names do not begin with _."""
     for name in names or [name for name in namespace if not name.startswith("_")]:
-        function = namespace[name]
-        if isinstance(function, types.FunctionType):
-            if function not in made:
-                made[function] = boundary(function)
-                made[function].__module__ = namespace["__name__"]
-            namespace[name] = made[function]
+        if isinstance(namespace[name], types.FunctionType):
+            namespace[name] = public(namespace[name], namespace["__name__"])

@@ -4,14 +4,7 @@ What `pipeline` offers is imported when it is asked for: a process that finds it
 on disk runs no pass.
 """
 
-import importlib
-
+from .. import later
 from .target import CPU, Target
 
-LATE = ("PIPELINE", "plan", "stages")
-
-
-def __getattr__(name):
-    if name not in LATE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(".pipeline", __name__), name)
+__getattr__, __dir__ = later.names(__name__, {"pipeline": "PIPELINE plan stages"})

@@ -9,7 +9,7 @@ outer arena.  It relies on memory.py; backends run the Loops.
 from __future__ import annotations
 
 from .. import scalar
-from ..core import PRIMITIVES
+from ..control import barrier
 from ..ir import Equation, Program, Var
 from ..loop import Buffer, For, Kernel, Let, Loop, Store
 from ..types import BOOL, I32, U8, ArrayType
@@ -86,7 +86,7 @@ def separate(program, given, own):
     for k, v in enumerate(program.outputs):
         if v in taken and own.get(k) is not v:
             copy = Var(v.type, v.name)
-            eqns.append(Equation(PRIMITIVES["barrier"], (v,), {}, (copy,)))
+            eqns.append(Equation(barrier, (v,), {}, (copy,)))
             v = copy
         taken.add(v)
         outputs.append(v)

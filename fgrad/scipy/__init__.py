@@ -1,10 +1,6 @@
 """SciPy's names for fgrad, as far as examples use them: linalg, signal, special, stats."""
 
-import importlib as _importlib
+from .. import later as _later
 
-
-def __getattr__(name):
-    """`linalg`, `signal`, `special` and `stats`, loaded at first use."""
-    if name in ("linalg", "signal", "special", "stats"):
-        return _importlib.import_module(f"fgrad.scipy.{name}")
-    raise AttributeError(f"module 'fgrad.scipy' has no attribute {name!r}")
+__getattr__, __dir__ = _later.names(
+    __name__, {"linalg": "", "signal": "", "special": "", "stats": ""})

@@ -13,6 +13,7 @@ from .. import numpy as fnp
 from .. import ops
 from ..custom import stop_gradient
 from ..errors import ArgumentError
+from ..numpy.exponentials import logsumexp                                            # noqa: F401
 from ..numpy.promotion import as_float, cast, floating_together, same
 from ..numpy.special import erf                                                      # noqa: F401
 from ..numpy.special import erf_inv as erfinv                                        # noqa: F401
@@ -282,33 +283,6 @@ def logit(x):
 
 
 # -------------------------------------------------------------------- exponentials of arrays
-
-def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False, where=None):
-    """log(Σ b exp(a)) over `axis`, without overflow; -inf where all of a is.
-
-    f[*s] → f[s without axes].  b: factors, 1 by default.  where: elements that count.
-    return_sign: also the sign of the sum, whose size is then meant; without, a negative sum is NaN.
-    The maximum is subtracted first; its gradient cancels, so it is held constant.
-
-    >>> logsumexp(fnp.array([1000.0, 1000.0]))
-    Array(1000.6932, f32[])
-    """
-    a = as_float(a)
-    a, b = (a, None) if b is None else floating_together(a, b)
-    if where is not None:
-        a = fnp.where(where, a, -math.inf)
-    if b is not None:
-        a = fnp.where(b == 0, -math.inf, a)
-    most = stop_gradient(fnp.max(a, axis=axis, keepdims=True, initial=-math.inf))
-    most = fnp.where(fnp.isfinite(most), most, 0.0)
-    part = fnp.exp(a - most)
-    total = fnp.sum(part if b is None else part * b, axis=axis, keepdims=True)
-    sign = fnp.sign(total)
-    total = fnp.abs(total) if return_sign else total
-    out = fnp.log(total) + most
-    out, sign = (out, sign) if keepdims else (fnp.squeeze(out, axis), fnp.squeeze(sign, axis))
-    return (out, sign) if return_sign else out
-
 
 def softmax(x, axis=None):
     """exp(x) over its sum along `axis`; None: of all elements.   f[*s] → f[*s]"""

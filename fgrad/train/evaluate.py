@@ -12,7 +12,7 @@ from .. import lax
 from .. import numpy as fnp
 from ..data.batches import check_lengths, check_size
 from ..errors import ArgumentError, ShapeError
-from ..jit import jit
+from ..jitted import jit
 
 
 def correct(outputs, labels):

@@ -19,7 +19,7 @@ from .. import numpy as fnp
 from ..data import batches
 from ..errors import ArgumentError, DataError, RangeError
 from ..io import Checkpointer, write_whole
-from ..jit import jit
+from ..jitted import jit
 from ..optim import apply_updates
 from ..transforms import value_and_grad
 from .curves import save_curves

@@ -9,7 +9,7 @@ import fgrad.numpy as fnp
 from fgrad import grad, lax, passes
 from fgrad.convolution import conv
 from fgrad.interpreters.stage import stage
-from fgrad.jit import jit
+from fgrad.jitted import jit
 from fgrad.loop import Contract, Kernel
 from fgrad.passes.fuse import Nest, fuse
 from fgrad.passes.target import Target

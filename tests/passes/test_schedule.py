@@ -7,7 +7,7 @@ import fgrad.numpy as fnp
 from fgrad import passes, scalar
 from fgrad.convolution import conv, reduce_window
 from fgrad.interpreters.stage import stage
-from fgrad.jit import jit
+from fgrad.jitted import jit
 from fgrad.loop import For, Store
 from fgrad.passes import Target
 from fgrad.passes.simplify import simplify

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import fgrad.numpy as fnp
 from fgrad.core import Array
-from fgrad.jit import jit
+from fgrad.jitted import jit
 from fgrad.transforms import grad
 
 from tests.properties.test_compiled import assert_within

@@ -11,7 +11,7 @@ from fgrad.backends.reference import run_plan, run_program
 from fgrad.core import Array
 from fgrad.interpreters.call import inline
 from fgrad.interpreters.stage import stage
-from fgrad.jit import jit
+from fgrad.jitted import jit
 
 from tests.strategies import WIDE, examples, programs
 

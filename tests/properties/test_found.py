@@ -5,7 +5,7 @@ import numpy as np
 import fgrad.numpy as fnp
 from fgrad import ops
 from fgrad.interpreters.call import inline
-from fgrad.jit import jit
+from fgrad.jitted import jit
 from fgrad.loop_check import check_plan
 from fgrad.passes import plan
 from fgrad.transforms import grad, make_ir

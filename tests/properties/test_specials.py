@@ -5,7 +5,7 @@ import pytest
 
 import fgrad.numpy as fnp
 from fgrad.core import Array
-from fgrad.jit import jit
+from fgrad.jitted import jit
 from fgrad.transforms import vmap
 
 SPECIAL = np.array(

@@ -11,7 +11,7 @@ import pytest
 
 import fgrad.numpy as fnp
 from fgrad.core import Array
-from fgrad.jit import jit
+from fgrad.jitted import jit
 from fgrad.transforms import grad, vmap
 
 from tests.properties.test_compiled import assert_within

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 import fgrad.numpy as fnp
 from fgrad.core import Array
-from fgrad.jit import jit
+from fgrad.jitted import jit
 from fgrad.transforms import grad, jvp, linearize, vjp, vmap
 
 from tests.strategies import SOME, examples, programs

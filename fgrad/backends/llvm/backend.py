@@ -8,12 +8,13 @@ second process only loads and runs.  Relies on `module` (writing) when there is 
 from __future__ import annotations
 
 from ... import config
-from ..base import Backend, lazily
+from ...later import lazily
+from ..base import Backend
 from . import host, image, target, threads
 from .executable import Executable
 
-module = lazily("llvm.module")                   # imported when something is to be written
-tune = lazily("tune")
+module = lazily("fgrad.backends.llvm.module")    # imported when something is to be written
+tune = lazily("fgrad.backends.tune")
 
 
 class Llvm(Backend):

@@ -16,10 +16,10 @@ from contextlib import suppress
 from importlib.machinery import PathFinder
 from typing import NamedTuple
 
+from ...later import lazily
 from .. import cache
-from ..base import lazily
 
-processor = lazily("llvm.processor")             # imports llvmlite
+processor = lazily("fgrad.backends.llvm.processor")      # imports llvmlite
 
 CPUINFO = "/proc/cpuinfo"
 SHOWN = 8192                                     # bytes that hold the first processor's lines

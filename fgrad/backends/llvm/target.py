@@ -11,13 +11,13 @@ from __future__ import annotations
 import os
 import threading
 
+from ...later import lazily
 from .. import cache
-from ..base import lazily
 from . import link
 from .host import IDENTITY
 
 loading = threading.RLock()          # guards the import of codegen, and what is loaded, see below
-orc = lazily("llvm.orc")             # imports llvmlite; called while `loading` is held
+orc = lazily("fgrad.backends.llvm.orc")       # imports llvmlite; called while `loading` is held
 
 at_fork = []                         # of codegen, (before, after): appended while `loading` is held
 
@@ -40,7 +40,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=before_fork, after_in_parent=after_fork, after_in_child=after_fork)
 
 
-def codegen(find=lazily("llvm.codegen")):
+def codegen(find=lazily("fgrad.backends.llvm.codegen")):
     """The module `codegen`, which imports llvmlite; no fork happens while it is imported."""
     with loading:
         return find()

@@ -14,7 +14,7 @@ from fgrad import lax
 from fgrad.backends import base, cache
 from fgrad.core import Array
 from fgrad.errors import DonationError
-from fgrad.jit import jit
+from fgrad.jitted import jit
 from fgrad.transforms import grad
 from tests.strategies import examples, programs
 

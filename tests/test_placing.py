@@ -68,7 +68,7 @@ def test_the_message_for_what_names_no_device():
     assert message(ArgumentError, lambda: fgrad.device_put(X, 0)) == """\
 a device is named by a string, not by an int.
 
-    test_device.py:N    assert message(ArgumentError, lambda: fgrad.device_put(X, 0)) == \"\"\"\\
+    test_placing.py:N    assert message(ArgumentError, lambda: fgrad.device_put(X, 0)) == \"\"\"\\
 
   given      0
   expected   "cpu", "opencl", "opencl:0", …
@@ -108,6 +108,6 @@ def test_the_message_for_a_leaf_that_is_no_array():
     assert message(ArgumentError, put) == """\
 x['name'] is a str, and only arrays are moved.
 
-    test_device.py:N    put = lambda: fgrad.device_put({"name": "a"}, "cpu")
+    test_placing.py:N    put = lambda: fgrad.device_put({"name": "a"}, "cpu")
 
   given      'a'"""

@@ -19,7 +19,7 @@ from fgrad import signature, tree
 from fgrad.compile import uncollected
 from fgrad.core import Array
 from fgrad.errors import ArgumentError, ConcretizationError, DonationError, FgradWarning
-from fgrad.jit import Jitted, jit
+from fgrad.jitted import Jitted, jit
 from fgrad.transforms import grad, jvp, value_and_grad, vmap
 from fgrad.types import default_dtype
 
@@ -164,7 +164,7 @@ def test_an_unhashable_static_argument_is_explained():
         jit(lambda x, sizes: x, static_argnames="sizes")(1.0, [1, 2])
     assert str(error.value) == (
         "the static argument sizes cannot be hashed, so no compiled version can be looked up by "
-        f"it.\n\n    test_jit.py:{line_of('[1, 2])')}    "
+        f"it.\n\n    test_jitted.py:{line_of('[1, 2])')}    "
         "jit(lambda x, sizes: x, static_argnames=\"sizes\")(1.0, [1, 2])\n\n"
         "  given      sizes: list [1, 2]\n"
         "  fix        pass a tuple instead of a list\n"
@@ -444,7 +444,7 @@ def test_a_jitted_function_can_be_collected():
 
 
 def test_without_the_native_entry_everything_is_the_same():
-    script = ("import numpy as np, fgrad.numpy as fnp; from fgrad.jit import jit;"
+    script = ("import numpy as np, fgrad.numpy as fnp; from fgrad.jitted import jit;"
               "f = jit(lambda x: x + 1);"
               "x = fnp.ones(2); f(x); print(np.asarray(f(x)), type(f).__call__)")
     env = {**os.environ, "FGRAD_NATIVE_CALL": "0"}
@@ -454,7 +454,7 @@ def test_without_the_native_entry_everything_is_the_same():
 
 
 def test_the_second_process_takes_the_code_from_disk(tmp_path):
-    script = ("import fgrad.numpy as fnp; from fgrad.jit import jit;"
+    script = ("import fgrad.numpy as fnp; from fgrad.jitted import jit;"
               "f = jit(lambda x: fnp.tanh(x) + 1); f(fnp.ones(100));"
               "import sys; print('llvmlite' in sys.modules)")
     env = {**os.environ, "FGRAD_CACHE": str(tmp_path / "cache")}

@@ -2,7 +2,7 @@
 
 A jitted function runs where `jit(device=…)` says, else where its arguments are, else on the device
 of the block around the call, else on that of FGRAD_DEVICE.  Operations outside of jit are NumPy's,
-on the CPU.  Relies on `compile` and `jit`; `Value.to_device` is attached here.
+on the CPU.  Relies on `compile` and `jitted`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ from contextlib import contextmanager
 from . import config, tree
 from .arguments import is_array
 from .compile import device_name
-from .core import Value
 from .errors import ArgumentError, boundary
-from .jit import jit
+from .jitted import jit
 from .text import noun_of
 from .types import other_rules
 
@@ -61,17 +60,3 @@ def device_put(x, device=None):
     if move is None:
         move = MOVES[name] = jit(lambda *leaves: leaves, device=name)
     return tree.unflatten(structure, list(move(*[leaf for _, leaf in pairs])) if pairs else [])
-
-
-def to_device(x, device, /, *, stream=None):
-    """The array on a device, as `fgrad.device_put`.   n[*s] → n[*s]
-
-    Raises ArgumentError for a stream: each device has one queue.
-    """
-    if stream is not None:
-        raise ArgumentError("to_device takes no stream: each device has one queue.",
-                            given=f"stream={stream!r:.60}")
-    return device_put(x, device)
-
-
-Value.to_device = to_device

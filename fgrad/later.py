@@ -1,0 +1,52 @@
+"""Modules and names that are loaded at first use, so that a process pays only for what it uses.
+
+Relies on nothing.  Packages whose names are many or costly, and what needs llvmlite, rely on it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+
+def lazily(module, name=None):
+    """() → a module, or what it calls `name`; it is imported when called."""
+    def found():
+        whole = importlib.import_module(module)
+        return whole if name is None else getattr(whole, name)
+    return found
+
+
+def names(module, table, *, first=None, made=None):
+    """(__getattr__, __dir__) of a module that loads its names at first use.
+
+    table: module of the same package → the names that it gives, in one string; `a=b` is its b under
+    the name a.  Its own name stands for itself, and goes without saying if there is no other;
+    other modules of the table can be had, too, but are not in `__all__`.  first: a module that is
+    imported before any that gives names.  made(value): what is kept of one that is given.
+    """
+    space = vars(sys.modules[module])
+    package = space["__package__"]
+    place, given = {name: (name, None) for name in table}, set()
+    for source, words in table.items():
+        for word in words.split() or [source]:
+            name, _, theirs = word.partition("=")
+            place[name] = source, None if name == source else theirs or name
+            given.add(name)
+
+    def __getattr__(name):
+        if name == "__all__":
+            hidden = place.keys() - given
+            return [n for n in __dir__() if not n.startswith("_") and n not in hidden]
+        if name not in place:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        source, theirs = place[name]
+        if first is not None and theirs is not None:
+            importlib.import_module(first)
+        value = lazily(f"{package}.{source}", theirs)()
+        space[name] = value if theirs is None or made is None else made(value)
+        return space[name]
+
+    def __dir__():
+        return sorted({*space, *place})
+    return __getattr__, __dir__
