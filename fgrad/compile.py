@@ -20,10 +20,12 @@ from .backends import base
 from .core import Array
 from .errors import ArgumentError, DeviceError
 from .interpreters import call as calls
+from .ir import has_complex
 from .ir_text import all_programs, canonical
-from .passes import pairs
+from .later import lazily
 from .text import noun_of
 
+pairs = lazily("fgrad.passes.pairs")            # what is real does without
 EXECUTABLES = OrderedDict()          # (text, inputs, device, donated inputs, tuning) → executable
 LIMIT = 1024                         # executables kept; the least used goes first
 WRITTEN_BY = {"llvm": "cpu", "asm": "cpu", "opencl": "opencl"}       # stage → a device that has it
@@ -52,11 +54,11 @@ def executable(program, device, donate=()):
         if found is not None:
             EXECUTABLES.move_to_end(key)
             return found
-    backend, is_complex = base.find(device), program.derive(pairs.has_complex)
+    backend, is_complex = base.find(device), program.derive(has_complex)
     made = backend.kept(key)
     if made is None:
         with uncollected():
-            plan = passes.plan(pairs.expanded(program), backend.target(device),
+            plan = passes.plan(pairs().expanded(program), backend.target(device),
                                () if is_complex else donate, backend.tuner(device))
             made = backend.compile(plan, device)
         backend.keep(key, made)
@@ -98,8 +100,8 @@ class OfComplex:
         return self.executable.arena
 
     def __call__(self, values):
-        out = self.executable([pairs.to_memory(x) for x in values])
-        return [pairs.from_memory(x, t) for x, t in zip(out, self.types)]
+        out = self.executable([pairs().to_memory(x) for x in values])
+        return [pairs().from_memory(x, t) for x, t in zip(out, self.types)]
 
     def native(self, *args):
         """None: calls go through Python."""
@@ -161,7 +163,7 @@ def text(program, stage, device):
     """
     if stage == "ir":
         return str(program)
-    flat, backend = pairs.expanded(inlined(program)), base.find(device)
+    flat, backend = pairs().expanded(inlined(program)), base.find(device)
     target, tuner = backend.target(device), backend.tuner(device)
     found = passes.stages(flat, target, tuner)
     if stage not in found:

@@ -158,6 +158,16 @@ class Program:
         return self
 
 
+def has_complex(program):
+    """Is there a complex variable in the Program, or in one that it runs?"""
+    variables = [*program.inputs, *(v for v, _ in program.hidden),
+                 *(v for eqn in program.eqns for v in eqn.outs)]
+    if any(v.dtype.kind == "c" for v in variables):
+        return True
+    return any(p.derive(has_complex) for eqn in program.eqns
+               for p in programs_in(tuple(eqn.params.values())))
+
+
 def has_effect(program):
     """Has one of its equations an effect?"""
     return any(eqn.effect for eqn in program.eqns)

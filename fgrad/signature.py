@@ -12,7 +12,6 @@ import enum
 import functools
 import inspect
 import types
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -136,15 +135,16 @@ def static(value, name):
                  "or a frozen dataclass instead of a mutable object"]) from None
 
 
-@dataclass
 class Call:
-    """One call, taken apart: a key per leaf, the traced values, and where each came from."""
-    structure: object
-    keys: tuple
-    values: list               # of the traced leaves, as Values
-    places: list               # their leaf numbers
-    leaves: list
-    traced: bool               # is one of them inside of a transformation?
+    """One call, taken apart: a key per leaf, the traced values, and where each came from.
+
+    values: of the traced leaves, as Values.  places: their leaf numbers.  traced: is one of them
+    inside of a transformation?
+    """
+
+    def __init__(self, structure, keys, values, places, leaves, traced):
+        self.structure, self.keys, self.values = structure, keys, values
+        self.places, self.leaves, self.traced = places, leaves, traced
 
 
 def take_apart(args, kwargs, specialised, name):
@@ -199,10 +199,17 @@ def tracer_key(x):
     return Number(x.type) if x.is_number else x.type
 
 
-@dataclass(frozen=True)
 class Number:
     """The key of a Python number that an outer jit traces."""
-    type: ArrayType
+
+    def __init__(self, type):
+        self.type = type
+
+    def __eq__(self, other):
+        return isinstance(other, Number) and self.type == other.type
+
+    def __hash__(self):
+        return hash((Number, self.type))
 
     def __repr__(self):
         return {"f": "float", "i": "int"}.get(self.type.dtype.kind, "bool")

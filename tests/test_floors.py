@@ -17,7 +17,7 @@ LENGTH = 60                # lines a function
 FLOORS = {
     0: "errors source config text later",
     1: "bf16 types tree",
-    2: "ir ir_text index scalar loop loop_text loop_check loop_key",
+    2: "ir ir_text ir_parse index scalar loop loop_text loop_check loop_key",
     3: "core",
     4: "ops",
     5: "interpreters",

@@ -7,16 +7,16 @@ know a backend only by its `target`; `jit` knows it only by this class.
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
 
 from ..errors import DeviceError
 from ..later import lazily
 
 
-@dataclass(frozen=True, eq=False)
 class Same:
     """The form of an argument that must be this very object; it is no input."""
-    object: object
+
+    def __init__(self, object):
+        self.object = object
 
 
 class Backend:

@@ -17,7 +17,6 @@ import struct
 import threading
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 
 from .. import config
 from ..errors import notice
@@ -67,12 +66,11 @@ def sources():
     return key(repr(sorted(rows)))
 
 
-@dataclass(frozen=True)
 class Entry:
     """One stored value: its key, its bytes on disk, and when it was last used (seconds)."""
-    key: str
-    size: int
-    used: float
+
+    def __init__(self, key, size, used):
+        self.key, self.size, self.used = key, size, used
 
 
 class DiskCache:

@@ -5,6 +5,6 @@ on disk runs no pass.
 """
 
 from .. import later
-from .target import CPU, Target
 
-__getattr__, __dir__ = later.names(__name__, {"pipeline": "PIPELINE plan stages"})
+__getattr__, __dir__ = later.names(__name__, {"pipeline": "PIPELINE plan stages",
+                                                "target": "CPU Target"})

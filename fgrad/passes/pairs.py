@@ -19,7 +19,7 @@ from .. import ops
 from ..core import Array, Primitive, current
 from ..errors import DtypeError
 from ..interpreters.stage import stage, staging
-from ..ir import Var, programs_in
+from ..ir import Var, has_complex, programs_in
 from ..types import SCALARS, SHORT, ArrayType, part_of
 from .pair_formulas import FORMULAS, times
 
@@ -84,16 +84,6 @@ def closed(x):
         return x
     parts = [ops.reshape(a, shape=(*a.shape, 1)) for a in (x.re, x.im)]
     return ops.concatenate(*parts, axis=x.re.ndim)
-
-
-def has_complex(program):
-    """Is there a complex variable in the Program, or in one that it runs?"""
-    variables = [*program.inputs, *(v for v, _ in program.hidden),
-                 *(v for eqn in program.eqns for v in eqn.outs)]
-    if any(v.dtype.kind == "c" for v in variables):
-        return True
-    return any(p.derive(has_complex) for eqn in program.eqns
-               for p in programs_in(tuple(eqn.params.values())))
 
 
 def expanded(program):
