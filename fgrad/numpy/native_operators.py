@@ -12,9 +12,9 @@ from __future__ import annotations
 import functools
 import itertools
 
-from ..backends.base import lazily
 from ..core import EVALUATE, Array, _current
 from ..errors import FgradError, notice, shorten
+from ..later import lazily
 
 LOADING = 10_000           # operators; each takes 0.5 µs more in Python, and loading 6 to 8 ms
 COMPILING = 50_000         # operators; with the import of llvmlite it takes 0.2 s, once per machine
@@ -22,7 +22,7 @@ BINARY = [f"__{name}__" for name in (
     "add radd sub rsub mul rmul truediv rtruediv eq ne lt le gt ge").split()]
 PYTHON = {name: getattr(Array, name) for name in [*BINARY, "__neg__"]}     # that Array inherits
 
-machine = lazily("llvm.operators")
+machine = lazily("fgrad.backends.llvm.operators")
 
 
 def count_operators():
