@@ -310,9 +310,9 @@ class Attempt:
             elif root.how == "sum" or uncast(root.expr).op == "reduce":
                 self.sums.setdefault(wide(v.shape), []).append(nest)
         with nest.space:
+            before = frozenset(nest.reads)
             self.add(nest, root)
-            if nest.product is not None and v is nest.first:
-                self.adopt(nest)
+            self.adopt(nest, nest.reads - before)
 
     def found_place(self, v):
         """(a kernel that v joins, its Root there), or (None, None)."""
@@ -340,18 +340,34 @@ class Attempt:
         return None if total is None else Root(v, p.columns, at, scalar.cast(total, expr.dtype),
                                                TOTAL)
 
-    def adopt(self, g):
-        """Sums over the columns of what product g multiplies become part of its kernel, if they
-        are kernels of their own, and nobody has read them.
+    def adopt(self, g, new):
+        """Sums that are kernels of their own, and read what kernel g reads as well by now, become
+        part of g where they fit: over the columns of what a product multiplies, over g's loops.
         """
-        for nest in self.sums.get(extents(g.product.columns), ())[-LOOKBACK:]:
-            root = self.total(g, nest.first) if len(nest.roots) == 1 else None
-            later = self.steps[nest.number + 1:]
-            if root is not None and not any(nest.first in read_by(step) for step in later):
-                nest.roots.clear()
-                for key in self.keys(nest):
-                    self.shelves[key].remove(nest)
+        for nest in self.sums_beside(g):
+            if len(nest.roots) != 1 or nest is g or not nest.reads & new or g.size > SIZE:
+                continue
+            v = nest.first
+            if any(v in read_by(step) for step in self.steps[nest.number + 1:g.number + 1]):
+                continue
+            root = self.total(g, v) if g.product is not None else self.join(g, v)
+            if root is not None:
+                self.dissolve(nest)
                 self.add(g, root)
+
+    def sums_beside(self, g):
+        """The latest kernels of one sum that kernel g may compute beside what it computes."""
+        if g.product is not None:
+            return self.sums.get(extents(g.product.columns), ())[-LOOKBACK:]
+        inner = [extents(g.nest)[k:] for k in range(1, len(g.nest))]
+        return [nest for shape in inner for nest in self.sums.get(shape, ())[-LOOKBACK:]]
+
+    def dissolve(self, nest):
+        """A kernel ends: what it made becomes part of another one."""
+        nest.roots.clear()
+        for key in self.keys(nest):
+            self.shelves[key].remove(nest)
+        self.owner = {v: k for v, k in self.owner.items() if k != nest.number}
 
     def product(self, v):
         """What should be stored before v if it is a product, with what is stored so far; or None.
