@@ -331,6 +331,28 @@ def test_sums_over_the_rows_of_equal_arrays_share_a_kernel():
     assert len(assert_plan_agrees(stage(f, types).program).steps) == 1
 
 
+def test_a_sum_joins_the_kernel_that_comes_to_read_the_same():
+    """The shift's gradient of a layer norm comes first, and reads only the cotangent."""
+    def f(x, gain, ct):
+        centred = x - fnp.mean(x, axis=1, keepdims=True)
+        shift = fnp.sum(ct, axis=0)
+        normal = centred / fnp.sqrt(fnp.mean(centred * centred, axis=1, keepdims=True) + 1e-5)
+        scale = fnp.sum(ct * normal, axis=0)
+        return normal * gain * ct, scale, shift
+    types = [ArrayType(F32, s) for s in [(30, 17), (17,), (30, 17)]]
+    assert len(assert_plan_agrees(stage(f, types).program).steps) == 1
+    assert_plan_agrees(stage(f, types).program, THREADS)
+
+
+def test_a_sum_that_was_read_does_not_join_a_later_kernel():
+    def f(x, y):
+        total = fnp.sum(y, axis=0)
+        rows = fnp.sum(fnp.exp(x - total), axis=1, keepdims=True)
+        return x / rows, fnp.sum(x * y / rows, axis=0), total
+    types = [ArrayType(F32, s) for s in [(30, 17), (30, 17)]]
+    assert len(assert_plan_agrees(stage(f, types).program).steps) == 2
+
+
 def test_a_total_does_not_take_the_place_of_an_array_that_its_product_reads():
     def f(x, y, bias):
         bias = fnp.exp(bias)
