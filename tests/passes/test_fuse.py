@@ -11,6 +11,7 @@ from fgrad.convolution import conv
 from fgrad.interpreters.stage import stage
 from fgrad.jitted import jit
 from fgrad.loop import Contract, Kernel
+from fgrad.loop_check import check_plan
 from fgrad.passes.fuse import Nest, fuse
 from fgrad.passes.target import Target
 from fgrad.types import F16, F32, F64, I32, ArrayType
@@ -230,10 +231,12 @@ def test_a_bias_gradient_is_summed_with_the_product_that_reads_the_same(n, m, k,
             return x.T @ ct, bias
         return x.T @ ct, fnp.sum(ct, axis=0, keepdims=True)
     types = [ArrayType(F32, s) for s in [(n, m), (n, k), (n, k)]]
-    plan = assert_plan_agrees(stage(gradients, types).program, THREADS)
-    (kernel,) = plan.steps
+    program = stage(gradients, types).program
+    small = n * m * k < 10_000               # the reference computes one element at a time
+    made = assert_plan_agrees if small else lambda *args: check_plan(passes.plan(*args))
+    (kernel,) = made(program, THREADS).steps
     assert contract_of(kernel).total == "total" and len(kernel.outputs) == 2
-    assert len(assert_plan_agrees(stage(gradients, types).program, Target(totals=False)).steps) > 1
+    assert len(made(program, Target(totals=False)).steps) > 1
     arrays = [np.random.default_rng(1).standard_normal(t.shape).astype(F32) for t in types]
     for got, want in zip(jit(gradients)(*arrays), gradients(*map(fnp.asarray, arrays))):
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-4)
