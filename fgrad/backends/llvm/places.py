@@ -15,9 +15,10 @@ from __future__ import annotations
 
 from .contract import BLOCK_ROWS
 from .text import BYTES, constant, vector
-from .tiles import FLOATS, multiply_add
+from .tiles import FLOATS, added, multiply_add
 
 LANES = 8                  # entries that are written at once
+JUDGED = 256               # rows of a part from which looking for infinities pays
 WIDE, BITS = vector("i64", LANES), vector("i1", LANES)
 
 
@@ -56,13 +57,18 @@ class Places:
         """
         p, lanes = self.plan, self.plan.tile.lanes
         v, place = vector(p.type, lanes), fn.op(f"ptrtoint ptr {self.zeros} to i64")
-        if p.type not in FLOATS or not p.pack_b:
+        if p.type not in FLOATS or not p.pack_b or p.part_rows < JUDGED:
             self.skipped = 0 if p.type in FLOATS else place
             return
-        with fn.loop(0, count, lanes, [(v, "zeroinitializer")]) as at:
-            b = fn.vector_load(p.type, lanes, fn.gep(p.type, panels, at.index))
-            at.next = [multiply_add(fn, p.type, lanes, b, "zeroinitializer", at.values[0])]
-        odd = fn.op(f"fcmp uno {v} {at.values[0]}, zeroinitializer")
+        with fn.loop(0, count, p.width, [(v, "zeroinitializer")] * p.tile.vectors) as at:
+            for q, total in enumerate(at.values):
+                b = fn.gep(p.type, panels, fn.add(at.index, q * lanes))
+                b = fn.vector_load(p.type, lanes, b)
+                at.next[q] = multiply_add(fn, p.type, lanes, b, "zeroinitializer", total)
+        total, *others = at.values
+        for other in others:
+            total = added(fn, p.type, lanes, total, other)
+        odd = fn.op(f"fcmp uno {v} {total}, zeroinitializer")
         bits = fn.op(f"bitcast {vector('i1', lanes)} {odd} to i{lanes}")
         self.skipped = fn.select(fn.compare("eq", bits, 0, f"i{lanes}"), "i64", place, 0)
 
