@@ -3,8 +3,8 @@
     serial j in 0..1024                        serial j in 0..1024 (8 lanes, 2 at once)
 
 A Schedule is data, so it can be printed and searched.  Rows of a column sum are added several at
-once; a read that is contiguous along the outer loop is tiled.  It relies on parts.py for
-substitution.
+once; a read that is contiguous along the outer loop is tiled; places of a window that read the same
+are computed together.  It relies on parts.py for substitution.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from .names import name_loops
 from .parts import substituted
 
 WINDOW = 36                # elements of a window up to which the sums of all are fed in one loop
+PLACES = 4                 # places of a window that are computed at once, where they share reads
+READS, SHARED = 6, 0.6     # the least reads of one place, and the most of all for one of each's
 
 
 @dataclass(frozen=True)
@@ -127,6 +129,8 @@ def arrange(loop, how, space):
             return [rows_at_once(loop, inner[0], how)]
         if how.tile and is_crossed(loop, inner[0]):
             return tiled(loop, inner[0], how, space)
+        if how.lanes > 1 and reads_again(loop, inner[0]):
+            return places_at_once(loop, inner[0], how, space)
     body = [s for t in loop.body for s in (arrange(t, how, space) if isinstance(t, For) else [t])]
     return [replace(loop, body=body)]
 
@@ -246,6 +250,47 @@ def rows_at_once(loop, inner, how):
             found = pairs + found[len(found) // 2 * 2:]
         body.append(replace(s, expr=found[0]))
     return replace(loop, step=rows, body=[vectorised(replace(inner, body=body), how)])
+
+
+# ---------------------------------------------------------------------------- windows
+
+def reads_again(loop, inner):
+    """Do neighbouring iterations of `loop` read much of the same, as the places of a window do?"""
+    plain = all(isinstance(s, Store) and not s.how and not s.when for s in inner.body)
+    if loop.kind != "serial" or loop.step != 1 or not plain or inner.kind != "serial":
+        return False
+    one = reads_of(inner.body)
+    places = [at_place(loop, inner, index.of(loop.var), k) for k in range(PLACES)]
+    every = reads_of([s for body in places for s in body])
+    return len(one) >= READS and len(every) <= SHARED * PLACES * len(one)
+
+
+def reads_of(body):
+    """What some statements read: (buffer, index) pairs."""
+    nodes = {}
+    for s in body:
+        scalar.walk(s.expr, nodes)
+    return {n.data for n in nodes if n.op == "load"}
+
+
+def at_place(loop, inner, first, k):
+    """The body of `inner` for the k-th iteration of `loop` from `first`."""
+    return substituted(inner.body, {loop.var: index.plus(first, k)})
+
+
+def places_at_once(loop, inner, how, space):
+    """Several iterations of the outer loop in one body: what they share is read once."""
+    extent = loop.var.extent
+    out = []
+    for first, count, places in ((0, extent // PLACES, PLACES),
+                                 (extent // PLACES * PLACES, 1, extent % PLACES)):
+        if count * places:
+            v = space.variable(count)
+            start = index.plus(index.combine([(index.of(v), places)]), first)
+            body = [s for k in range(places) for s in at_place(loop, inner, start, k)]
+            deepest = vectorised(replace(inner, body=body), how)
+            out.append(replace(loop, var=v, body=[replace(deepest, unroll=1)]))
+    return flattened(out)
 
 
 # ---------------------------------------------------------------------------- transposed reads

@@ -127,7 +127,25 @@ def test_a_window_with_padding_tests_nothing_in_its_middle():
     program = stage(lambda x, w: conv(x, w, padding=1, groups=16), [x, w]).program
     (kernel,) = assert_plan_agrees(simplify(program)).steps
     counts = [sum(n.op == "guard" for n in scalar.walk(s.expr)) for s in stores(kernel.body)]
-    assert len(counts) == 9 and not any(counts)
+    middle = 4 + 2                               # of 8 places in a row, the borders on their own
+    assert len(counts) == 3 * (1 + middle + 1) and not any(counts)
+
+
+@pytest.mark.parametrize("width", [2, 3, 6, 7, 9])
+def test_places_of_a_window_are_computed_together(width):
+    """Neighbouring places read the weights, and two of three columns, once for all."""
+    types = [ArrayType(F32, s) for s in [(2, 4, width, 20), (3, 3, 1, 20)]]
+    program = simplify(stage(lambda x, w: conv(x, w, padding=1, groups=20), types).program)
+    for target in (Target(), TWO):
+        plan = assert_plan_agrees(program, target)
+        most = max(len(loop.body) for loop in all_loops(plan) if isinstance(loop.body[0], Store))
+        assert width < 6 or most == 4
+
+
+def test_places_that_share_little_are_computed_one_by_one():
+    types = [ArrayType(F32, (8, 9, 32))] * 7 + [ArrayType(F32, (32,))]
+    program = stage(lambda *xs: sum(xs[1:], xs[0]), types).program
+    assert all(len(loop.body) == 1 for loop in all_loops(assert_plan_agrees(program)))
 
 
 def test_values_that_are_named_in_a_loop_stay_in_one():
