@@ -25,9 +25,10 @@ class Implementation:
     packages: tuple[str, ...]
     finish: Callable = lambda lib, function: function
 
-    def load(self):
-        """The library itself: the first of its modules, with the others imported too."""
-        return [importlib.import_module(name) for name in self.modules][0]
+    def load(self, arrays=True):
+        """The library itself: the first of its modules, with the others imported too, or alone."""
+        modules = self.modules if arrays else self.modules[:1]
+        return [importlib.import_module(name) for name in modules][0]
 
 
 def blocking(jax, function):
@@ -58,7 +59,8 @@ def jitted(tinygrad, function):
 
 
 IMPLEMENTATIONS = {
-    "fgrad":    Implementation("jax", ("fgrad",), ("fgrad", "llvmlite", "numpy")),
+    "fgrad":    Implementation("jax", ("fgrad", "fgrad.numpy"),
+                               ("fgrad", "llvmlite", "numpy")),
     "jax":      Implementation("jax", ("jax", "jax.numpy"), ("jax", "jaxlib"), blocking),
     "torch":    Implementation("torch", ("torch",), ("torch",)),
     "torch_compile": Implementation("torch", ("torch",), ("torch",), compiled),

@@ -1,33 +1,37 @@
 """A new process that does one thing once, for the time of the whole process.
 
-    python -m benchmarks.once NAME THREADS [WORKLOAD]
+    python -m benchmarks.once NAME THREADS [arrays | WORKLOAD FILE]
 
-Without a workload the implementation is imported, nothing else; so the workloads, which need NumPy,
-are loaded only when one is asked for.
+Without more the implementation is imported, nothing else; with `arrays` its array functions, too.
+FILE has the inputs of the workload, pickled: to draw them would take longer than some steps.  Only
+what is asked for is loaded.
 """
 
 import importlib
+import pickle
 import sys
 
 from . import implementations
 
 
-def run(name, lib, wanted):
+def run(name, lib, wanted, file):
     """Prepares the workload, calls it once and waits for the result."""
     workload = importlib.import_module("benchmarks.workload")
     found = importlib.import_module("benchmarks.workloads").find(wanted)
     implementation = implementations.IMPLEMENTATIONS[name]
-    case = workload.prepared(found, implementation.style, lib,
-                             implementations.converter(name, lib), implementation.finish)
+    with open(file, "rb") as given:
+        case = workload.prepared(found, implementation.style, lib,
+                                 implementations.converter(name, lib), implementation.finish,
+                                 pickle.load(given))
     case.function(*case.args)
 
 
 def main():
     name, threads, *wanted = sys.argv[1:]
     implementations.hold_to(int(threads))
-    lib = implementations.IMPLEMENTATIONS[name].load()
-    for each in wanted:
-        run(name, lib, each)
+    lib = implementations.IMPLEMENTATIONS[name].load(arrays=wanted != [])
+    if wanted not in ([], ["arrays"]):
+        run(name, lib, *wanted)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,8 @@ process that does nothing.  `run.py` gives them their turns like the others.
 
 from __future__ import annotations
 
+import os
+import pickle
 import shutil
 import subprocess
 import sys
@@ -14,14 +16,16 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from . import workload, workloads
 from .implementations import IMPLEMENTATIONS, environment
 
 
 @dataclass(frozen=True)
 class Start:
-    """What a new process does: import, or one call of `workload`.
+    """What a new process does: import, or one call of `workload`, a name led by its module.
 
     `cold`: with an empty cache of compiled code; otherwise with what an earlier process compiled.
+    "arrays" for a workload: the library and its functions of arrays are imported.
     """
     name: str
     workload: str | None
@@ -33,12 +37,14 @@ ROOT = Path(__file__).parent.parent
 DERIVATIVES = ("jax", "torch", "autograd")
 
 ALL = [
-    Start("import", None, ("jax", "torch", "autograd", "numpy")),
-    Start("first_grad", "eager_grad_tanh_matmul", DERIVATIVES),
-    Start("first_grad_cold", "eager_grad_tanh_matmul", DERIVATIVES, cold=True),
+    Start("import", None, (*DERIVATIVES, "numpy")),
+    Start("import_arrays", "arrays", (*DERIVATIVES, "numpy")),
+    Start("first_grad", "calls.eager_grad_tanh_matmul", DERIVATIVES),
+    Start("first_grad_cold", "calls.eager_grad_tanh_matmul", DERIVATIVES, cold=True),
     *[Start(f"compile_{name}_{'cold' if cold else 'warm'}", workload, ("jax", "torch"), cold=cold)
-      for name, workload in (("mlp_step", "mlp_step_64"), ("cnn_step", "cnn_step_64"),
-                             ("transformer_step", "transformer_step"))
+      for name, workload in (("mlp_step", "models.mlp_step_64"),
+                             ("cnn_step", "images.cnn_step_64"),
+                             ("transformer_step", "sequences.transformer_step"))
       for cold in (True, False)],
 ]
 
@@ -51,8 +57,16 @@ class Starter:
         self.cache = tempfile.mkdtemp(dir=folder)
 
     def prepare(self, name):
-        """Runs it once, which fills the cache of compiled code."""
-        self.run(start(name), self.cache)
+        """Writes its inputs, and runs it once, which fills the cache of compiled code."""
+        wanted = start(name)
+        if wanted.workload not in (None, "arrays"):
+            with open(self.inputs(wanted), "wb") as file:
+                pickle.dump(workload.drawn(workloads.find(wanted.workload)), file)
+        self.run(wanted, self.cache)
+
+    def inputs(self, wanted):
+        """The file that has the inputs of its workload."""
+        return os.path.join(self.cache, f"{wanted.workload}.inputs")
 
     def measure(self, name, seconds):
         """Seconds of one whole process; `seconds` is not for something that happens once."""
@@ -77,7 +91,8 @@ class Starter:
     def command(self, wanted):
         if self.name == "limit":
             return [self.python, "-c", "pass"]
-        rest = [wanted.workload] if wanted.workload else []
+        rest = {None: [], "arrays": ["arrays"]}.get(wanted.workload, [
+            wanted.workload, self.inputs(wanted)])
         return [self.python, "-m", "benchmarks.once", self.name, str(self.threads), *rest]
 
 

@@ -57,9 +57,17 @@ class Case:
         return losses
 
 
-def prepared(workload, style, lib, convert, finish=lambda lib, function: function):
-    """The Case of a workload in a style; `convert` makes the library's array of a NumPy array."""
-    inputs = map_arrays(convert, workload.inputs(np.random.default_rng(0)))
+def drawn(workload):
+    """The inputs of a workload, the same ones every time."""
+    return workload.inputs(np.random.default_rng(0))
+
+
+def prepared(workload, style, lib, convert, finish=lambda lib, function: function, given=None):
+    """The Case of a workload in a style; `convert` makes the library's array of a NumPy array.
+
+    given: what `drawn` gave; None: they are drawn here.
+    """
+    inputs = map_arrays(convert, drawn(workload) if given is None else given)
     function, *args = workload.makers[style](lib, *inputs)
     return Case(workload, finish(lib, function), tuple(args))
 

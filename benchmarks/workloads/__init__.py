@@ -1,14 +1,23 @@
-"""The workloads, in the order of the tables."""
+"""The workloads, in the order of the tables; a module of them is loaded when one is asked for."""
 
+import functools
+import importlib
 from fnmatch import fnmatchcase
 
-from . import (
-    calls, chains, convolutions, derivatives, growth, images, models, products, random,
-    recurrent, rows, sequences)
+MODULES = ("calls", "chains", "rows", "products", "models", "images", "convolutions", "sequences",
+           "recurrent", "derivatives", "random")
+CURVES = "growth"          # the module of the plots over sizes, whose workloads are in no table
 
-MODULES = (calls, chains, rows, products, models, images, convolutions, sequences, recurrent,
-           derivatives, random)
-ALL = [workload for module in MODULES for workload in module.WORKLOADS]
+
+def of(module):
+    """The workloads of a module."""
+    return importlib.import_module(f"{__name__}.{module}").WORKLOADS
+
+
+@functools.cache
+def tabled():
+    """All workloads of the tables."""
+    return [workload for module in MODULES for workload in of(module)]
 
 
 def matches(name, patterns):
@@ -17,10 +26,15 @@ def matches(name, patterns):
 
 
 def find(name):
-    """The workload of that name, those of the plots over sizes included, which are in no table."""
-    return next(workload for workload in (*ALL, *growth.WORKLOADS) if workload.name == name)
+    """The workload of that name, those of the plots included.
+
+    "models.mlp_step_64" is looked for in `models` alone, which spares a process all others.
+    """
+    module, _, own = name.rpartition(".")
+    known = of(module) if module else [*tabled(), *of(CURVES)]
+    return next(workload for workload in known if workload.name == own)
 
 
 def select(patterns, full):
     """The workloads that were asked for."""
-    return [w for w in ALL if matches(w.name, patterns) and (full or not w.full)]
+    return [w for w in tabled() if matches(w.name, patterns) and (full or not w.full)]
