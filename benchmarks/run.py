@@ -189,8 +189,8 @@ def parse(argv):
         if name not in IMPLEMENTATIONS:
             parser.error(f"unknown implementation {name!r}; there are {names}")
     if not workloads.select(options.only, options.full) and not selected_starts(options):
-        parser.error(f"no workload is named {' '.join(options.only)}; there are "
-                     + " ".join([s.name for s in starts.ALL] + [w.name for w in workloads.tabled()]))
+        known = [each.name for each in (*starts.ALL, *workloads.tabled())]
+        parser.error(f"no workload is named {' '.join(options.only)}; there are {' '.join(known)}")
     options.python = dict(pair.split("=", 1) for pair in options.python)
     options.threads = [int(count) for count in options.threads]
     if options.clock == "cpu" and options.threads != [1]:
