@@ -19,11 +19,14 @@ from .emit import Emitter
 from .instructions import element, number
 from .tiles import Machine
 
+BORDER = 1 / 16            # share of steps in a border from which its rows are brought together
+COUNTED = 1 << 12          # places along an axis that are counted
+
 
 def emitted(name, kernel, statement, target):
     """The engine's functions for one Contract of a kernel, and the vmath functions they use."""
     with kernel.space:
-        product = LoopProduct(kernel, statement)
+        product = LoopProduct(kernel, ordered(statement, target))
         return contract_emit.emit(planned(product, target), product, name), product.used
 
 
@@ -32,7 +35,7 @@ def described(kernel, target):
     for statement in kernel.body:
         if isinstance(statement, Contract):
             with kernel.space:
-                plan = planned(LoopProduct(kernel, statement), target)
+                plan = planned(LoopProduct(kernel, ordered(statement, target)), target)
             parts = "×".join(map(str, plan.grid))
             packed = "".join(f", {x} packed" for x, on in (("A", plan.pack_a), ("B", plan.pack_b))
                              if on)
@@ -56,6 +59,41 @@ def planned(product, target):
 def machine(target):
     """The engine's description of the host."""
     return Machine(vector_bytes=target.vector_bytes, registers=target.registers)
+
+
+def ordered(statement, target):
+    """The Contract with rows behind each other that stand at one place in their borders.
+
+    Rows of one place in many images: what is zero in one is zero in all, and is left out.  Only
+    where that is much, and the second cache holds the windows of all of them.
+    """
+    found = bordered(statement.a, statement.k, statement.dtype)
+    if found is None or outside(found.ranges) < BORDER:
+        return statement
+    buffer, x = found.load.data
+    mask = 0
+    for y, _, _ in found.ranges:
+        mask |= y.free
+    alike = [v for v in statement.rows if not v.free & mask]
+    window = 1 + sum(abs(c) * (a.hi - a.lo) for v in statement.k
+                     for a, c in x.terms if a.free & v.bit)
+    size = window * math.prod(v.extent for v in alike) * buffer.type.dtype.itemsize
+    if size > machine(target).l2:
+        return statement
+    return replace(statement, rows=(*[v for v in statement.rows if v.free & mask], *alike))
+
+
+def outside(ranges):
+    """About which share of a product's steps lies outside of some range; 0 for large ones."""
+    inside = 1
+    for x, lo, hi in ranges:
+        values = [x.const]
+        for a, c in x.terms:
+            if len(values) * (a.hi - a.lo + 1) > COUNTED:
+                return 0
+            values = [v + c * k for v in values for k in range(a.lo, a.hi + 1)]
+        inside *= sum(lo <= v < hi for v in values) / len(values)
+    return 1 - inside
 
 
 def steps_of(x, variable):

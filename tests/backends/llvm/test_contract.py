@@ -9,7 +9,7 @@ from fgrad import index
 from fgrad.backends.llvm import host, target, threads
 from fgrad.backends.llvm.contract import Bordered, Product, Pulled, Strided, plan
 from fgrad.backends.llvm.contract_emit import emit
-from fgrad.backends.llvm.product import steps_of
+from fgrad.backends.llvm.product import outside, steps_of
 from fgrad.backends.llvm.text import BYTES, module, vector
 from fgrad.backends.llvm.tiles import FLOATS, Machine
 
@@ -369,3 +369,14 @@ def test_steps_between_rows_are_read_off_an_index():
         assert steps_of(index.of(i), i) == (2 * 14 * 28, 1)
         y = index.combine([(index.divide(index.plus(index.of(i), 1), 28)[1], 64)])
         assert steps_of(y, i) == (1, 0)
+
+
+def test_the_share_of_steps_in_a_border_is_counted():
+    with index.Space() as space:
+        i, j, m = space.variable(28), space.variable(9), space.variable(3)
+        x = index.combine([(index.of(i), 1), (index.of(m), 1)], -1)
+        y = index.combine([(index.of(j), 2), (index.of(m), 1)])
+        assert outside(((x, 0, 28),)) == pytest.approx(2 / 84)
+        assert outside(((x, 0, 28), (y, 0, 18))) == pytest.approx(1 - 82 / 84 * 26 / 27)
+        long = index.combine([(index.of(space.variable(10**6)), 1), (index.of(m), 1)], -1)
+        assert outside(((long, 0, 10**6),)) == 0
