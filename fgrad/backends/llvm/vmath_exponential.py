@@ -1,7 +1,7 @@
 """Exponentials, logarithms and what is made of them, as formulas over `vmath_values`.
 
-Each function takes values and returns a value, branch-free; special values come out of the
-arithmetic where they can, and of a select where they cannot.  Unless a table says otherwise, the
+Each function takes values and returns a value; special values come out of the arithmetic where they
+can, of a select or a seldom branch where they cannot.  Unless a table says otherwise, the
 polynomials are minimax fits (Remez exchange at 150 bits, coefficients rounded one after another)
 made for this file; the splitting of arguments is textbook (Cody and Waite, Muller).  Relies on
 `vmath_values`; `vmath` names the functions and states their measured errors.
@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 
 from .vmath_values import (FORMATS, absolute, at_least, at_most, copysign, fma, horner, intrinsic,
-                           select)
+                           select, where_any)
 
 LN2 = {"f32": (0.693147182464599609375, -1.9046542121259337e-09),          # high and low part
        "f64": (0.6931471805599453094, 2.3190468138462996e-17)}
@@ -208,9 +208,21 @@ def log_edges(x, u, y):
 
 
 def log(x):
-    scaled, exponent = normal(x)
-    m, k, _ = decompose(scaled)
-    return log_edges(x, x, log_of(m - 1.0, k - exponent))
+    """Zero, denormals, negative numbers, infinity and NaN are seldom, and take a branch."""
+    def of_any():
+        scaled, exponent = normal(x)
+        m, k, _ = decompose(scaled)
+        return [log_edges(x, x, log_of(m - 1.0, k - exponent))]
+    m, k, _ = decompose(x)
+    [y] = where_any(outside_normal(x), of_any, [log_of(m - 1.0, k)])
+    return y
+
+
+def outside_normal(x):
+    """Is x not a positive normal number?  In one comparison: of bits that wrap around."""
+    f = x.format
+    least, half = f.pattern(f.smallest), 1 << (f.width - 1)
+    return x.bits() + (half - least) >= f.pattern(math.inf) - least - half
 
 
 def log1p(x):
