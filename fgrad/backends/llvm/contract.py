@@ -25,8 +25,10 @@ from .tiles import Machine, Tile, shapes
 
 SHORT_ROWS = 48, 144, 272   # strides of packed rows of A, in elements, where they are short
 TABLE_ROWS = 8           # addresses of a tile read through tables: each holds a register
+RUN_ROWS = 10            # the same of one read by runs, which are loaded once for two steps
 WINDOW_STEPS = 832       # the most steps of a block that is read through tables: sums wait less
 BLOCK_ROWS = 256         # the most rows of a block that is read through a table of runs
+WIDE_PANEL = 256         # bytes of a row of panels; of half that, blocks of runs are twice as deep
 ADDED_ALONE = 1 << 14    # elements of a result whose depths one thread adds up
 SHALLOW = 32             # depth up to which a product is as long as its result takes to be written
 LARGE = 1 << 25          # multiply-adds of a part that is worth having for balance alone
@@ -359,7 +361,7 @@ def blocked(start, type, threads):
     lanes = min(machine.vector_bytes // BYTES[type], 1 << max(1, (columns - 1).bit_length()))
     for tile in tiles_for(start.rows, columns, type, lanes, machine):
         p = replace(start, tile=tile)
-        if start.tables and tile.rows > TABLE_ROWS * p.run:
+        if p.tables and tile.rows > (RUN_ROWS if p.bordered else TABLE_ROWS * p.run):
             continue
         for grid in grids(p, threads):
             yield from with_packing(p, grid)
@@ -483,6 +485,8 @@ def with_packing(p, grid):
 def most_steps(p, pack_b):
     """The most steps of a block.  Rows of B that are read far off stay in the second cache."""
     limit = WINDOW_STEPS if p.tables else depth_limit(p.machine)
+    if p.bordered and 2 * p.width * BYTES[p.type] <= WIDE_PANEL:
+        limit *= 2
     if pack_b or not p.large_b:
         return limit
     return min(limit, held(p.b.first * BYTES[p.type], p.machine.l2, 16))
