@@ -11,7 +11,7 @@ for FGRAD_CACHE and FGRAD_CACHE_MB; the backends and `python -m fgrad cache` rel
 from __future__ import annotations
 
 import functools
-import hashlib
+import importlib
 import os
 import struct
 import threading
@@ -28,7 +28,20 @@ SUFFIX = ".entry"
 TOUCH = 3600                                     # seconds between two marks of use of an entry
 STALE = 3600                                     # seconds after which a temporary file is an orphan
 TRIM_EVERY = 64                                  # writes between two looks at the folder's size
+ELSEWHERE = {"data", "io", "nn", "numpy", "optim", "scipy", "train",     # they make Programs only
+             "__pycache__"}
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+def plain_sha256():
+    """SHA-256 as Python has it without OpenSSL, which takes longer to load than all that is hashed.
+    """
+    for module in ("_sha2", "_sha256", "hashlib"):           # since Python 3.12, before, anywhere
+        with suppress(ImportError):
+            return importlib.import_module(module).sha256
+
+
+sha256 = plain_sha256()
 
 
 def key(*parts):
@@ -40,7 +53,7 @@ def key(*parts):
     >>> key("ab", "c") != key("a", "bc")
     True
     """
-    digest = hashlib.sha256()
+    digest = sha256()
     for part in parts:
         data = part if isinstance(part, bytes) else str(part).encode()
         digest.update(len(data).to_bytes(8, "little"))
@@ -53,6 +66,7 @@ def sources():
     """A fingerprint of fgrad's own files (path, size, time of change): it stands for the version.
 
     A change of the code that generates text makes another fingerprint, with or without a release.
+    What only makes Programs is left out: the text of a Program is part of keys itself.
     """
     rows, folders = [], [PACKAGE]
     for folder in folders:
@@ -61,7 +75,7 @@ def sources():
                 if item.name.endswith(".py"):
                     at = item.stat()
                     rows.append((item.path[len(PACKAGE):], at.st_size, at.st_mtime_ns))
-                elif "." not in item.name and item.name != "__pycache__" and item.is_dir():
+                elif "." not in item.name and item.name not in ELSEWHERE and item.is_dir():
                     folders.append(item.path)
     return key(repr(sorted(rows)))
 
@@ -197,7 +211,7 @@ def private(folder):
 
 def sealed(data):
     """The content of an entry: header and data."""
-    return HEADER.pack(MAGIC, FORMAT, len(data), hashlib.sha256(data).digest()) + data
+    return HEADER.pack(MAGIC, FORMAT, len(data), sha256(data).digest()) + data
 
 
 def verified(content):
@@ -207,7 +221,7 @@ def verified(content):
     magic, format, length, digest = HEADER.unpack_from(content)
     data = content[HEADER.size:]
     intact = (magic == MAGIC and format == FORMAT and length == len(data)
-              and digest == hashlib.sha256(data).digest())
+              and digest == sha256(data).digest())
     return data if intact else None
 
 

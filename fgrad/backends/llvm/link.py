@@ -21,7 +21,6 @@ import functools
 import os
 import struct
 import sys
-from typing import NamedTuple
 
 from ...errors import CheckError
 
@@ -78,50 +77,43 @@ KINDS = {
 }
 
 
-class Section(NamedTuple):
+class Section:
     """A section's header; for references `info` is the section they lie in."""
-    name: int
-    type: int
-    flags: int
-    address: int
-    offset: int
-    size: int
-    link: int
-    info: int
-    align: int
-    entry: int
+    __slots__ = ("name", "type", "flags", "address", "offset", "size", "link", "info", "align",
+                 "entry")
+
+    def __init__(self, *header):
+        for name, value in zip(self.__slots__, header):
+            setattr(self, name, value)
 
 
-class Symbol(NamedTuple):
+class Symbol:
     """A symbol; `section` is 0 where the object does not define it."""
-    name: str
-    local: bool
-    section: int
-    value: int
+    __slots__ = ("name", "local", "section", "value")
+
+    def __init__(self, name, local, section, value):
+        self.name, self.local, self.section, self.value = name, local, section, value
 
 
-class Object(NamedTuple):
+class Object:
     """An object file, taken apart.  references: (section they lie in, bytes of the table)."""
-    data: bytes
-    machine: int
-    sections: list
-    symbols: list
-    references: list
+
+    def __init__(self, data, machine, sections, symbols, references):
+        self.data, self.machine, self.sections = data, machine, sections
+        self.symbols, self.references = symbols, references
 
 
-class Layout(NamedTuple):
+class Layout:
     """Where things lie from the base on, in bytes.
 
     sections: section → offset.  entries: symbol → offset.  readable, writable: where those pages
     begin.  frames: offsets of the tables for unwinding.  align: that of the base.
     """
-    sections: dict
-    entries: dict
-    readable: int
-    writable: int
-    size: int
-    frames: list
-    align: int
+
+    def __init__(self, sections, entries, readable, writable, size, frames, align):
+        self.sections, self.entries = sections, entries
+        self.readable, self.writable, self.size = readable, writable, size
+        self.frames, self.align = frames, align
 
 
 # ---------------------------------------------------------------------------- reading
@@ -297,14 +289,13 @@ def within(n, bits):
 # ---------------------------------------------------------------------------- in memory
 
 
-class System(NamedTuple):
+class System:
     """The functions of libc and libgcc that put code into a process."""
-    mmap: object
-    munmap: object
-    mprotect: object
-    clear_cache: object
-    register_frame: object
-    deregister_frame: object
+
+    def __init__(self, mmap, munmap, mprotect, clear_cache, register_frame, deregister_frame):
+        self.mmap, self.munmap, self.mprotect = mmap, munmap, mprotect
+        self.clear_cache = clear_cache
+        self.register_frame, self.deregister_frame = register_frame, deregister_frame
 
 
 @functools.cache
