@@ -1,29 +1,27 @@
 """The libraries that are compared: how each is loaded, fed and waited for.
 
 Another one is a row in IMPLEMENTATIONS, and a maker of its style in the workloads it is to run.
-Relied on by `worker.py` and `once.py`, which run inside the implementation's own process.
+Relied on by `worker.py` and `once.py`, which run inside the implementation's own process, where
+the time of imports is measured: so it imports little itself.
 """
 
 from __future__ import annotations
 
 import importlib
 import os
-import platform
-from collections.abc import Callable
-from dataclasses import dataclass
+import sys
 
 
-@dataclass(frozen=True)
 class Implementation:
     """A library: the style of workload it runs, what is imported, whose versions count.
 
     `finish(lib, function)` is what is called instead of a workload's function: compiled, or made to
     wait for its result.
     """
-    style: str
-    modules: tuple[str, ...]
-    packages: tuple[str, ...]
-    finish: Callable = lambda lib, function: function
+
+    def __init__(self, style, modules, packages, finish=lambda lib, function: function):
+        self.style, self.modules, self.packages = style, modules, packages
+        self.finish = finish
 
     def load(self, arrays=True):
         """The library itself: the first of its modules, with the others imported too, or alone."""
@@ -112,7 +110,7 @@ def hold_to(threads):
 def versions(name):
     """package → version of an implementation, and of Python."""
     metadata = importlib.import_module("importlib.metadata")
-    found = {"python": platform.python_version()}
+    found = {"python": sys.version.split()[0]}
     for package in IMPLEMENTATIONS[name].packages:
         try:
             found[package] = metadata.version(package)

@@ -8,7 +8,6 @@ what is asked for is loaded.
 """
 
 import importlib
-import pickle
 import sys
 
 from . import implementations
@@ -19,10 +18,9 @@ def run(name, lib, wanted, file):
     workload = importlib.import_module("benchmarks.workload")
     found = importlib.import_module("benchmarks.workloads").find(wanted)
     implementation = implementations.IMPLEMENTATIONS[name]
-    with open(file, "rb") as given:
-        case = workload.prepared(found, implementation.style, lib,
-                                 implementations.converter(name, lib), implementation.finish,
-                                 pickle.load(given))
+    case = workload.prepared(found, implementation.style, lib,
+                             implementations.converter(name, lib), implementation.finish,
+                             workload.read(file))
     case.function(*case.args)
 
 

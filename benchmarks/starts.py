@@ -60,8 +60,8 @@ class Starter:
         """Writes its inputs, and runs it once, which fills the cache of compiled code."""
         wanted = start(name)
         if wanted.workload not in (None, "arrays"):
-            with open(self.inputs(wanted), "wb") as file:
-                pickle.dump(workload.drawn(workloads.find(wanted.workload)), file)
+            inputs = workload.drawn(workloads.find(wanted.workload))
+            Path(self.inputs(wanted)).write_bytes(pickle.dumps(inputs))
         self.run(wanted, self.cache)
 
     def inputs(self, wanted):

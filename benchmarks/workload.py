@@ -7,8 +7,10 @@ these records, `worker.py` and `once.py` run them.
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -60,6 +62,11 @@ class Case:
 def drawn(workload):
     """The inputs of a workload, the same ones every time."""
     return workload.inputs(np.random.default_rng(0))
+
+
+def read(file):
+    """Inputs that were pickled."""
+    return pickle.loads(Path(file).read_bytes())
 
 
 def prepared(workload, style, lib, convert, finish=lambda lib, function: function, given=None):
