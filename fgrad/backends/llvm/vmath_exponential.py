@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 
 from .vmath_values import (FORMATS, absolute, at_least, at_most, copysign, fma, horner, intrinsic,
-                           select, where_any)
+                           select, unless_any)
 
 LN2 = {"f32": (0.693147182464599609375, -1.9046542121259337e-09),          # high and low part
        "f64": (0.6931471805599453094, 2.3190468138462996e-17)}
@@ -53,6 +53,9 @@ ERFC = (0.17900115118138826, -0.3262335600432588, 0.24560380170687812, -0.150115
         0.07166583802754206, -0.02439248351054752, 0.00426927411210148, 0.0007084764159006241,
         -0.0005945302969947537, 5.107624320843929e-05, 7.262488968642989e-05,
         -5.764264672066774e-06, -6.377546014488887e-06)
+
+#   up to this size of x, e^x is a normal number
+EXP_NORMAL = {"f32": 87.0, "f64": 708.0}
 
 #   e^x is 0 below, and infinite above; sinh and cosh are infinite above the third
 EXP_RANGE = {"f32": (-104.0, 89.0, 89.5), "f64": (-746.0, 710.0, 710.6)}
@@ -100,8 +103,24 @@ def power_or_zero(x):
     return select(zero, 0.0, power_of_e(select(zero, 0.0, x)))
 
 
+def normal_power(x):
+    """e^x, the same as by power_of_e, for x up to EXP_NORMAL in size."""
+    f = x.format
+    bits, r, lost = split(x, f.bias + 1)
+    halves = horner(r + lost, [c / 2 for c in (1.0, 1.0, *EXP[x.kind])])
+    return halves * (bits << f.mantissa).as_float()
+
+
 def exp(x):
-    return power_or_zero(at_most(x, EXP_RANGE[x.kind][1]))
+    """Powers that are no normal numbers are seldom, and take a branch."""
+    return unless_any(beyond(x, EXP_NORMAL[x.kind]), lambda: normal_power(x),
+                      lambda: power_or_zero(at_most(x, EXP_RANGE[x.kind][1])))
+
+
+def beyond(x, size):
+    """Is x larger than a number in size, or NaN?"""
+    f = x.format
+    return (x.bits() & ((1 << (f.width - 1)) - 1)) > f.pattern(size)
 
 
 def quarter_expm1(x):
@@ -147,7 +166,7 @@ def tanh(x):
 
 def logistic(x):
     """1 / (1 + e), and e / (1 + e) for x < 0, with e = e^-|x|: no overflow, and exact tails."""
-    e = power_or_zero(-absolute(x))
+    e = exp(-absolute(x))
     return select(x < 0.0, e, 1.0) / (e + 1.0)
 
 
@@ -209,13 +228,15 @@ def log_edges(x, u, y):
 
 def log(x):
     """Zero, denormals, negative numbers, infinity and NaN are seldom, and take a branch."""
+    def of_normal():
+        m, k, _ = decompose(x)
+        return log_of(m - 1.0, k)
+
     def of_any():
         scaled, exponent = normal(x)
         m, k, _ = decompose(scaled)
-        return [log_edges(x, x, log_of(m - 1.0, k - exponent))]
-    m, k, _ = decompose(x)
-    [y] = where_any(outside_normal(x), of_any, [log_of(m - 1.0, k)])
-    return y
+        return log_edges(x, x, log_of(m - 1.0, k - exponent))
+    return unless_any(outside_normal(x), of_normal, of_any)
 
 
 def outside_normal(x):

@@ -268,6 +268,22 @@ def where_any(mask, rare, values):
             for x, y in zip(values, others)]
 
 
+def unless_any(mask, usual, general):
+    """usual(), but general() in all lanes if the mask holds in any."""
+    body = mask.body
+    n = body.count
+    body.do(f"br i1 {any_lane(mask).name}, label %general{n}, label %usual{n}")
+    found = []
+    for label, formula in ((f"general{n}", general), (f"usual{n}", usual)):
+        body.label(label)
+        found.append((formula(), body.block))
+        body.do(f"br label %after{n}")
+    body.label(f"after{n}")
+    (a, from_a), (b, from_b) = found
+    return body.op(a.kind, f"phi {body.type(a.kind)} "
+                           f"[ {a.name}, %{from_a} ], [ {b.name}, %{from_b} ]")
+
+
 def repeat(body, values, step):
     """The values after `values, flag = step(values)`, run once and again while the flag holds."""
     before, n = body.block, body.count
