@@ -66,5 +66,6 @@ _NAMES = {                 # module → what it gives; all of it is loaded at fi
     "tree": "tree pytree static",
     "types": "ArrayType default_dtype strict_promotion",
 }
-# `numpy` comes before all else: operators and methods of arrays are attached by it
-__getattr__, __dir__ = _later.names(__name__, _NAMES, first="fgrad.numpy")
+if not TYPE_CHECKING:      # `numpy` comes before all else: it gives arrays operators and methods
+    __getattr__, __dir__ = _later.names(__name__, _NAMES, first="fgrad.numpy")
+del TYPE_CHECKING

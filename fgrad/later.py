@@ -22,8 +22,9 @@ def names(module, table, *, first=None, made=None):
 
     table: module of the same package → the names that it gives, in one string; `a=b` is its b under
     the name a.  Its own name stands for itself, and goes without saying if there is no other;
-    other modules of the table can be had, too, but are not in `__all__`.  first: a module that is
-    imported before any that gives names.  made(value): what is kept of one that is given.
+    other modules can be had, too, but are not in `__all__`.  first: a module that is imported
+    before any that gives names.  made(value): what is kept of one that is given.  Type checkers
+    and editors read `if TYPE_CHECKING:` and should not see `__getattr__`, which may give anything.
     """
     space = vars(sys.modules[module])
     package = space["__package__"]
@@ -36,8 +37,8 @@ def names(module, table, *, first=None, made=None):
 
     def __getattr__(name):
         if name == "__all__":
-            hidden = place.keys() - given
-            return [n for n in __dir__() if not n.startswith("_") and n not in hidden]
+            own = {n for n, x in space.items() if n[0] != "_" and not isinstance(x, type(sys))}
+            return sorted(own | given)
         if name not in place:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         source, theirs = place[name]

@@ -68,7 +68,8 @@ NAMES = {                  # module → what it gives; all of it is loaded at fi
     "windowed_index": """GatherDimensionNumbers GatherScatterMode ScatterDimensionNumbers gather
         scatter scatter_add scatter_max scatter_min scatter_mul""",
 }
-__getattr__, __dir__ = later.names(__name__, NAMES)
+if not typing.TYPE_CHECKING:
+    __getattr__, __dir__ = later.names(__name__, NAMES)
 scan_by = later.lazily("fgrad.control", "associative_scan")
 
 bitwise_and, bitwise_or, bitwise_xor, bitwise_not = ops.and_, ops.or_, ops.xor, ops.not_

@@ -14,6 +14,7 @@ from tests.ops.examples import EXAMPLES
 RNG = np.random.default_rng(3)
 Z, W = RNG.standard_normal((2, 3, 4)) + 1j * RNG.standard_normal((2, 3, 4))
 TOLERANCE = {"complex64": 2e-5, "complex128": 1e-11}
+PRIMITIVES.load()
 COMPILED = [name for name, op in PRIMITIVES.items() if name in EXAMPLES
             and (C128 in op.dtypes or name in ("complex", "select", "reshape", "transpose", "rev",
                                                "broadcast", "slice", "pad", "concatenate", "gather",

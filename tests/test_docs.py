@@ -27,6 +27,7 @@ FLOOR = re.compile(r"^\| (\d+) \| `([^`]*)` \|", re.M)
 @pytest.fixture(autouse=True)
 def registered():
     """What a page registers, a backend or an operation, is gone when it is done."""
+    PRIMITIVES.load()
     tables = base.BACKENDS, base.INSTANCES, PRIMITIVES
     before = [set(table) for table in tables]
     yield

@@ -52,4 +52,5 @@ _NAMES = {                 # module → what it gives; all of it is loaded at fi
     "pool": "AdaptiveAvgPool AdaptiveMaxPool AvgPool GlobalAvgPool GlobalMaxPool MaxPool",
     "recurrent": "GRU LSTM RNN Bidirectional",
 }
-__getattr__, __dir__ = _later.names(__name__, _NAMES)
+if not _typing.TYPE_CHECKING:
+    __getattr__, __dir__ = _later.names(__name__, _NAMES)

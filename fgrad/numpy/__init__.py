@@ -119,4 +119,5 @@ _NAMES = {                 # module → what it gives; all of it is loaded at fi
     "windows": "bartlett blackman hamming hanning i0 kaiser",
 }
 protocols.bound(globals())
-__getattr__, __dir__ = _later.names(__name__, _NAMES, made=protocols.public)
+if not _typing.TYPE_CHECKING:
+    __getattr__, __dir__ = _later.names(__name__, _NAMES, made=protocols.public)

@@ -54,4 +54,5 @@ _NAMES = {                 # module → what it gives; all of it is loaded at fi
     "window": """reduce_window_max reduce_window_min reduce_window_sum window_argmax
         window_argmin window_put window_spread window_take""",
 }
-__getattr__, __dir__ = _later.names(__name__, _NAMES)
+if not _typing.TYPE_CHECKING:
+    __getattr__, __dir__ = _later.names(__name__, _NAMES)
