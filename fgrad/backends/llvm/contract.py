@@ -137,8 +137,8 @@ class Product:
 
         They are (b, i, j), (b, i, j+1), … along "n", or (b, i, j), (b, i+1, j), … along "m", which
         occurs where there is one column.  count: how many there are (a constant), None if all
-        lanes of all vectors.  sums: per sum over the rows the address of its vector at column j,
-        to which those of this row are to be added; idle lanes may be written too.
+        lanes of all vectors.  sums: vector by vector the sums over the rows so far, to be returned
+        with those of this row added; idle lanes may hold anything.
         """
         raise NotImplementedError
 

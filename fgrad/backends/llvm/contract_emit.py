@@ -14,7 +14,7 @@ from .contract import Emitted, Product, Pulled, Strided, up
 from .dots import Dots
 from .packing import Packer
 from .places import Places
-from .text import BYTES, Function
+from .text import BYTES, Function, vector
 from .tiles import FLOATS, KERNEL_TYPES, Columns, Kernel, Offsets, Rows, Runs, Steps, Tile, added
 
 
@@ -498,6 +498,24 @@ class Writer:
                 fn.vector_store(p.type, p.tile.lanes, "zeroinitializer",
                                 fn.gep(p.type, row, j.index))
 
+    def vectors_of(self, tail):
+        """How many vectors a row of a tile has."""
+        return -(-(tail or self.plan.width) // self.plan.sum_lanes)
+
+    def sum_places(self, j, tail):
+        """Where the sums over the rows are kept, vector by vector, for a tile's columns from j."""
+        return [self.fn.gep(self.plan.type, row, self.fn.add(j, q * self.plan.sum_lanes))
+                for q in range(self.vectors_of(tail)) for row in self.row_sums]
+
+    def loaded(self, places):
+        """(type, value) of the vectors at some places."""
+        type, lanes = self.plan.type, self.plan.sum_lanes
+        return [(vector(type, lanes), self.fn.vector_load(type, lanes, at)) for at in places]
+
+    def keep(self, values, places):
+        for value, place in zip(values, places):
+            self.fn.vector_store(self.plan.type, self.plan.sum_lanes, value, place)
+
     def add_sums(self):
         """The function of the last phase: the sums of all parts added, and stored."""
         p = self.plan
@@ -520,35 +538,43 @@ class Writer:
         fn, p = self.fn, self.plan
         if not p.staged or p.split or p.keeps_sums:
             return
-        with fn.loop(0, left) as r:
+        places = self.sum_places(fn.add(block.j, j), tail)
+        with fn.loop(0, left, carried=self.loaded(places)) as r:
             row = fn.gep(p.type, c, fn.mul(r.index, stride))
-            self.finish_row(block, fn.add(i, r.index), j, row, tail)
+            r.next = self.finish_row(block, fn.add(i, r.index), j, row, tail, r.values)
+        self.keep(r.values, places)
 
-    def finish_row(self, block, i, j, row, tail):
-        """Store a row of a tile."""
+    def finish_row(self, block, i, j, row, tail, sums):
+        """Store a row of a tile; gives the sums over the rows with it."""
         fn, p = self.fn, self.plan
-        vectors = -(-(tail or p.width) // p.sum_lanes)
         values = [fn.vector_load(p.type, p.sum_lanes, fn.gep(p.type, row, q * p.sum_lanes))
-                  for q in range(vectors)]
-        self.store_row(block.b, fn.add(block.i, i), fn.add(block.j, j), values, tail)
+                  for q in range(self.vectors_of(tail))]
+        return self.store_row(block.b, fn.add(block.i, i), fn.add(block.j, j), values, tail, sums)
+
+    def finish_piece(self, block, i, j, tail):
+        """Store a row of a tile, whose sums have waited for the last block."""
+        places = self.sum_places(self.fn.add(block.j, j), tail)
+        sums = [value for _, value in self.loaded(places)]
+        row, _ = self.target(block, i, j)
+        self.keep(self.finish_row(block, i, j, row, tail, sums), places)
 
     def finish_block(self, block):
         """Store the rows of a block, one after the other, when its last depth is done."""
         fn, p = self.fn, self.plan
         done = fn.compare("sge", fn.add(block.k, p.kc), p.depth)
         with fn.if_(done), fn.loop(0, block.rows) as r:
-            self.panels(block, lambda j, vectors, tail: self.finish_row(
-                block, r.index, j, self.target(block, r.index, j)[0], tail))
+            self.panels(block, lambda j, vectors, tail: self.finish_piece(block, r.index, j, tail))
 
-    def store_row(self, b, i, j, values, count):
+    def store_row(self, b, i, j, values, count, sums=()):
+        """Store vectors of a row, or what becomes of them; gives the sums over the rows with it."""
         fn, p = self.fn, self.plan
         if p.epilogue or p.out is None:
-            sums = [fn.gep(p.type, row, j) for row in self.row_sums]
             return self.product.epilogue(fn, b, i, j, p.sum_lanes, values, count, "n", sums)
         row, lanes = self.element(self.bases[2], p.out, i, j), p.sum_lanes
         for q, value in enumerate(values):
             left = None if count is None else min(lanes, count - q * lanes)
             fn.vector_store(p.type, lanes, value, fn.gep(p.type, row, q * lanes), left)
+        return sums
 
     def add_up(self):
         """The function of the second phase: the partial products of all depths added, and

@@ -292,22 +292,21 @@ class LoopProduct(FlatProduct, contract.Product):
 
     def epilogue(self, fn, b, i, j, lanes, values, count, along, sums):
         """The statement's body for neighbouring sums of a row ("n") or column ("m"), by vectors."""
-        dtype, names = element(self.statement.dtype), self.statement.sums
+        names, sums = self.statement.sums, list(sums)
         for q, value in enumerate(values):
             left = lanes if count is None else min(lanes, count - q * lanes)
             if left <= 0:
-                return
+                break
             at = (fn.add(i, q * lanes), j) if along == "m" else (i, fn.add(j, q * lanes))
             emitter = self.emitter(fn, batch=b, rows=at[0], columns=at[1])
             emitter.vec, emitter.count = (self.rows if along == "m" else self.columns, lanes), left
             emitter.names[self.statement.name] = value, True
-            places = {name: fn.gep(dtype, to, q * lanes) for name, to in zip(names, sums)}
-            for name, place in places.items():
-                emitter.slots[name] = [fn.vector_load(dtype, lanes, place)]
+            of_vector = slice(q * len(names), (q + 1) * len(names))
+            emitter.slots.update({name: [x] for name, x in zip(names, sums[of_vector])})
             emitter.body(self.epilogue_body())
-            for name, place in places.items():
-                fn.vector_store(dtype, lanes, *emitter.slots[name], place)
+            sums[of_vector] = [emitter.slots[name][0] for name in names]
             self.used |= emitter.instructions.used
+        return sums
 
     def total(self, fn, j, lanes, value, count):
         """The same for neighbouring sums of columns."""

@@ -45,7 +45,7 @@ class Buffers(Product):
         """relu(sum + bias); over the rows these, and their squares, are summed."""
         row = fn.gep(self.type, self.pointer(fn, OUT, b), fn.add(fn.mul(i, self.bias_columns), j))
         bias = fn.gep(self.type, self.pointer(fn, BIAS), j if along == "n" else 0)
-        v = vector(self.type, lanes)
+        v, added = vector(self.type, lanes), []
         for q, value in enumerate(values):
             left = None if count is None else min(lanes, count - q * lanes)
             more = self.bias(fn, bias, q * lanes, lanes, left, along)
@@ -54,10 +54,9 @@ class Buffers(Product):
             mask = f"{vector('i1', lanes)} {positive}"
             value = fn.op(f"select {mask}, {v} {value}, {v} zeroinitializer")
             fn.vector_store(self.type, lanes, value, fn.gep(self.type, row, q * lanes), left)
-            for to, x in zip(sums, (value, fn.op(f"fmul {v} {value}, {value}"))):
-                place = fn.gep(self.type, to, q * lanes)
-                x = fn.op(f"fadd {v} {fn.vector_load(self.type, lanes, place)}, {x}")
-                fn.vector_store(self.type, lanes, x, place)
+            for x in (value, fn.op(f"fmul {v} {value}, {value}"))[:len(sums) // len(values)]:
+                added.append(fn.op(f"fadd {v} {sums[len(added)]}, {x}"))
+        return added
 
     def sums(self, fn, j, lanes, values, count):
         for n, value in enumerate(values):
