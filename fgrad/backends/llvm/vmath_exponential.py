@@ -239,11 +239,11 @@ def log(x):
     return unless_any(outside_normal(x), of_normal, of_any)
 
 
-def outside_normal(x):
-    """Is x not a positive normal number?  In one comparison: of bits that wrap around."""
+def outside_normal(x, end=math.inf):
+    """Is x no positive normal number below `end`?  In one comparison: of bits that wrap around."""
     f = x.format
     least, half = f.pattern(f.smallest), 1 << (f.width - 1)
-    return x.bits() + (half - least) >= f.pattern(math.inf) - least - half
+    return x.bits() + (half - least) >= f.pattern(end) - least - half
 
 
 def log1p(x):
@@ -253,8 +253,15 @@ def log1p(x):
     lost = select(x > 1.0, 1.0 - (u - x), x - (u - 1.0))
     m, k, places = decompose(u)
     unit = ((2 * f.bias + 1 - places) << f.mantissa).as_float()             # 2^-k
-    carried = select(absolute(x) < 1 / f.epsilon ** 2, lost * unit, 0.0)
-    return log_edges(x, u, copysign(log_of((m - 1.0) + carried, k), x))
+    large = 1 / f.epsilon ** 2
+
+    def of_usual():
+        return copysign(log_of((m - 1.0) + lost * unit, k), x)
+
+    def of_any():
+        carried = select(absolute(x) < large, lost * unit, 0.0)
+        return log_edges(x, u, copysign(log_of((m - 1.0) + carried, k), x))
+    return unless_any(outside_normal(u, large), of_usual, of_any)
 
 
 # -- powers -------------------------------------------------------------------------------------
