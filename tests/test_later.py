@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import pickle
 import subprocess
 import sys
 
@@ -118,3 +119,33 @@ def test_operations_that_are_not_loaded_are_found_by_name():
         except KeyError:
             sys.exit(0)
         sys.exit(1)""")
+
+
+def test_first_uses_in_many_threads_at_once_do_not_meet_half_loaded_modules():
+    run("""if True:
+        import sys, threading, fgrad
+        import fgrad.numpy as fnp
+        sys.setswitchinterval(1e-5)
+        x = fnp.ones((3, 3))
+        uses = [lambda: fgrad.grad(lambda x: (x * x).sum())(x), lambda: fnp.linalg.norm(x),
+                lambda: fgrad.jit(lambda x: x + 1)(x), lambda: fgrad.nn.softmax(x),
+                lambda: fgrad.random.key(0), lambda: fgrad.show(lambda x: x, x),
+                lambda: fnp.nanmean(x), lambda: fgrad.lax.scan(lambda c, a: (c, a), 0.0, x)]
+        together, finished = threading.Barrier(len(uses)), []
+
+        def run(use):
+            together.wait()
+            use()
+            finished.append(use)
+        threads = [threading.Thread(target=run, args=(use,)) for use in uses]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(finished) == len(uses)""")
+
+
+def test_functions_that_are_loaded_later_can_be_pickled():
+    fnp = importlib.import_module("fgrad.numpy")
+    for function in (fnp.nanmean, fnp.sum, fnp.linalg.norm):
+        assert pickle.loads(pickle.dumps(function)) is function
