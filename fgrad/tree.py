@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import functools
 from collections import OrderedDict, defaultdict
+from enum import Enum
 
 from .errors import ArgumentError, TreeError, boundary
 from .later import lazily
@@ -92,15 +93,25 @@ def register_node(cls, parts, make, keys=None, sign=None):
 
 
 def order(key):
-    """Dictionary keys sort by type, then value, so that mixed keys work."""
-    return type(key).__name__, key
+    """Dictionary keys sort by type, then value, so that mixed keys work; members of an Enum as they
+    are defined.
+    """
+    return type(key).__name__, list(type(key)).index(key) if isinstance(key, Enum) else key
 
 
 def sorted_keys(node):
+    """The keys of a dictionary in their order.  Raises TreeError where they have none."""
     try:
         return tuple(sorted(node))
     except TypeError:
+        pass
+    try:
         return tuple(sorted(node, key=order))
+    except TypeError:
+        kinds = {type(k).__name__: None for k in node}
+        raise TreeError("the keys of a dictionary have no order, so its leaves have none.",
+                        given=f"keys of {' and '.join(kinds)}",
+                        fix="use strings or numbers as keys, or an OrderedDict.") from None
 
 
 def dict_sign(meta, parts):

@@ -6,7 +6,8 @@ from collections import OrderedDict, defaultdict, namedtuple
 import pytest
 
 import fgrad
-from fgrad import tree
+import fgrad.numpy as fnp
+from fgrad import TreeError, tree
 
 Pair = namedtuple("Pair", "first second")
 
@@ -38,6 +39,22 @@ def test_a_structure_written_out_makes_what_unflatten_makes(x):
     made, again = tree.written_out(structure)(numbers), tree.unflatten(structure, numbers)
     assert tree.flatten(made) == (list(numbers), structure)
     assert type(made) is type(again) and tree.flatten(again) == tree.flatten(made)
+
+
+def test_members_of_an_enum_are_keys_in_the_order_of_their_definition():
+    Color = enum.Enum("Color", "RED GREEN")
+    params = {Color.GREEN: fnp.ones(2), Color.RED: fnp.zeros(3)}
+    assert [x.shape for x in tree.leaves(params)] == [(3,), (2,)]
+    def twice(p):
+        return tree.map(lambda x: x * 2, p)
+    for f in (twice, fgrad.jit(twice), fgrad.grad(lambda p: fnp.sum(p[Color.RED]))):
+        assert list(f(params)) == [Color.RED, Color.GREEN]
+
+
+def test_keys_without_an_order_are_refused():
+    with pytest.raises(TreeError, match="have no order") as found:
+        tree.leaves({object(): 1, object(): 2})
+    assert "keys of object" in str(found.value)
 
 
 def test_dictionaries_keep_the_order_that_unflatten_gives():
