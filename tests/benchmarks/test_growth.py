@@ -32,7 +32,8 @@ def test_curves_go_from_small_to_large():
 def test_peak_memory_of_a_chain_is_its_result_and_little_more():
     found = memory.in_new_process("fgrad", "chain_1e7", sys.executable, threads=1)
     assert found["planned"] == 40_000_000
-    assert 0.99 * found["planned"] < found["peak"] < 1.25 * found["planned"]
+    given_back = 1_000_000                       # of the compiler's heap, between the two readings
+    assert found["planned"] - given_back < found["peak"] < 1.25 * found["planned"]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak is read from /proc")
