@@ -159,10 +159,8 @@ class LoopProduct(FlatProduct, contract.Product):
         return contract.Pulled(first_name if self.unit(n, first, second) else second_name, cost)
 
     def strides(self, x, first, second):
-        """(stride of first, of second), one of them 1, where x is affine in both and the batch."""
-        variables = (first, second, self.batch)
-        if any(not index.is_affine(x, v) for v in variables) or any(
-                not isinstance(a, index.Var) for a, _ in x.terms):
+        """(stride of first, of second), one of them 1, where x steps evenly through a batch."""
+        if not self.is_even(x):
             return None
         s, t = index.stride(x, first), index.stride(x, second)
         if t == 1 or second.extent == 1:
@@ -170,6 +168,11 @@ class LoopProduct(FlatProduct, contract.Product):
         if s == 1 or first.extent == 1:
             return 1, t
         return None
+
+    def is_even(self, x):
+        """Is each term of the index a variable, or known by the batch alone?"""
+        return not x.nodes and all(isinstance(a, index.Var) or not a.free & ~self.batch.bit
+                                   for a, _ in x.terms)
 
     def in_tables(self, x):
         """Is each term of the index known by row, by depth, or by batch alone?"""
@@ -203,7 +206,7 @@ class LoopProduct(FlatProduct, contract.Product):
         plain = (s.expr.op == "name" and s.expr.dtype == self.statement.dtype
                  and s.buffer.type.dtype == s.expr.dtype and not s.how and not s.when)
         x = index.substitute(s.index, self.to, None) if self.to else s.index
-        if not plain or not all(isinstance(a, index.Var) for a, _ in x.terms):
+        if not plain or not self.is_even(x):
             return None
         if self.columns.extent > 1 and index.stride(x, self.columns) != 1:
             return None
