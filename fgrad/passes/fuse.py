@@ -33,7 +33,7 @@ from ..scalar import EXPENSIVE
 from ..types import I32
 from .collapse import collapse_reduction
 from .pull import Graph, Puller, step_of, uncast
-from .product import TOTAL, bordered, product_of, total_of
+from .product import TOTAL, bordered, product_of, strips, total_of
 from .recompute import column_form, hidden, holes, outer_form, read_again
 
 DEPTH, DEPTH_SHARED = 100, 50      # inlined operations, a reduction counts 20
@@ -592,7 +592,8 @@ class Attempt:
         if g.roots:
             return
         for side, other in ((p.a, p.columns), (p.b, p.rows)):
-            if side is p.a and self.target.borders and bordered(side, p.k, p.dtype):
+            if side is p.a and self.target.borders and (
+                    bordered(side, p.k, p.dtype) or strips(side, p.rows, p.k, p.dtype)):
                 continue
             again = reads_again(side, (*p.batch, *p.rows, *p.columns, *p.k))
             if again or prologue_cost(side) > PROLOGUE:

@@ -17,6 +17,7 @@ from .. import index, scalar
 from .pull import uncast
 
 RUNS = 16, 256             # the fewest and the most steps of a run of a bordered operand
+WINDOW, STRIP = 8, 6       # the fewest rows of a window, and steps of a strip, read as they lie
 SMALL = 512                # multiply-adds; smaller products are ordinary reductions
 FACTORS = 8                # of one product; more are not a contraction
 TOTAL = "total"            # the name of the sum over k of b within a product's kernel
@@ -147,9 +148,7 @@ def bordered(n, k, dtype):
 
     Each term of its index and of its ranges is known by k alone, or without k.
     """
-    ranges = ()
-    while n.op == "guard" and n.args[1].op == "const" and not n.args[1].data:
-        n, ranges = n.args[0], ranges + n.data
+    n, ranges = unguarded(n)
     if not ranges or n.op != "load" or n.data[0].type.dtype != dtype:
         return None
     mask, last, at = sum(v.bit for v in k), k[-1], n.data[1]
@@ -160,6 +159,47 @@ def bordered(n, k, dtype):
         x.free & last.bit for x, _, _ in ranges)
     run = max(r for r in range(1, RUNS[1] + 1) if last.extent % r == 0)
     return Bordered(n, ranges, run) if apart and behind and run >= RUNS[0] else None
+
+
+def unguarded(n):
+    """(what a node is inside of a border of zeros, the ranges of indices that are inside)."""
+    ranges = ()
+    while n.op == "guard" and n.args[1].op == "const" and not n.args[1].data:
+        n, ranges = n.args[0], ranges + n.data
+    return n, ranges
+
+
+@dataclass(frozen=True, eq=False)
+class Strips:
+    """An operand that is `load` where all `ranges` hold, and zero elsewhere: a padded array.
+
+    Along the last variable of the rows, a window's, all `rows` lie behind each other, inside or
+    outside; along the last one of k, a strip's, all `steps` lie `step` elements apart, and what is
+    inside is one stretch, since the indices of the ranges grow by `slopes`.
+    """
+    load: scalar.Node
+    ranges: tuple
+    slopes: tuple
+    rows: int
+    steps: int
+    step: int
+
+
+def strips(n, rows, k, dtype):
+    """The Strips that an operand is, or None."""
+    n, ranges = unguarded(n)
+    if not ranges or n.op != "load" or n.data[0].type.dtype != dtype:
+        return None
+    channel, pixel, at = rows[-1], k[-1], n.data[1]
+    indices = [x for x, _, _ in ranges]
+    affine = all(index.is_affine(x, pixel) and not x.nodes for x in (at, *indices))
+    if not affine or not index.is_affine(at, channel) or index.stride(at, channel) != 1:
+        return None
+    slopes = tuple(index.stride(x, pixel) for x in indices)
+    fits = min(slopes) >= 0 and not any(x.free & channel.bit for x in indices)
+    large = channel.extent >= WINDOW and pixel.extent >= STRIP
+    return Strips(n, ranges, slopes, channel.extent, pixel.extent,
+                  index.stride(at, pixel)) if fits and large else None
 
 
 def multiply(found):

@@ -230,6 +230,57 @@ def test_zeros_of_a_border_times_what_is_not_finite_are_nan(value):
         assert_close(np.asarray(fgrad.jit(function)(x)), np.asarray(function(x)), length=288)
 
 
+def by_windows(x, ct, window, stride, dilation, pairs, groups):
+    """The gradient of a convolution's kernel, window by window."""
+    x = np.pad(x, ((0, 0), *pairs, (0, 0)))
+    height, width = ct.shape[1:3]
+    out = []
+    for i, j in np.ndindex(window, window):
+        part = x[:, i * dilation:, j * dilation:][:, ::stride, ::stride][:, :height, :width]
+        both = zip(np.split(part, groups, 3), np.split(ct, groups, 3))
+        out.append(np.concatenate([np.tensordot(a, b, ((0, 1, 2),) * 2) for a, b in both], 1))
+    return np.reshape(out, (window, window, *out[0].shape))
+
+
+def grad_w(stride, dilation, pairs, groups):
+    """(x, w, ct) → the gradient of the kernel, compiled."""
+    def function(x, w, ct):
+        def of(w):
+            return conv_general_dilated(x, w, (stride,) * 2, pairs, None, (dilation,) * 2, NHWC,
+                                        groups)
+        return fgrad.vjp(of, w)[1](ct)[0]
+    return function
+
+
+@pytest.mark.parametrize("channels,features,window,stride,dilation,pairs,groups", [
+    (16, 32, 3, 1, 1, ((1, 1), (1, 1)), 1), (33, 20, 3, 1, 1, ((1, 1), (1, 1)), 1),
+    (32, 17, 5, 2, 1, ((2, 1), (0, 3)), 1), (48, 64, 3, 1, 2, ((2, 2), (2, 2)), 1),
+    (36, 8, 2, 3, 2, ((7, 0), (0, 9)), 2), (9, 2, 3, 1, 1, ((9, 1), (11, 20)), 1),
+    (64, 48, 3, 1, 1, ((0, 0), (4, 4)), 4), (8, 16, 2, 1, 3, ((2, 0), (0, 0)), 1)])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_kernel_gradients_read_images_in_a_border_where_they_lie(channels, features, window, stride,
+                                                                 dilation, pairs, groups, dtype):
+    rng = np.random.default_rng(12)
+    x = rng.integers(-3, 4, (3, 11, 17, channels)).astype(dtype)
+    w = np.zeros((window, window, channels // groups, features), dtype)
+    shape = conv_general_dilated(x, w, (stride,) * 2, pairs, None, (dilation,) * 2, NHWC,
+                                 groups).shape
+    ct = rng.integers(-3, 4, shape).astype(dtype)
+    function = grad_w(stride, dilation, pairs, groups)
+    want = by_windows(x, ct, window, stride, dilation, pairs, groups)
+    np.testing.assert_array_equal(np.asarray(fgrad.jit(function)(x, w, ct)), want)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_zeros_of_a_border_times_gradients_that_are_not_finite_are_nan(value):
+    x, w, ct = draw(4, 12, 12, 32), draw(3, 3, 32, 20), draw(4, 12, 12, 20)
+    ct[2, 0, 5, 7] = ct[3, 6, 11, 9] = value
+    pairs = ((1, 1), (1, 1))
+    got = np.asarray(fgrad.jit(grad_w(1, 1, pairs, 1))(x, w, ct))
+    with np.errstate(invalid="ignore"):
+        assert_close(got, by_windows(x, ct, 3, 1, 1, pairs, 1), length=576)
+
+
 def test_what_lies_beside_an_image_is_not_read():
     x = np.full((3, 6, 6, 32), np.nan, "float32")
     x[1] = draw(6, 6, 32)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fgrad.numpy as fnp
-from fgrad import grad, lax, passes
+from fgrad import grad, lax, passes, vjp
 from fgrad.convolution import conv
 from fgrad.interpreters.stage import stage
 from fgrad.jitted import jit
@@ -219,6 +219,13 @@ def test_a_border_of_zeros_is_not_stored_where_products_read_around_it():
     assert kernels(padded, (2, 4, 5, 16), (3, 3, 16, 6), target=Target()) == 2
     assert kernels(padded, (2, 4, 5, 3), (3, 3, 3, 6)) == 2, "runs of 3 steps are too short"
     assert kernels(lambda x, w: padded(fnp.maximum(x, 0), w), (2, 4, 5, 16), (3, 3, 16, 6)) == 2
+
+    def of_kernel(x, w, ct):
+        return vjp(lambda w: padded(x, w), w)[1](ct)[0]
+    assert kernels(of_kernel, (2, 7, 9, 16), (3, 3, 16, 6), (2, 7, 9, 6)) == 1
+    assert kernels(of_kernel, (2, 7, 9, 16), (3, 3, 16, 6), (2, 7, 9, 6), target=Target()) == 2
+    assert kernels(of_kernel, (2, 7, 9, 3), (3, 3, 3, 6), (2, 7, 9, 6)) == 2, "too few channels"
+    assert kernels(of_kernel, (2, 7, 4, 16), (3, 3, 16, 6), (2, 7, 4, 6)) == 2, "strips too short"
 
 
 @pytest.mark.parametrize("n, m, k", [(64, 48, 32), (2048, 31, 45), (7, 300, 2), (130, 9, 200)])

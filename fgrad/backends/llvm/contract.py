@@ -84,6 +84,21 @@ class Bordered:
     limits: tuple
 
 
+@dataclass(frozen=True)
+class Strips:
+    """An operand A of windows and strips, between zeros: what windows know of a padded array.
+
+    `period` rows, a window, lie behind each other; `steps` steps, a strip, lie `step` elements
+    apart.  Of each strip one stretch is inside of the array, the rest is zero.  rows, depth: see
+    Offset.
+    """
+    rows: int
+    depth: int
+    period: int
+    steps: int
+    step: int
+
+
 class Product:
     """What a contraction is made of: the callbacks of `emit`.  Each writes code into `fn`.
 
@@ -114,6 +129,13 @@ class Product:
 
     def run_places(self, fn, k):
         """How far, in bytes, A(b, i, k) is from A(b, i, 0), and what k adds to the numbers."""
+        raise NotImplementedError
+
+    def strip(self, fn, b, i, k):
+        """(the place of A(b, i, k + first), an address as i64, first, count), when A is Strips.
+
+        Inside are `count` of the strip's steps, from the `first` on.
+        """
         raise NotImplementedError
 
     def b_pointer(self, fn, b):
@@ -161,7 +183,7 @@ class Plan:
     rows: int
     columns: int
     depth: int
-    a: Strided | Pulled | Offset | Bordered
+    a: Strided | Pulled | Offset | Bordered | Strips
     b: Strided | Pulled
     out: Strided | None
     epilogue: bool
@@ -199,7 +221,17 @@ class Plan:
 
     @property
     def row_tail(self):
-        return self.rows % self.tile.rows
+        return self.height % self.tile.rows
+
+    @property
+    def height(self):
+        """Rows whose tiles are cut from their first one on: a window's, or all."""
+        return self.a.period if self.strips else self.rows
+
+    @property
+    def row_step(self):
+        """The rows that parts are cut by."""
+        return self.a.period if self.strips else self.tile.rows
 
     @property
     def column_tail(self):
@@ -208,12 +240,17 @@ class Plan:
     @property
     def tables(self):
         """Whether A is read through tables."""
-        return isinstance(self.a, (Offset, Bordered))
+        return isinstance(self.a, (Offset, Bordered, Strips))
 
     @property
     def bordered(self):
         """Whether A is read through a table of runs."""
         return isinstance(self.a, Bordered)
+
+    @property
+    def strips(self):
+        """Whether A is read through a table of segments."""
+        return isinstance(self.a, Strips)
 
     @property
     def run(self):
@@ -239,12 +276,13 @@ class Plan:
     @property
     def part_rows(self):
         """The most rows a part has."""
-        return up(-(-self.rows // self.grid[1]), self.tile.rows)
+        return up(-(-self.rows // self.grid[1]), self.row_step)
 
     @property
     def part_depth(self):
         """The depth of every part but the last."""
-        return up(-(-self.depth // self.grid[3]), 2 * self.tile.lanes) if self.split else self.depth
+        step = self.a.steps if self.strips else 2 * self.tile.lanes
+        return up(-(-self.depth // self.grid[3]), step) if self.split else self.depth
 
     @property
     def blocks(self):
@@ -359,14 +397,21 @@ def blocked(start, type, threads):
     """Plans with tiles of outer products."""
     machine, columns = start.machine, start.columns
     lanes = min(machine.vector_bytes // BYTES[type], 1 << max(1, (columns - 1).bit_length()))
-    for tile in tiles_for(start.rows, columns, type, lanes, machine):
+    for tile in tiles_for(start.height, columns, type, lanes, machine):
         p = replace(start, tile=tile)
-        if p.tables and tile.rows > (RUN_ROWS if p.bordered else TABLE_ROWS * p.run):
+        if p.tables and tile.rows > most_rows(p):
             continue
         for grid in grids(p, threads):
             yield from with_packing(p, grid)
         if threads > 1 and p.depth >= 512 * threads and not p.sums and not p.bordered:
             yield from with_packing(p, (1, 1, 1, threads))
+
+
+def most_rows(p):
+    """The most rows of a tile that is read through tables."""
+    if p.strips:
+        return p.height
+    return RUN_ROWS if p.bordered else TABLE_ROWS * p.run
 
 
 def dotted(start, type, threads):
@@ -397,7 +442,7 @@ def finer(best, threads):
 
 
 def settled_a(a, rows, depth):
-    if isinstance(a, (Pulled, Offset, Bordered)) or depth == 0:
+    if isinstance(a, (Pulled, Offset, Bordered, Strips)) or depth == 0:
         return a if depth else Strided(0, 1)
     if a.second == 1 or depth == 1:
         return Strided(a.first if rows > 1 else 0, 1)
@@ -435,9 +480,18 @@ def depth_block(depth, lanes, limit):
     return next(n for n in lengths if not 0 < depth % n < lanes)
 
 
-def run_block(p, limit):
-    """Blocks of whole runs, of about equal depth."""
-    return up(-(-p.depth // -(-p.depth // max(limit, p.a.run))), p.a.run)
+def run_block(depth, run, limit):
+    """Blocks of whole runs or strips, of about equal depth."""
+    return up(-(-depth // -(-depth // max(limit, run))), run)
+
+
+def block_depth(p, limit):
+    """The depth of the blocks of a plan that has its grid."""
+    if p.strips:
+        return run_block(p.part_depth, p.a.steps, limit)
+    if p.bordered:
+        return run_block(p.depth, p.a.run, limit)
+    return depth_block(-(-p.depth // p.grid[3]), p.tile.lanes, limit)
 
 
 def tiles_for(rows, columns, type, lanes, machine):
@@ -448,7 +502,7 @@ def tiles_for(rows, columns, type, lanes, machine):
 
 
 def row_tiles(p):
-    return -(-p.rows // p.tile.rows)
+    return -(-p.rows // p.row_step)
 
 
 def column_tiles(p):
@@ -467,16 +521,15 @@ def grids(p, parts):
 
 def with_packing(p, grid):
     """The plans cut by a grid, with their blocks, and what is packed."""
-    rows = up(-(-p.rows // grid[1]), p.tile.rows)
+    rows = up(-(-p.rows // grid[1]), p.row_step)
     columns = up(-(-p.columns // grid[2]), p.tile.width)
     for a, b in product(packs_a(p), packs_b(p, rows)):
         limit = most_steps(p, b)
-        kc = (run_block(p, limit) if p.bordered else
-              depth_block(-(-p.depth // grid[3]), p.tile.lanes, limit))
+        kc = block_depth(replace(p, grid=grid), limit)
         size = kc * BYTES[p.type]
         most = p.machine.l2 // 2 // size
         most = min(most, BLOCK_ROWS) if p.bordered else most
-        mc = max(p.tile.rows, most // p.tile.rows * p.tile.rows)
+        mc = max(p.tile.rows, most // p.tile.rows * p.tile.rows) if not p.strips else rows
         nc = max(p.tile.width, (2 << 20) // size // p.tile.width * p.tile.width)
         yield replace(p, grid=grid, kc=kc, mc=min(mc, rows), nc=min(nc, columns),
                       pack_a=a, pack_b=b)
@@ -509,6 +562,8 @@ def packs_b(p, rows):
     """
     if p.depth == 0:
         return [False]
+    if p.strips:
+        return [True]                            # what is copied is looked at for infinities
     ragged = p.columns % p.tile.lanes > 0 and not p.machine.masks
     if isinstance(p.b, Pulled) or p.b.second != 1 or ragged:
         return [True]

@@ -17,6 +17,7 @@ PART = 300               # cycles that taking one part costs
 WAIT = 0.04              # of a part: the wait for the last one, when others want the processors
 TABLE = 4                # cycles of an entry of a table
 PLACE = 1.5              # cycles of an entry of a table of runs, and of reading it
+SEGMENT = 30             # cycles of an entry of a table of segments
 NEAR = 32                # bytes a cycle that a processor reads of what its second cache holds
 FAR = 3.3                # the same, of what it lacks, a vector of each row at a time
 MOST_FAR = 10            # the same, of whole rows
@@ -50,11 +51,12 @@ def dot_cycles(p):
 def block_cycles(p):
     """Cycles of a part of tiles."""
     depth = -(-p.depth // p.grid[3])
-    rows = share(p.rows, p.tile.rows, p.grid[1])
+    rows = share(p.height, p.tile.rows, 1 if p.strips else p.grid[1])
+    windows = -(-(p.rows // p.height) // p.grid[1]) if p.strips else 1
     columns = share(p.columns, p.tile.width, p.grid[2])
-    height = rows[0] * p.tile.rows + rows[1]
+    height = windows * (rows[0] * p.tile.rows + rows[1])
     width = columns[0] * p.tile.width + columns[1]
-    total = (tile_cycles(p, rows, columns, depth) + a_cycles(p, height, width, depth)
+    total = (windows * tile_cycles(p, rows, columns, depth) + a_cycles(p, height, width, depth)
              + b_cycles(p, height, width, depth))
     if p.epilogue:
         total += piece_cycles(p, height, width)
@@ -92,6 +94,9 @@ def a_cycles(p, height, width, depth):
     if p.tables:
         whole = min(p.rows * p.depth, p.a.rows + p.a.depth)
         elements = min(elements, p.a.rows // p.grid[1] + p.a.depth // p.grid[3])
+        if p.strips:
+            segments = height // p.height * depth / p.a.steps * SEGMENT
+            return read_cycles(p, elements, whole, SCATTERED) * again + segments
         tables = (height * p.blocks + depth) * TABLE
         if p.bordered:
             tables += height * depth / p.a.run * PLACE

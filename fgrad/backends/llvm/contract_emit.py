@@ -14,8 +14,10 @@ from .contract import Emitted, Product, Pulled, Strided, up
 from .dots import Dots
 from .packing import Packer
 from .places import Places
+from .strips import SegmentTable
 from .text import BYTES, Function, vector
-from .tiles import FLOATS, KERNEL_TYPES, Columns, Kernel, Offsets, Rows, Runs, Steps, Tile, added
+from .tiles import (FLOATS, KERNEL_TYPES, Columns, Kernel, Offsets, Rows, Runs, Segments, Steps,
+                    Tile, added)
 
 
 def emit(plan, product, name):
@@ -63,7 +65,9 @@ class Writer:
     def __init__(self, plan, product, name):
         self.plan, self.product, self.name = plan, product, name
         self.kernels = {}
-        self.places = Places(plan, self.product) if plan.bordered else None
+        self.table = None                  # what tells where A lies, if it is not Offset
+        if plan.bordered or plan.strips:
+            self.table = (Places if plan.bordered else SegmentTable)(plan, product)
 
     def emitted(self):
         """The finished Emitted."""
@@ -84,8 +88,8 @@ class Writer:
 
     def a_bytes(self):
         p = self.plan
-        if p.bordered:
-            return self.places.bytes
+        if self.table:
+            return self.table.bytes
         if p.tables:
             return up(8 * (p.mc + p.kc), 64)
         if not p.pack_a:
@@ -153,12 +157,12 @@ class Writer:
         self.packer = Packer(fn, p.tile, self.kernels)
         part = "%part" if p.parts > 1 else 0
         self.locate(part)
-        if p.bordered:
-            self.places.begin(fn, self.a_pack)
+        if self.table:
+            self.table.begin(fn, self.a_pack)
         if p.staged and not p.split and not p.keeps_sums and not p.single:
             self.stage = fn.alloca(p.type, p.tile.rows * self.stage_stride())
         batches, rest = self.cut(part, p.batch, 1, p.grid[0])
-        rows, rest = self.cut(rest, p.rows, p.tile.rows, p.grid[1])
+        rows, rest = self.cut(rest, p.rows, p.row_step, p.grid[1])
         columns, rest = self.cut(rest, p.columns, p.width, p.grid[2])
         self.depth_part = rest
         self.clear_sums()
@@ -195,11 +199,11 @@ class Writer:
                 steps = fn.min(fn.sub(depth[1], k.index), p.kc)
                 panels = Block(b, 0, j.index, k.index, 0, width, steps)
                 self.pack_b(panels)
-                if p.bordered:
-                    self.places.judge(fn, self.b_pack, self.panel_elements(panels))
+                if self.table:
+                    self.table.judge(fn, self.b_pack, self.panel_elements(panels))
                 if p.total:
                     self.sum_columns(panels)
-                if p.tables and not p.bordered:
+                if p.tables and not self.table:
                     self.product.step_offsets(fn, k.index, steps, self.offsets)
                 with fn.loop(*rows, p.mc) as i:
                     height = fn.min(fn.sub(rows[1], i.index), p.mc)
@@ -228,8 +232,8 @@ class Writer:
 
     def pack_a(self, block):
         p, fn = self.plan, self.fn
-        if p.bordered:
-            self.places.write(fn, block)
+        if self.table:
+            self.table.write(fn, block)
         elif p.tables:
             self.product.row_addresses(fn, block.b, block.i, block.rows, self.a_pack)
         if not p.pack_a:
@@ -315,6 +319,10 @@ class Writer:
     def rows(self, block):
         """A loop over the rows of tiles: (the first row, how many there are)."""
         fn, p = self.fn, self.plan
+        if p.strips:
+            with fn.loop(0, block.rows, p.height) as w, fn.loop(0, p.height, p.tile.rows) as i:
+                yield fn.add(w.index, i.index), fn.min(fn.sub(p.height, i.index), p.tile.rows)
+            return
         with fn.loop(0, block.rows, p.tile.rows) as i:
             yield i.index, fn.min(fn.sub(block.rows, i.index), p.tile.rows)
 
@@ -334,7 +342,7 @@ class Writer:
     def tile_at(self, block, i, left, j, vectors, tail):
         """One tile, of as many rows as are left."""
         fn, p = self.fn, self.plan
-        heights = [p.tile.rows] * (p.rows >= p.tile.rows) + [p.row_tail] * (p.row_tail > 0)
+        heights = [p.tile.rows] * (p.height >= p.tile.rows) + [p.row_tail] * (p.row_tail > 0)
         c, stride = self.target(block, i, j)
         for height in heights:
             alone = len(heights) == 1
@@ -360,11 +368,14 @@ class Writer:
         return self.element(self.bases[2], p.out, row, column), p.out.first
 
     def operands(self, block, i, j):
-        """(A's form, address, stride; B's address, stride) for the tile at (i, j) of a block."""
-        fn, p = self.fn, self.plan
-        if p.bordered:
-            a, form = self.places.of(fn, i), Runs(p.a.run, self.places.stride)
-            stride = self.places.skipped
+        """(A's form, depth, address, stride; B's address, stride) for the tile at (i, j) of a
+        block."""
+        fn, p, depth = self.fn, self.plan, block.depth
+        if p.strips:
+            form, (a, stride, depth) = Segments(p.a.step), self.table.operand(fn, i)
+        elif p.bordered:
+            a, form = self.table.of(fn, i), Runs(p.a.run, self.table.stride)
+            stride = self.table.skipped
         elif p.tables:
             a, form = fn.gep("ptr", self.a_pack, i), Offsets(p.run, p.a.step)
             stride = fn.op(f"ptrtoint ptr {self.offsets} to i64")
@@ -378,7 +389,7 @@ class Writer:
             a = fn.gep(p.type, self.a_pack, fn.mul(i, fn.add(block.depth, 1)))
             form = Columns()
             stride = p.tile.rows
-        return form, a, stride, *self.b_operand(block, j)
+        return form, depth, a, stride, *self.b_operand(block, j)
 
     def b_operand(self, block, j):
         """(B's address, stride) for the panel at j of a block."""
@@ -405,26 +416,27 @@ class Writer:
     def tile(self, block, i, j, tile, tail, c, stride):
         """The call of one kernel."""
         fn, p = self.fn, self.plan
-        form, a, a_stride, b, b_stride = self.operands(block, i, j)
+        form, depth, a, a_stride, b, b_stride = self.operands(block, i, j)
         count = self.valid_lanes(tail)
         if p.dots:
             kernel = Dots(p.type, tile.lanes, tile.rows, tile.vectors, p.depth % tile.lanes,
                           not p.staged and tile.vectors % p.sum_lanes > 0)
             a_stride, b_stride = p.a.first, p.b.second
         else:
-            kernel = Kernel(tile, form, count is not None, p.blocks > 1, p.depth % 2 == 1, p.far)
+            odd = p.depth % 2 == 1 and not p.strips
+            kernel = Kernel(tile, form, count is not None, p.blocks > 1, odd, p.far)
         self.kernels.setdefault(kernel.name, kernel.text)
         add = fn.compare("ne", block.k, self.first_step)
-        values = block.depth, a, a_stride, b, b_stride, c, stride, count or 0, add
+        values = depth, a, a_stride, b, b_stride, c, stride, count or 0, add
         fn.call(kernel.name, *zip(KERNEL_TYPES, values), declare=False)
 
     def written_out(self, block, j, vectors, tail):
         """A product of one tile, without a call and without memory between sums and epilogue."""
         fn, p = self.fn, self.plan
-        form, a, a_stride, b, b_stride = self.operands(block, 0, j)
+        form, depth, a, a_stride, b, b_stride = self.operands(block, 0, j)
         tile = Tile(p.type, p.tile.lanes, p.rows, vectors)
         steps = Steps(fn, tile, form, a_stride, b_stride, self.valid_lanes(tail))
-        sums = steps.run(a, b, block.depth, p.depth % 2 == 1)
+        sums = steps.run(a, b, depth, p.depth % 2 == 1)
         for r in range(p.rows):
             row = sums[r * vectors:(r + 1) * vectors]
             self.store_row(block.b, r, fn.add(block.j, j), row, tail)

@@ -8,7 +8,8 @@ by one; those of runs are added, and compared with the limits, for eight rows at
     zeros[run]   place[256]  number[256] …   entry[kc / run, 256]
 
 Runs that are zero in all rows of a tile are left out, unless B holds an infinity or NaN, which zero
-does not make zero.  Relies on `contract`, `text` and `tiles`; `contract_emit` relies on it.
+does not make zero.  Relies on `contract`, `text` and `tiles`; `strips` and `contract_emit` rely on
+it.
 """
 
 from __future__ import annotations
@@ -20,6 +21,23 @@ from .tiles import FLOATS, added, multiply_add
 LANES = 8                  # entries that are written at once
 JUDGED = 256               # rows of a part from which looking for infinities pays
 WIDE, BITS = vector("i64", LANES), vector("i1", LANES)
+
+
+def finite(fn, plan, panels, count):
+    """Is zero times each of B's packed elements zero?  An i1."""
+    p, lanes = plan, plan.tile.lanes
+    v = vector(p.type, lanes)
+    with fn.loop(0, count, p.width, [(v, "zeroinitializer")] * p.tile.vectors) as at:
+        for q, total in enumerate(at.values):
+            b = fn.gep(p.type, panels, fn.add(at.index, q * lanes))
+            b = fn.vector_load(p.type, lanes, b)
+            at.next[q] = multiply_add(fn, p.type, lanes, b, "zeroinitializer", total)
+    total, *others = at.values
+    for other in others:
+        total = added(fn, p.type, lanes, total, other)
+    odd = fn.op(f"fcmp uno {v} {total}, zeroinitializer")
+    bits = fn.op(f"bitcast {vector('i1', lanes)} {odd} to i{lanes}")
+    return fn.compare("eq", bits, 0, f"i{lanes}")
 
 
 class Places:
@@ -55,22 +73,11 @@ class Places:
 
         What lies beside the rows of a narrow last panel is looked at too: it can only forbid it.
         """
-        p, lanes = self.plan, self.plan.tile.lanes
-        v, place = vector(p.type, lanes), fn.op(f"ptrtoint ptr {self.zeros} to i64")
+        p, place = self.plan, fn.op(f"ptrtoint ptr {self.zeros} to i64")
         if p.type not in FLOATS or not p.pack_b or p.part_rows < JUDGED:
             self.skipped = 0 if p.type in FLOATS else place
             return
-        with fn.loop(0, count, p.width, [(v, "zeroinitializer")] * p.tile.vectors) as at:
-            for q, total in enumerate(at.values):
-                b = fn.gep(p.type, panels, fn.add(at.index, q * lanes))
-                b = fn.vector_load(p.type, lanes, b)
-                at.next[q] = multiply_add(fn, p.type, lanes, b, "zeroinitializer", total)
-        total, *others = at.values
-        for other in others:
-            total = added(fn, p.type, lanes, total, other)
-        odd = fn.op(f"fcmp uno {v} {total}, zeroinitializer")
-        bits = fn.op(f"bitcast {vector('i1', lanes)} {odd} to i{lanes}")
-        self.skipped = fn.select(fn.compare("eq", bits, 0, f"i{lanes}"), "i64", place, 0)
+        self.skipped = fn.select(finite(fn, p, panels, count), "i64", place, 0)
 
     def write(self, fn, block):
         """The table of a block."""

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from ... import index, scalar
 from ...loop import Contract, Store, of_elements
-from ...passes.product import bordered
+from ...passes.product import bordered, strips
 from ..flat_product import FlatProduct
 from . import contract, contract_emit
 from .emit import Emitter
@@ -140,7 +140,9 @@ class LoopProduct(FlatProduct, contract.Product):
         buffers = [*kernel.params, *kernel.outputs]
         self.places = {b: k for k, b in enumerate(buffers)}
         self.work = len(buffers)
-        self.bordered = self.flat_border(bordered(statement.a, statement.k, statement.dtype))
+        a, rows, k, dtype = statement.a, statement.rows, statement.k, statement.dtype
+        self.bordered = self.flat_border(bordered(a, k, dtype))
+        self.strips = None if self.bordered else self.flat_border(strips(a, rows, k, dtype))
 
     # -- forms ----------------------------------------------------------------------------------
 
@@ -155,6 +157,8 @@ class LoopProduct(FlatProduct, contract.Product):
                 return contract.Offset(*stretches, *steps_of(n.data[1], first))
         if n is self.a and self.bordered and self.columns.extent > 1:
             return self.bordered_form()
+        if n is self.a and self.strips and self.columns.extent > 1:
+            return self.strips_form()
         cost = int(sum(m.cost for m in scalar.walk(n))) + 1
         return contract.Pulled(first_name if self.unit(n, first, second) else second_name, cost)
 
@@ -182,7 +186,7 @@ class LoopProduct(FlatProduct, contract.Product):
         return static and all(sum(bool(a.free & bit) for bit in bits) <= 1 for a, _ in x.terms)
 
     def flat_border(self, found):
-        """A Bordered operand over the flat variables."""
+        """A Bordered operand, or Strips, over the flat variables."""
         return found and replace(found, load=self.moved(found.load), ranges=tuple(
             (index.substitute(x, self.to, None), lo, hi) for x, lo, hi in found.ranges))
 
@@ -192,6 +196,12 @@ class LoopProduct(FlatProduct, contract.Product):
         stretches = (self.stretch(found.load.data[1], v) for v in (self.rows, self.depth))
         limits = tuple(hi - lo for _, lo, hi in found.ranges)
         return contract.Bordered(*stretches, found.run, limits)
+
+    def strips_form(self):
+        """The form of a, which is Strips."""
+        found = self.strips
+        stretches = (self.stretch(found.load.data[1], v) for v in (self.rows, self.depth))
+        return contract.Strips(*stretches, found.rows, found.steps, found.step)
 
     def stretch(self, x, variable):
         """Over how many elements an index goes while only this variable changes."""
@@ -264,6 +274,26 @@ class LoopProduct(FlatProduct, contract.Product):
         emitter = self.emitter(fn, depth=k)
         at = fn.mul(emitter.index(self.known(x, True)), buffer.type.dtype.itemsize)
         return [at, *[emitter.index(self.known(x, True)) for x, _, _ in self.bordered.ranges]]
+
+    def strip(self, fn, b, i, k):
+        buffer, x = self.strips.load.data
+        emitter = self.emitter(fn, batch=b, rows=i, depth=k)
+        first, stop = 0, self.strips.steps
+        for (y, lo, hi), slope in zip(self.strips.ranges, self.strips.slopes):
+            at = emitter.index(y)
+            begin, end = (self.passed(fn, fn.sub(limit, at), slope) for limit in (lo, hi))
+            first, stop = fn.max(first, begin), fn.min(stop, end)
+        first = fn.min(first, self.strips.steps)
+        count = fn.max(fn.sub(stop, first), 0)
+        start = fn.op(f"ptrtoint ptr {emitter.pointers[buffer]} to i64")
+        at = fn.add(emitter.index(x), fn.mul(first, self.strips.step))
+        return fn.add(start, fn.mul(at, buffer.type.dtype.itemsize)), first, count
+
+    def passed(self, fn, distance, slope):
+        """After how many steps of this slope a distance is passed; all of them if never."""
+        if slope == 0:
+            return fn.select(fn.compare("sgt", distance, 0), "i64", self.strips.steps, 0)
+        return fn.div(fn.add(fn.max(distance, 0), slope - 1), slope)
 
     def known(self, x, by_depth):
         """What the depth alone adds to an index, or all the rest of it."""

@@ -199,10 +199,35 @@ class Runs:
         return fn.add(step, 1)
 
 
+@dataclass(frozen=True)
+class Segments:
+    """A is read by segments, of steps that lie `step` elements apart, and rows behind each other.
+
+    `a` is the address of the first: three i64, the place of its first row and step, the step of B
+    that this is, and how many steps there are.  The stride of A says how many rows of them are
+    before the tile's first, the depth how many segments there are.
+    """
+    step: int
+    words = 3
+
+    @property
+    def name(self):
+        return f"segments{self.step}"
+
+    def at(self, fn, pointer):
+        return pointer
+
+    def element(self, fn, type, pointer, r):
+        return fn.gep(type, pointer, r)
+
+    def advance(self, fn, type, pointer, stride):
+        return fn.gep(type, pointer, self.step)
+
+
 class Steps:
     """Writes the steps of a tile into a function.
 
-    a_form: Rows, Columns, Offsets or Runs.  `count`: the valid lanes of the last vector, or None.
+    a_form: Rows, Columns, Offsets, Runs or Segments.  `count`: the valid lanes of the last vector, or None.
     far: B is read where it lies, so that its rows may be pages apart; they are fetched in advance.
     """
 
@@ -240,6 +265,8 @@ class Steps:
         start = [a, b] + ["zeroinitializer"] * (self.tile.rows * self.tile.vectors)
         if isinstance(self.a_form, Runs):
             return self.runs(start, depth)[2:]
+        if isinstance(self.a_form, Segments):
+            return self.segments(start, depth)
         self.a_form, start[0] = self.a_form.begin(self.fn, self.tile, a, self.a_stride)
         return self.pairs("ptr", start, depth, odd)[2:]
 
@@ -256,6 +283,21 @@ class Steps:
             after = fn.gep(self.tile.type, b, fn.mul(self.b_stride, form.steps))
             loop.next = [fn.gep("ptr", a, form.stride), after, *branch.values]
         return loop.values
+
+    def segments(self, start, count):
+        """The sums after so many segments."""
+        fn, words = self.fn, self.a_form.words
+        first, b, *sums = start
+        types = ["ptr", *self.types("ptr")[2:]]
+        with fn.loop(0, count, 1, list(zip(types, [first, *sums]))) as loop:
+            at, *sums = loop.values
+            place, step, steps = (fn.load(type, fn.gep("i64", at, word))
+                                  for word, type in enumerate(("ptr", "i64", "i64")))
+            a = fn.gep(self.tile.type, place, self.a_stride)
+            row = fn.gep(self.tile.type, b, fn.mul(step, self.b_stride))
+            loop.next = [fn.gep("i64", at, words),
+                         *self.pairs("ptr", [a, row, *sums], steps, True)[2:]]
+        return loop.values[1:]
 
     def types(self, first):
         """The types of a state: of where A is, of where B is, of the sums."""
@@ -284,7 +326,7 @@ class Kernel:
     valid.  `odd`: the depth may be odd.  `far`: see Steps.
     """
     tile: Tile
-    a_form: Rows | Columns | Offsets | Runs
+    a_form: Rows | Columns | Offsets | Runs | Segments
     tail: bool = False
     adds: bool = False
     odd: bool = False

@@ -7,7 +7,7 @@ import pytest
 
 from fgrad import index
 from fgrad.backends.llvm import host, target, threads
-from fgrad.backends.llvm.contract import Bordered, Product, Pulled, Strided, plan
+from fgrad.backends.llvm.contract import Bordered, Product, Pulled, Strided, Strips, plan
 from fgrad.backends.llvm.contract_emit import emit
 from fgrad.backends.llvm.product import outside, steps_of
 from fgrad.backends.llvm.text import BYTES, module, vector
@@ -110,6 +110,28 @@ class Shifted(Buffers):
 
     def run_places(self, fn, k):
         return fn.mul(k, BYTES[self.type]), fn.div(k, self.channels)
+
+
+class Windows(Buffers):
+    """Row (w, c) and step (y, x) of A are element (y, s·x + w - 1, c) of an array, or zero."""
+
+    def __init__(self, type, width, channels, steps, stride):
+        super().__init__(type, (0, 0, 0))
+        self.width, self.channels, self.steps, self.stride = width, channels, steps, stride
+        size = width * channels
+        self.form = Strips(4 * channels, size, channels, steps, stride * channels)
+
+    def strip(self, fn, b, i, k):
+        left = fn.sub(fn.div(i, self.channels), 1)
+        ahead = fn.add(fn.max(fn.sub(0, left), 0), self.stride - 1)
+        first = fn.min(fn.div(ahead, self.stride), self.steps)
+        inside = fn.add(fn.max(fn.sub(self.width, left), 0), self.stride - 1)
+        stop = fn.min(fn.div(inside, self.stride), self.steps)
+        at = fn.add(fn.mul(fn.div(k, self.steps), self.width),
+                    fn.add(fn.mul(first, self.stride), left))
+        start = fn.op(f"ptrtoint ptr {self.pointer(fn, A)} to i64")
+        place = fn.add(start, fn.mul(at, self.channels * BYTES[self.type]))
+        return place, first, fn.max(fn.sub(stop, first), 0)
 
 
 def run(planned, product, arrays):
@@ -276,6 +298,30 @@ def test_runs_between_zeros_are_read_where_they_lie(rows, channels, columns, dty
     np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("height, width, channels, columns, stride", [
+    (40, 28, 32, 64, 1), (61, 15, 17, 5, 2), (1, 12, 8, 100, 1), (9, 260, 33, 33, 3)])
+@pytest.mark.parametrize("dtype, odd", [("float32", 0), ("float32", np.inf), ("float64", np.nan),
+                                        ("float64", 0), ("int64", 0)])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_strips_between_zeros_are_read_where_they_lie(height, width, channels, columns, stride,
+                                                      dtype, odd, workers):
+    rng = np.random.default_rng(height)
+    steps = -(-width // stride)
+    a, b = drawn(rng, dtype, height, width, channels), drawn(rng, dtype, height * steps, columns)
+    b[[0, -1], 3] += odd
+    padded = np.pad(a, ((0, 0), (1, 2 + stride), (0, 0)))
+    views = [padded[:, w:w + steps * stride:stride] for w in range(4)]
+    with np.errstate(invalid="ignore"):
+        expected = np.einsum("wyxc,yxj->wcj", views, b.reshape(height, steps, columns))
+    product = Windows(TYPES[dtype], width, channels, steps, stride)
+    out = np.full((4 * channels, columns), 77, dtype)
+    planned = plan(4 * channels, columns, height * steps, product.type, product.form,
+                   Strided(columns, 1), machine=MACHINE, out=Strided(columns, 1), threads=workers)
+    assert planned.strips
+    run(planned, product, [a, b, out, b])
+    np.testing.assert_allclose(out, expected.reshape(out.shape), rtol=1e-3, atol=1e-3)
+
+
 def test_an_operand_without_a_unit_stride_is_refused():
     with pytest.raises(ValueError, match="one of them must be 1"):
         plan(4, 4, 4, "float", Strided(8, 2), Strided(4, 1), machine=MACHINE)
@@ -333,11 +379,12 @@ def test_plans_for_other_machines_compile(triple, bytes, registers):
         emitted = emit(planned, product, "product")
         text = module(*emitted.functions.values(), declarations=emitted.declarations, triple=triple)
         assert "product" in compile_for(text)
-    product = Shifted("float", 70, 32)
-    emitted = emit(plan(70, 45, 96, "float", product.form, Strided(45, 1), machine=machine,
-                        out=Strided(45, 1)), product, "product")
-    text = module(*emitted.functions.values(), declarations=emitted.declarations, triple=triple)
-    assert "product" in compile_for(text)
+    for product, rows, depth in ((Shifted("float", 70, 32), 70, 96),
+                                 (Windows("float", 13, 9, 13, 1), 36, 91)):
+        emitted = emit(plan(rows, 45, depth, "float", product.form, Strided(45, 1), machine=machine,
+                            out=Strided(45, 1)), product, "product")
+        text = module(*emitted.functions.values(), declarations=emitted.declarations, triple=triple)
+        assert "product" in compile_for(text)
 
 
 def other_machine(triple, bytes):
