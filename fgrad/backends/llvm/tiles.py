@@ -227,8 +227,9 @@ class Segments:
 class Steps:
     """Writes the steps of a tile into a function.
 
-    a_form: Rows, Columns, Offsets, Runs or Segments.  `count`: the valid lanes of the last vector, or None.
-    far: B is read where it lies, so that its rows may be pages apart; they are fetched in advance.
+    a_form: Rows, Columns, Offsets, Runs or Segments.  `count`: the valid lanes of the last vector,
+    or None.  far: B is read where it lies, so that its rows may be pages apart; they are fetched in
+    advance.
     """
 
     def __init__(self, fn, tile, a_form, a_stride, b_stride, count=None, far=False):
