@@ -9,6 +9,8 @@ are
     (a hole), that two kernels want, or that stands under a guard,
     and what several kernels compute from more memory than it takes to keep it.
 
+Of a value in a border of zeros, the value is stored where all products can read around the border.
+
 A stored value's nest is its own axes (row form); or, where a reduction reads memory along a kept
 axis, reduced axes outside and kept axes inside, accumulating (column form); or the first reduced
 axis, for a reduction to one number (outer form).  Values join the latest kernel that fits: one nest
@@ -33,8 +35,9 @@ from ..scalar import EXPENSIVE
 from ..types import I32
 from .collapse import collapse_reduction
 from .pull import Graph, Puller, step_of, uncast
-from .product import TOTAL, bordered, product_of, strips, total_of
-from .recompute import column_form, hidden, holes, outer_form, read_again
+from .product import TOTAL, product_of, read_around, total_of, unguarded
+from .recompute import (column_form, hidden, holes, outer_form, prologue_cost, read_again,
+                        reads_again)
 
 DEPTH, DEPTH_SHARED = 100, 50      # inlined operations, a reduction counts 20
 REDUCTION_DEPTH = 20
@@ -240,6 +243,7 @@ class Attempt:
         self.steps, self.home, self.shelves = [], {}, {}
         self.by_columns, self.sums = {}, {}      # extents → kernels of products, of one sum
         self.found, self.twice, self.owner = set(), set(), {}
+        self.inside = {}               # value → what to store instead: itself without its border
         self.origins = {}              # value → the latest stored values it is computed from
         self.read_by_steps = set()
 
@@ -252,6 +256,7 @@ class Attempt:
                 self.trace(v, eqn)
                 if v in self.stored and v not in self.home and 0 not in v.shape:
                     self.store(v)
+        self.found |= {v for padded, v in self.inside.items() if padded not in self.found}
         more = (self.found - self.stored) or (self.twice - self.stored)   # first what is certain
         return more or read_again(self.computed(), self.stored)
 
@@ -579,10 +584,24 @@ class Attempt:
         cpu = self.target.kind == "cpu"
         return cpu and column_form(n, nest) or outer_form(n, nest, self.target)
 
+    def inside_border(self, g, side):
+        """The value that, once stored, product g reads as its operand, around a border; or None."""
+        n, ranges = unguarded(side)
+        v = n.origin
+        if not ranges or v is None or v.type.size > side.origin.type.size:
+            return None
+        for (w, at), m in g.puller.memo.items():
+            if w is v and m is n:
+                load = scalar.load(self.graph.buffer(v), index.flat(at, v.shape))
+                if read_around(scalar.rewrite(side, {}, {n: load}, {}), g.product):
+                    return v
+        return None
+
     def judge_product(self, g, root, nodes):
         """Reductions are stored before a product, and what packing would compute many times.
 
-        An array in a border of zeros is not, where the target reads it as it lies.
+        An array in a border of zeros is not, where the target reads it as it lies, or is stored
+        without it, if no other product needs it.
         """
         p = g.product
         mask = sum(v.bit for v in root.nest)             # nothing leaves the loops of a product
@@ -592,12 +611,16 @@ class Attempt:
         if g.roots:
             return
         for side, other in ((p.a, p.columns), (p.b, p.rows)):
-            if side is p.a and self.target.borders and (
-                    bordered(side, p.k, p.dtype) or strips(side, p.rows, p.k, p.dtype)):
+            around = side is p.a and self.target.borders
+            if around and read_around(side, p):
                 continue
             again = reads_again(side, (*p.batch, *p.rows, *p.columns, *p.k))
             if again or prologue_cost(side) > PROLOGUE:
-                self.found.add(uncast(side).origin)
+                padded, inside = uncast(side).origin, around and self.inside_border(g, side)
+                if inside:
+                    self.inside[padded] = inside
+                else:
+                    self.found.add(padded)
                 continue
             many = prod(v.extent for v in other) > PACKED_ONCE
             for n in scalar.walk(side):
@@ -605,38 +628,6 @@ class Attempt:
                 dear = n.cost >= EXPENSIVE and again
                 if dear and n.origin is not None:
                     self.found.add(n.origin)
-
-
-def reads_again(side, variables):
-    """Is an operand a window over something computed, each element of which many others read?
-
-    Then it is stored: with its padding, so that all windows lie inside of it; but not with zeros
-    between its elements.
-    """
-    side = uncast(side)
-    dilated = side.op == "guard" and any(index.divides(x) for x, _, _ in side.data)
-    if side.op == "load" or side.origin is None or dilated:
-        return False
-    loads = [n.data for n in scalar.walk(side) if n.op == "load"]
-    if any(x.nodes for _, x in loads):
-        return False
-    largest = max([b.type.size for b, _ in loads], default=0)
-    return prod(v.extent for v in variables if side.free & v.bit) >= 2 * largest > 0
-
-
-def prologue_cost(side):
-    """What an element of an operand costs where it is packed.
-
-    A load counts as two operations, or eight where its index is cut, which is read lane by lane.
-    What is expensive alone is judged alone.
-    """
-    if side.origin is None:
-        return 0
-    nodes = scalar.walk(side)
-    if len(nodes) == 1:
-        return 0
-    loads = sum(8 if index.divides(n.data[1]) else 2 for n in nodes if n.op == "load")
-    return loads + sum(n.cost for n in nodes if n.cost < EXPENSIVE)
 
 
 def value_of_product(product, expr):

@@ -202,6 +202,11 @@ def strips(n, rows, k, dtype):
                   index.stride(at, pixel)) if fits and large else None
 
 
+def read_around(side, p):
+    """Does product p read its left operand where it lies, around a border of zeros?"""
+    return bordered(side, p.k, p.dtype) or strips(side, p.rows, p.k, p.dtype)
+
+
 def multiply(found):
     """The product of some nodes."""
     out = found[0]

@@ -1,7 +1,7 @@
 """What a kernel would compute again, and the form in which it computes a reduction.
 
 Expressions of scalars say what is evaluated more than once under some loops, or by every part of a
-kernel; fuse stores such values.  Relies on `scalar` and `index`; `fuse` relies on it.
+kernel; fuse stores such values.  Relies on `scalar`, `index` and `pull`; `fuse` relies on it.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from math import prod
 
 from .. import index, scalar
 from ..scalar import EXPENSIVE
+from .pull import uncast
 
 OFTEN, MANY = 16, 1 << 14          # times a small value is read, among so many, to be stored
 KEPT = 1 << 20                     # bytes of a value that is worth storing to be read again
@@ -76,6 +77,38 @@ def read_again(computed, stored):
             out.add(n.origin)
             known |= inside
     return out
+
+
+def reads_again(side, variables):
+    """Is an operand a window over something computed, each element of which many others read?
+
+    Then it is stored: with its padding, so that all windows lie inside of it; but not with zeros
+    between its elements.
+    """
+    side = uncast(side)
+    dilated = side.op == "guard" and any(index.divides(x) for x, _, _ in side.data)
+    if side.op == "load" or side.origin is None or dilated:
+        return False
+    loads = [n.data for n in scalar.walk(side) if n.op == "load"]
+    if any(x.nodes for _, x in loads):
+        return False
+    largest = max([b.type.size for b, _ in loads], default=0)
+    return prod(v.extent for v in variables if side.free & v.bit) >= 2 * largest > 0
+
+
+def prologue_cost(side):
+    """What an element of an operand costs where it is packed.
+
+    A load counts as two operations, or eight where its index is cut, which is read lane by lane.
+    What is expensive alone is judged alone.
+    """
+    if side.origin is None:
+        return 0
+    nodes = scalar.walk(side)
+    if len(nodes) == 1:
+        return 0
+    loads = sum(8 if index.divides(n.data[1]) else 2 for n in nodes if n.op == "load")
+    return loads + sum(n.cost for n in nodes if n.cost < EXPENSIVE)
 
 
 def hidden(nodes):

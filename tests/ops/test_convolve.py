@@ -271,6 +271,20 @@ def test_kernel_gradients_read_images_in_a_border_where_they_lie(channels, featu
     np.testing.assert_array_equal(np.asarray(fgrad.jit(function)(x, w, ct)), want)
 
 
+@pytest.mark.parametrize("width, channels", [(9, 16), (4, 16), (12, 5), (7, 40)])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_layers_in_borders_of_zeros_and_their_gradients_agree(width, channels, stride):
+    x, first = draw(3, 8, width, channels), draw(3, 3, channels, channels)
+    second = draw(3, 3, channels, 11)
+
+    def loss(x, first, second):
+        y = fnp.maximum(conv(x, first, padding=1) * 0.1, 0)
+        return fnp.sum(fnp.tanh(conv(y, second, stride=stride, padding=1) * 0.1))
+    function = fgrad.grad(loss, (0, 1, 2))
+    for got, want in zip(fgrad.jit(function)(x, first, second), function(x, first, second)):
+        assert_close(np.asarray(got), np.asarray(want), length=9 * channels)
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_zeros_of_a_border_times_gradients_that_are_not_finite_are_nan(value):
     x, w, ct = draw(4, 12, 12, 32), draw(3, 3, 32, 20), draw(4, 12, 12, 20)

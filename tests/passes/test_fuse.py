@@ -228,6 +228,18 @@ def test_a_border_of_zeros_is_not_stored_where_products_read_around_it():
     assert kernels(of_kernel, (2, 7, 4, 16), (3, 3, 16, 6), (2, 7, 4, 6)) == 2, "strips too short"
 
 
+@pytest.mark.parametrize("width, stored", [(9, (2, 7, 9, 16)), (4, (2, 9, 6, 16))])
+def test_what_products_read_around_a_border_is_stored_without_it(width, stored):
+    def both(x, w, ct):
+        y, pull_back = vjp(lambda w: conv(fnp.maximum(x, 0), w, padding=1), w)
+        return y, pull_back(ct)[0]
+    shapes = (2, 7, width, 16), (3, 3, 16, 6), (2, 7, width, 6)
+    program = stage(both, [ArrayType(F32, s) for s in shapes]).program
+    plan = assert_plan_agrees(program, Target(borders=True))
+    outputs = [b.type.shape for step in plan.steps for b in step.outputs]
+    assert outputs.count(stored) == 1 and len(outputs) == 3
+
+
 @pytest.mark.parametrize("n, m, k", [(64, 48, 32), (2048, 31, 45), (7, 300, 2), (130, 9, 200)])
 @pytest.mark.parametrize("bias_first", [True, False])
 def test_a_bias_gradient_is_summed_with_the_product_that_reads_the_same(n, m, k, bias_first):
