@@ -93,7 +93,18 @@ def sides(found, k, axes, dtype):
     known = {*rows, *columns, *batch}
     if any(v not in known and v.extent != 1 for v in axes):
         return None
-    return Product(a, b, multiply(outer) if outer else None, k, rows, columns, batch, dtype)
+    scale = multiply(outer) if outer else None
+    return Product(a, b, scale, in_memory_order(k, a, b), rows, columns, batch, dtype)
+
+
+def in_memory_order(k, a, b):
+    """The variables of a sum, outermost first, as both operands lie in memory, if they agree."""
+    at = [n.data[1] for n in scalar.walk(b, scalar.walk(a)) if n.op == "load"]
+    at = [x for x in at if any(x.free & v.bit for v in k)]
+    if any(not index.is_affine(x, v) for x in at for v in k):
+        return k
+    orders = {tuple(sorted(k, key=lambda v: -index.stride(x, v))) for x in at}
+    return orders.pop() if len(orders) == 1 else k
 
 
 def split(found, axes):

@@ -309,6 +309,16 @@ def test_a_sum_of_a_product_does_not_take_the_place_of_what_its_epilogue_reads()
     assert all(not k.aliases for k in plan.steps if isinstance(k.body[0], Contract))
 
 
+@pytest.mark.parametrize("axes", [(0, 1), (1, 0)])
+def test_a_sum_runs_through_its_operands_as_they_lie_in_memory(axes):
+    """The order in which the axes are named made a product read rows that lie far apart."""
+    def f(x, y):
+        return fnp.tensordot(x, y, (axes, axes))
+    types = [ArrayType(F32, s) for s in [(8, 16, 12), (8, 16, 20)]]
+    (kernel,) = assert_plan_agrees(stage(f, types).program).steps
+    assert [v.extent for v in contract_of(kernel).k] == [128]
+
+
 def test_what_several_kernels_would_read_again_from_more_memory_is_stored():
     def f(x, y, z, w):
         v = x + y + z
