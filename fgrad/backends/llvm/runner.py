@@ -62,8 +62,8 @@ class Op(enum.IntEnum):
 
 FROM_PYTHON = (            # functions of CPython that the text calls
     "PyGILState_Ensure", "PyGILState_Release", "PyErr_CheckSignals", "Py_DecRef",
-    "PyLong_FromVoidPtr", "PyObject_CallOneArg", "PyEval_SaveThread", "PyEval_RestoreThread",
-    "Py_IsInitialized")
+    "PyLong_FromVoidPtr", "PyObject_CallFunctionObjArgs", "PyEval_SaveThread",
+    "PyEval_RestoreThread", "Py_IsInitialized")
 
 POSIX_CLOCK = """
 declare i32 @clock_gettime(i32, ptr)
@@ -133,7 +133,7 @@ declare void @PyGILState_Release(i32)
 declare i32 @PyErr_CheckSignals()
 declare void @Py_DecRef(ptr)
 declare ptr @PyLong_FromVoidPtr(ptr)
-declare ptr @PyObject_CallOneArg(ptr, ptr)
+declare ptr @PyObject_CallFunctionObjArgs(ptr, ...)
 declare ptr @PyEval_SaveThread()
 declare void @PyEval_RestoreThread(ptr)
 declare i32 @Py_IsInitialized()
@@ -146,7 +146,7 @@ entry:
   %none = icmp eq ptr %number, null
   br i1 %none, label %done, label %enter
 enter:
-  %out = call ptr @PyObject_CallOneArg(ptr %callable, ptr %number)
+  %out = call ptr (ptr, ...) @PyObject_CallFunctionObjArgs(ptr %callable, ptr %number, ptr null)
   call void @Py_DecRef(ptr %number)
   %failed = icmp eq ptr %out, null
   br i1 %failed, label %done, label %good

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from fgrad.backends.llvm import native_call, target
+from fgrad.backends.llvm import native_call, runner, target
 from fgrad.backends.llvm.native_call import ARRAY, FLOAT, Same
 from fgrad.types import BF16, BOOL, DTYPES, F32, F64, I32, ArrayType
 
@@ -84,6 +84,12 @@ def make(request):
     if request.param is native_call.make and not native_call.probe():
         pytest.skip("this interpreter's layouts are not known")
     return request.param
+
+
+def test_machine_code_calls_only_what_every_supported_python_exports():
+    """Python 3.10 has PyObject_CallOneArg in its headers alone: every jitted function failed."""
+    inline = {"PyObject_CallOneArg", "PyObject_CallNoArgs", "PyObject_Vectorcall", "Py_NewRef"}
+    assert not inline & {*runner.FROM_PYTHON}
 
 
 def test_the_native_way_is_open_where_we_test():
