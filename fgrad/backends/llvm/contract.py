@@ -27,6 +27,7 @@ SHORT_ROWS = 48, 144, 272   # strides of packed rows of A, in elements, where th
 TABLE_ROWS = 8           # addresses of a tile read through tables: each holds a register
 RUN_ROWS = 10            # the same of one read by runs, which are loaded once for two steps
 WINDOW_STEPS = 832       # the most steps of a block that is read through tables: sums wait less
+STRIP_STEPS = 140        # the same of one that is read by strips: A's lines stay in the first cache
 BLOCK_ROWS = 256         # the most rows of a block that is read through a table of runs
 WIDE_PANEL = 256         # bytes of a row of panels; of half that, blocks of runs are twice as deep
 ADDED_ALONE = 1 << 14    # elements of a result whose depths one thread adds up
@@ -488,7 +489,7 @@ def run_block(depth, run, limit):
 def block_depth(p, limit):
     """The depth of the blocks of a plan that has its grid."""
     if p.strips:
-        return run_block(p.part_depth, p.a.steps, limit)
+        return run_block(p.part_depth, p.a.steps, min(limit, STRIP_STEPS))
     if p.bordered:
         return run_block(p.depth, p.a.run, limit)
     return depth_block(-(-p.depth // p.grid[3]), p.tile.lanes, limit)
