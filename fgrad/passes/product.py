@@ -17,7 +17,8 @@ from .. import index, scalar
 from .pull import uncast
 
 RUNS = 16, 256             # the fewest and the most steps of a run of a bordered operand
-WINDOW, STRIP = 8, 6       # the fewest rows of a window, and steps of a strip, read as they lie
+WINDOW = 8                 # the fewest rows of a window that is read in strips
+STRIPS = 6, 256            # the fewest and the most steps of a strip
 SMALL = 512                # multiply-adds; smaller products are ordinary reductions
 FACTORS = 8                # of one product; more are not a contraction
 TOTAL = "total"            # the name of the sum over k of b within a product's kernel
@@ -168,7 +169,7 @@ def bordered(n, k, dtype):
                     for x in indices)
     behind = index.is_affine(at, last) and index.stride(at, last) == 1 and not any(
         x.free & last.bit for x, _, _ in ranges)
-    run = max(r for r in range(1, RUNS[1] + 1) if last.extent % r == 0)
+    run = whole_parts(last.extent, RUNS[1])
     return Bordered(n, ranges, run) if apart and behind and run >= RUNS[0] else None
 
 
@@ -185,7 +186,7 @@ class Strips:
     """An operand that is `load` where all `ranges` hold, and zero elsewhere: a padded array.
 
     Along the last variable of the rows, a window's, all `rows` lie behind each other, inside or
-    outside; along the last one of k, a strip's, all `steps` lie `step` elements apart, and what is
+    outside; every `steps` along the last one of k, a strip, lie `step` elements apart, and what is
     inside is one stretch, since the indices of the ranges grow by `slopes`.
     """
     load: scalar.Node
@@ -208,9 +209,15 @@ def strips(n, rows, k, dtype):
         return None
     slopes = tuple(index.stride(x, pixel) for x in indices)
     fits = min(slopes) >= 0 and not any(x.free & channel.bit for x in indices)
-    large = channel.extent >= WINDOW and pixel.extent >= STRIP
-    return Strips(n, ranges, slopes, channel.extent, pixel.extent,
+    steps = whole_parts(pixel.extent, STRIPS[1])
+    large = channel.extent >= WINDOW and steps >= STRIPS[0]
+    return Strips(n, ranges, slopes, channel.extent, steps,
                   index.stride(at, pixel)) if fits and large else None
+
+
+def whole_parts(extent, most):
+    """The largest number, up to `most`, that divides an extent."""
+    return max(n for n in range(1, most + 1) if extent % n == 0)
 
 
 def read_around(side, p):

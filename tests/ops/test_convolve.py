@@ -271,6 +271,19 @@ def test_kernel_gradients_read_images_in_a_border_where_they_lie(channels, featu
     np.testing.assert_array_equal(np.asarray(fgrad.jit(function)(x, w, ct)), want)
 
 
+@pytest.mark.parametrize("width", [520, 263, 6])
+@pytest.mark.parametrize("value", [0, np.inf])
+def test_kernel_gradients_read_long_rows_of_an_image_strip_by_strip(width, value):
+    rng = np.random.default_rng(width)
+    x = rng.integers(-3, 4, (2, 3, width, 9)).astype("float32")
+    ct = rng.integers(-3, 4, (2, 3, width, 5)).astype("float32")
+    ct[1, 2, -1, 3] += value
+    got = fgrad.jit(grad_w(1, 1, ((1, 1), (1, 1)), 1))(x, np.zeros((3, 3, 9, 5), "float32"), ct)
+    with np.errstate(invalid="ignore"):
+        want = by_windows(x, ct, 3, 1, 1, ((1, 1), (1, 1)), 1)
+    np.testing.assert_array_equal(np.asarray(got), want)
+
+
 @pytest.mark.parametrize("width, channels", [(9, 16), (4, 16), (12, 5), (7, 40)])
 @pytest.mark.parametrize("stride", [1, 2])
 def test_layers_in_borders_of_zeros_and_their_gradients_agree(width, channels, stride):

@@ -33,16 +33,19 @@ class SegmentTable:
         return self.zeros_bytes + -(-8 * self.windows * (1 + self.line) // 64) * 64
 
     def begin(self, fn, memory):
-        """Divides `bytes` of a part's memory, and writes the zeros."""
+        """Divides `bytes` of a part's memory."""
         self.zeros, self.numbers = memory, fn.gep("i8", memory, self.zeros_bytes)
         self.segments = fn.gep("i64", self.numbers, self.windows)
-        with fn.loop(0, self.zeros_bytes // 8) as at:
-            fn.store("i64", 0, fn.gep("i64", self.zeros, at.index))
 
     def judge(self, fn, panels, count):
-        """Decides by B's packed panels, so many elements, whether zeros must be multiplied."""
-        p = self.plan
-        self.skips = finite(fn, p, panels, count) if p.type in FLOATS else "true"
+        """Decides by B's packed panels, so many elements, whether zeros are multiplied; if so,
+        writes them."""
+        self.skips = "true"
+        if self.plan.type in FLOATS:
+            self.skips = finite(fn, self.plan, panels, count)
+            with fn.if_(fn.op(f"xor i1 {self.skips}, true")):
+                with fn.loop(0, self.zeros_bytes // 8) as at:
+                    fn.store("i64", 0, fn.gep("i64", self.zeros, at.index))
 
     def write(self, fn, block):
         """The table of a block."""
