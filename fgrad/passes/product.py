@@ -17,7 +17,7 @@ from .. import index, scalar
 from .pull import uncast
 
 RUNS = 16, 256             # the fewest and the most steps of a run of a bordered operand
-WINDOW = 8                 # the fewest rows of a window that is read in strips
+WINDOW = 12                # the fewest rows of a window that is read in strips
 STRIPS = 6, 256            # the fewest and the most steps of a strip
 SMALL = 512                # multiply-adds; smaller products are ordinary reductions
 FACTORS = 8                # of one product; more are not a contraction
