@@ -7,14 +7,13 @@ import contextlib
 import io
 import os
 import re
-import sys
 from pathlib import Path
 
 import pytest
 
 from fgrad.backends import base
 from fgrad.core import PRIMITIVES
-from tests.messages import without_carets
+from tests.messages import COLUMNS, without_columns
 from tests.test_floors import FLOORS
 
 ROOT = Path(__file__).parent.parent
@@ -77,7 +76,7 @@ def lines(text):
 
     Before Python 3.11 code has no columns, so the user's words are not known there.
     """
-    column = " │ " if sys.version_info >= (3, 11) else ""
+    column = " │ " if COLUMNS else ""
     rest = " +│ *" if column else " +│.*"
-    text = text if column else without_carets(text)
+    text = text if COLUMNS else without_columns(text)
     return [re.sub(rest, column, line).rstrip() for line in text.strip().splitlines()]
