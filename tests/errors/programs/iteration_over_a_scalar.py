@@ -2,6 +2,6 @@ import fgrad
 
 @fgrad.jit
 def total(x):
-    return sum(a for a in x)
+    return sum(x)
 
 total(fgrad.numpy.array(1.0))
