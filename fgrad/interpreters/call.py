@@ -12,13 +12,16 @@ jit and custom rules rely on it.
 
 from __future__ import annotations
 
-from ..core import EVALUATE, Primitive, current
+from ..core import Primitive, current
 from ..ir import Equation, Program, Var
+from ..later import lazily
 from ..ops import to_front
 from .backward import pull, transposed
 from .batch import batch
 from .forward import filled, push
 from .stage import evaluate, stage
+
+compiled = lazily("fgrad.compile", "run_call")    # another thread may be loading it just now
 
 
 # ---------------------------------------------------------------------- programs from programs
@@ -145,8 +148,8 @@ def part(program, inputs, eqns, outputs):
 class Call(Primitive):
     """The results of a Program.   `device` is where jit was asked to run it, or None.
 
-    `run(args, params)` gives the value outside of every transformation: here equation by equation;
-    the compile driver puts compiled code in its place.
+    `run(args, params)` gives the value outside of every transformation, by compiled code; the
+    compile driver is loaded for the first, and takes the place of `run`.
     """
     multiple = True
     settles = False
@@ -157,7 +160,7 @@ class Call(Primitive):
         return current().process(self, args, params)
 
     def run(self, args, params):
-        return EVALUATE.run(evaluate, params["program"], args)
+        return compiled()(args, params)
 
     def evaluate(self, args, params):
         return self.run(args, params)
