@@ -22,8 +22,7 @@ from .core import as_value
 from .custom import stop_gradient
 from .errors import ArgumentError, AxisError, DtypeError, ShapeError
 from .numpy import conjugate as conj                                                 # noqa: F401
-from .numpy import stack, tile, unstack                                              # noqa: F401
-from .numpy import cbrt                                                              # noqa: F401
+from .numpy import cbrt, stack, tile, unstack                                        # noqa: F401
 from .numpy.complex import complex_from as complex                                   # noqa: F401
 from .ops import imag, real                                                          # noqa: F401
 from .ops import (                                                                   # noqa: F401

@@ -61,7 +61,7 @@ def rows(body, pad):
                 if s.total is not None:
                     total = f"{s.total}: {SHORT[s.dtype]} += {text(s.b)}"
                     out.append((f"{pad}  {total}", s.source))
-                out += [(f"{pad}  {name}: {SHORT[s.dtype]} = 0", None) for name in s.sums]
+                out += rows([Start(name, "sum", s.dtype) for name in s.sums], pad + "  ")
                 out += rows(s.body, pad + "  ")
             case _:
                 out.append((pad + statement_text(s), getattr(s, "source", None)))

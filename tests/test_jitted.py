@@ -22,6 +22,7 @@ from fgrad.errors import ArgumentError, ConcretizationError, DonationError, Fgra
 from fgrad.jitted import Jitted, jit
 from fgrad.transforms import grad, jvp, value_and_grad, vmap
 from fgrad.types import default_dtype
+from tests.at_once import at_once
 
 
 def near(a, b):
@@ -383,11 +384,7 @@ def test_threads_that_trace_one_signature_at_once_make_one_trace():
             near(f(fnp.ones(3)), np.full(3, 2))
         except ConcretizationError as error:
             errors.append(error)
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(work, *[()] * 4)
     assert len(met) == 4 and not errors
     assert f.cache_info().misses == 1
 

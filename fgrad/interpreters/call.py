@@ -21,7 +21,7 @@ from .batch import batch
 from .forward import filled, push
 from .stage import evaluate, stage
 
-compiled = lazily("fgrad.compile", "run_call")    # another thread may be loading it just now
+compiled = lazily("fgrad.compile", "run_call")    # waits for a thread that is loading it
 
 
 # ---------------------------------------------------------------------- programs from programs

@@ -368,9 +368,10 @@ def plan(rows, columns, depth, type, a, b, *, machine, batch=1, out=None, epilog
          threads=1, rank=0, total=False, sums=0):
     """The cheapest Plan by estimated cycles of its slowest part, or that of a rank behind it.
 
-    a: Strided, Pulled or, for more than one column, Offset or Bordered; b: Strided or Pulled; out:
-    Strided or None; epilogue: whether `Product.epilogue` stores; total: whether `Product.total`
-    does, of one batch; sums: how many sums over the rows of one batch the epilogue feeds.
+    a: Strided, Pulled or, for more than one column, Offset, Bordered or Strips; b: Strided or
+    Pulled; out: Strided or None; epilogue: whether `Product.epilogue` stores; total: whether
+    `Product.total` does, of one batch; sums: how many sums over the rows of one batch the epilogue
+    feeds.
     Raises ValueError for a stride that is not 1 on either axis.
     """
     a, b = settled_a(a, rows, depth), settled_b(b, depth, columns)

@@ -26,7 +26,7 @@ COUNTED = 1 << 12          # places along an axis that are counted
 def emitted(name, kernel, statement, target):
     """The engine's functions for one Contract of a kernel, and the vmath functions they use."""
     with kernel.space:
-        product = LoopProduct(kernel, ordered(statement, target))
+        product = loop_product(kernel, statement, target)
         return contract_emit.emit(planned(product, target), product, name), product.used
 
 
@@ -35,12 +35,17 @@ def described(kernel, target):
     for statement in kernel.body:
         if isinstance(statement, Contract):
             with kernel.space:
-                plan = planned(LoopProduct(kernel, ordered(statement, target)), target)
+                plan = planned(loop_product(kernel, statement, target), target)
             parts = "×".join(map(str, plan.grid))
             packed = "".join(f", {x} packed" for x, on in (("A", plan.pack_a), ("B", plan.pack_b))
                              if on)
             return f"{plan.tile.rows}x{plan.width} tiles, {parts} parts{packed}"
     return ""
+
+
+def loop_product(kernel, statement, target):
+    """The engine's Product for a Contract, whose rows are ordered for it."""
+    return LoopProduct(kernel, ordered(statement, target))
 
 
 def planned(product, target):

@@ -8,7 +8,6 @@ import os
 import subprocess
 import sys
 import textwrap
-import threading
 
 import numpy as np
 import pytest
@@ -17,6 +16,7 @@ import fgrad
 import fgrad.numpy as fnp
 from fgrad import lax
 from fgrad.callbacks import effect_callback, io_callback
+from tests.at_once import at_once
 
 PRELUDE = """
 import os, signal, sys, threading, time
@@ -238,11 +238,7 @@ def test_of_two_threads_one_raises_and_the_other_ends_well(native_call):
             except KeyError:
                 results[name].append("raised")
 
-    workers = [threading.Thread(target=work, args=(k, n)) for k, n in enumerate([5, 50, 4, 500])]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join(timeout=60)
+    at_once(work, *enumerate([5, 50, 4, 500]))
     assert results == {0: [[5] * 3] * 20, 1: ["raised"] * 20, 2: [[4] * 3] * 20,
                        3: ["raised"] * 20}
 

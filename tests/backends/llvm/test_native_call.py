@@ -3,7 +3,6 @@
 import gc
 import subprocess
 import sys
-import threading
 from collections import OrderedDict
 from typing import NamedTuple
 
@@ -13,6 +12,7 @@ import pytest
 from fgrad.backends.llvm import native_call, runner, target
 from fgrad.backends.llvm.native_call import ARRAY, FLOAT, Same
 from fgrad.types import BF16, BOOL, DTYPES, F32, F64, I32, ArrayType
+from tests.at_once import at_once
 
 TYPES = {"f4": "float", "f8": "double", "f2": "half", "b1": "i8", "i1": "i8", "i2": "i16",
          "i4": "i32", "i8": "i64"}
@@ -381,11 +381,7 @@ def test_many_threads_may_call_at_once(make, release):
             if not (a.np == 2 * n).all() or not (b.np == 2 * n).all():
                 wrong.append(n)
 
-    workers = [threading.Thread(target=work, args=(n,)) for n in range(8)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
+    at_once(work, *[(n,) for n in range(8)])
     assert wrong == [] and call.missed == []
 
 

@@ -4,7 +4,6 @@ import gc
 import inspect
 import operator
 import sys
-import threading
 import traceback
 import tracemalloc
 
@@ -20,6 +19,7 @@ from fgrad.backends.llvm.operators_text import MOST, NAMES
 from fgrad.core import EVALUATE, Array, Value, _current, memory_of
 from fgrad.numpy.native_operators import PYTHON, leave
 from fgrad.types import BOOL, F32, F64, I32
+from tests.at_once import at_once
 
 BINARY = [name for name in NAMES if name != "__neg__"]
 SHAPES = [(), (0,), (1,), (3,), (7,), (2, 0, 4), (1, 1), (5, 3), (2, 3, 5), (1,) * 12, (63,),
@@ -294,11 +294,7 @@ def test_many_threads_may_compute_at_once():
             if not ((x + x) * 2 - x).np.tobytes() == np.full(500, 3 * n, F32).tobytes():
                 wrong.append(n)
 
-    workers = [threading.Thread(target=work, args=(n,)) for n in range(8)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
+    at_once(work, *[(n,) for n in range(8)])
     assert wrong == []
 
 

@@ -5,12 +5,12 @@ import os
 import subprocess
 import sys
 import textwrap
-import threading
 
 import pytest
 
 from fgrad import config
 from fgrad.backends.llvm import target, threads
+from tests.at_once import at_once
 
 # count: adds 1 to its own element.  nest: runs count over 4 parts of its own.  order: notes when
 # its part began.  slow: adds numbers for a while, then counts.
@@ -146,11 +146,7 @@ def test_concurrent_regions_all_finish(many):
     def work(n):
         results[n] = many("count", 5 + n, 3000)
 
-    workers = [threading.Thread(target=work, args=(n,)) for n in range(6)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join(timeout=60)
+    at_once(work, *[(n,) for n in range(6)])
     assert results == [[3000] * (5 + n) for n in range(6)]
 
 
