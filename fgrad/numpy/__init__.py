@@ -6,7 +6,7 @@ dtype says otherwise, and everything can be differentiated, batched and compiled
 
 import typing as _typing
 
-from .. import later as _later
+from .. import blas as _blas, later as _later     # blas: the first that imports NumPy
 from . import methods, native_operators, protocols
 from .axes import broadcast_shapes
 from .complex import (
