@@ -29,6 +29,7 @@ RUN_ROWS = 10            # the same of one read by runs, which are loaded once f
 WINDOW_STEPS = 832       # the most steps of a block that is read through tables: sums wait less
 STRIP_STEPS = 140        # the same of one that is read by strips: A's lines stay in the first cache
 BLOCK_ROWS = 256         # the most rows of a block that is read through a table of runs
+PANELS = 2 << 20         # bytes of a block of B; a quarter where A, read again for each, is no copy
 WIDE_PANEL = 256         # bytes of a row of panels; of half that, blocks of runs are twice as deep
 ADDED_ALONE = 1 << 14    # elements of a result whose depths one thread adds up
 SHALLOW = 32             # depth up to which a product is as long as its result takes to be written
@@ -325,6 +326,13 @@ class Plan:
         return not self.pack_b and self.large_b
 
     @property
+    def packs_along(self):
+        """Whether the first tiles pack B as they read it, of which they find much in the cache."""
+        return (self.pack_b and isinstance(self.b, Strided) and self.b.second == 1
+                and not (self.large_b or self.tables or self.total or self.single)
+                and self.rows >= 2 * self.grid[1] * self.tile.rows)
+
+    @property
     def large_b(self):
         """Whether the second cache does not hold B."""
         return self.columns * self.depth * BYTES[self.type] > self.machine.l2
@@ -532,7 +540,8 @@ def with_packing(p, grid):
         most = p.machine.l2 // 2 // size
         most = min(most, BLOCK_ROWS) if p.bordered else most
         mc = max(p.tile.rows, most // p.tile.rows * p.tile.rows) if not p.strips else rows
-        nc = max(p.tile.width, (2 << 20) // size // p.tile.width * p.tile.width)
+        most = PANELS if a or p.tables else PANELS // 4
+        nc = max(p.tile.width, most // size // p.tile.width * p.tile.width)
         yield replace(p, grid=grid, kc=kc, mc=min(mc, rows), nc=min(nc, columns),
                       pack_a=a, pack_b=b)
 

@@ -256,7 +256,7 @@ class Writer:
 
     def pack_b(self, block):
         p, fn = self.plan, self.fn
-        if not p.pack_b:
+        if not p.pack_b or p.packs_along:
             return
 
         def value(k, j, count):
@@ -348,8 +348,18 @@ class Writer:
             alone = len(heights) == 1
             with fn.if_("true" if alone else fn.compare("eq", left, height)):
                 tile = Tile(p.type, p.tile.lanes, height, vectors)
-                self.tile(block, i, j, tile, tail, c, stride)
+                for packs, when in self.kinds(block, i, height):
+                    with fn.if_(when):
+                        self.tile(block, i, j, tile, tail, c, stride, packs)
         self.finish(block, i, j, left, tail, c, stride)
+
+    def kinds(self, block, i, height):
+        """(whether it packs B, when) of the kernels for a tile of this height at i."""
+        fn, p = self.fn, self.plan
+        if not p.packs_along or height < p.tile.rows:
+            return [(False, "true")]
+        first = fn.compare("eq", fn.add(block.i, i), self.first_row)
+        return [(True, first), (False, fn.op(f"xor i1 {first}, true"))]
 
     def target(self, block, i, j):
         """Where a tile's sums go, and the stride of their rows."""
@@ -413,8 +423,8 @@ class Writer:
             return None
         return tail % p.tile.lanes
 
-    def tile(self, block, i, j, tile, tail, c, stride):
-        """The call of one kernel."""
+    def tile(self, block, i, j, tile, tail, c, stride, packs):
+        """The call of one kernel; packs: it reads B where it lies, and packs it."""
         fn, p = self.fn, self.plan
         form, depth, a, a_stride, b, b_stride = self.operands(block, i, j)
         count = self.valid_lanes(tail)
@@ -424,10 +434,15 @@ class Writer:
             a_stride, b_stride = p.a.first, p.b.second
         else:
             odd = p.depth % 2 == 1 and not p.strips
-            kernel = Kernel(tile, form, count is not None, p.blocks > 1, odd, p.far)
+            kernel = Kernel(tile, form, count is not None, p.blocks > 1, odd, p.far or packs,
+                            p.tile.width * packs)
+        to = [b] * packs
+        if packs:
+            b = self.element(self.bases[1], p.b, block.k, fn.add(block.j, j))
+            b_stride = p.b.first
         self.kernels.setdefault(kernel.name, kernel.text)
         add = fn.compare("ne", block.k, self.first_step)
-        values = depth, a, a_stride, b, b_stride, c, stride, count or 0, add
+        values = depth, a, a_stride, b, b_stride, c, stride, count or 0, add, *to
         fn.call(kernel.name, *zip(KERNEL_TYPES, values), declare=False)
 
     def written_out(self, block, j, vectors, tail):

@@ -18,7 +18,8 @@ FLOATS = ("float", "double")
 AHEAD = 8                  # steps that rows of B are fetched in advance, where they are far apart
 KERNEL_PARAMETERS = ("i64 %depth, ptr noalias readonly %a, i64 %as, ptr noalias readonly %b, "
                      "i64 %bs, ptr noalias %c, i64 %cs, i64 %count, i1 %add")
-KERNEL_TYPES = ("i64", "ptr", "i64", "ptr", "i64", "ptr", "i64", "i64", "i1")
+PACKING = ", ptr noalias %to"
+KERNEL_TYPES = ("i64", "ptr", "i64", "ptr", "i64", "ptr", "i64", "i64", "i1", "ptr")
 
 
 @dataclass(frozen=True)
@@ -229,11 +230,11 @@ class Steps:
 
     a_form: Rows, Columns, Offsets, Runs or Segments.  `count`: the valid lanes of the last vector,
     or None.  far: B is read where it lies, so that its rows may be pages apart; they are fetched in
-    advance.
+    advance.  panel: how many elements apart the rows of B are written that `run` is told to pack.
     """
 
-    def __init__(self, fn, tile, a_form, a_stride, b_stride, count=None, far=False):
-        self.fn, self.tile, self.a_form = fn, tile, a_form
+    def __init__(self, fn, tile, a_form, a_stride, b_stride, count=None, far=False, panel=0):
+        self.fn, self.tile, self.a_form, self.panel = fn, tile, a_form, panel
         self.a_stride, self.b_stride, self.count, self.far = a_stride, b_stride, count, far
 
     def b_vectors(self, b):
@@ -247,10 +248,11 @@ class Steps:
                 for q, place in enumerate(places)]
 
     def step(self, state):
-        """(a, b, *sums) after one more k."""
+        """(a, b, *to, *sums) after one more k."""
         fn, tile = self.fn, self.tile
         a, b, *sums = state
         columns = self.b_vectors(b)
+        to = self.packed(columns, sums.pop(0)) if self.panel else []
         at = self.a_form.at(fn, a)
         for r in range(tile.rows):
             x = fn.load(tile.type, self.a_form.element(fn, tile.type, at, r))
@@ -259,17 +261,35 @@ class Steps:
                 n = r * tile.vectors + q
                 sums[n] = multiply_add(fn, tile.type, tile.lanes, x, y, sums[n])
         return [self.a_form.advance(fn, tile.type, a, self.a_stride),
-                fn.gep(tile.type, b, self.b_stride), *sums]
+                fn.gep(tile.type, b, self.b_stride), *to, *sums]
 
-    def run(self, a, b, depth, odd):
-        """The sums after `depth` steps, two an iteration; `odd`: the depth may be odd."""
-        start = [a, b] + ["zeroinitializer"] * (self.tile.rows * self.tile.vectors)
+    def packed(self, columns, to):
+        """Writes a row of B into its panel; gives the place of the next one."""
+        fn, tile = self.fn, self.tile
+        for q, y in enumerate(columns):
+            fn.vector_store(tile.type, tile.lanes, y, fn.gep(tile.type, to, q * tile.lanes))
+        return [fn.gep(tile.type, to, self.panel)]
+
+    def run(self, a, b, depth, odd, to=None):
+        """The sums after `depth` steps, two an iteration; `odd`: the depth may be odd.
+
+        to: where B's rows are packed, if they are.
+        """
+        start = [a, b, *[to] * self.packs, *["zeroinitializer"] * self.accumulators]
         if isinstance(self.a_form, Runs):
             return self.runs(start, depth)[2:]
         if isinstance(self.a_form, Segments):
             return self.segments(start, depth)
         self.a_form, start[0] = self.a_form.begin(self.fn, self.tile, a, self.a_stride)
-        return self.pairs("ptr", start, depth, odd)[2:]
+        return self.pairs("ptr", start, depth, odd)[2 + self.packs:]
+
+    @property
+    def packs(self):
+        return int(self.panel > 0)
+
+    @property
+    def accumulators(self):
+        return self.tile.rows * self.tile.vectors
 
     def runs(self, start, depth):
         """The state after `depth` steps of whole runs."""
@@ -301,8 +321,8 @@ class Steps:
         return loop.values[1:]
 
     def types(self, first):
-        """The types of a state: of where A is, of where B is, of the sums."""
-        return [first, "ptr"] + [self.tile.vector] * (self.tile.rows * self.tile.vectors)
+        """The types of a state: of where A is, of where B is, and goes, of the sums."""
+        return [first, *["ptr"] * (1 + self.packs), *[self.tile.vector] * self.accumulators]
 
     def pairs(self, first, start, depth, odd):
         """The state after `depth` steps, two an iteration."""
@@ -322,9 +342,9 @@ class Steps:
 class Kernel:
     """A shareable function that computes one tile.
 
-    void (depth, a, a stride, b, b stride, c, c stride, count, add): the tile at c becomes A·B, or,
-    with `adds` and add, A·B is added to it.  `tail`: only `count` lanes of the last vector are
-    valid.  `odd`: the depth may be odd.  `far`: see Steps.
+    void (depth, a, a stride, b, b stride, c, c stride, count, add, to): the tile at c becomes A·B,
+    or, with `adds` and add, A·B is added to it.  `tail`: only `count` lanes of the last vector are
+    valid.  `odd`: the depth may be odd.  `far`, `panel`: see Steps; `to`: where a panel is packed.
     """
     tile: Tile
     a_form: Rows | Columns | Offsets | Runs | Segments
@@ -332,25 +352,27 @@ class Kernel:
     adds: bool = False
     odd: bool = False
     far: bool = False
+    panel: int = 0
 
     @property
     def name(self):
         t = self.tile
         flags = "".join(f".{n}" for n in ("tail", "adds", "odd", "far") if getattr(self, n))
+        flags += f".packs{self.panel}" if self.panel else ""
         return f"fg.tile.{mangled(t.type, t.lanes)}.{t.rows}x{t.vectors}.{self.a_form.name}{flags}"
 
     def text(self):
         """The kernel as a Function."""
         tile = self.tile
-        fn = Function(self.name, KERNEL_PARAMETERS, linkage="internal",
-                      attributes="nounwind noinline")
+        parameters = KERNEL_PARAMETERS + (PACKING if self.panel else "")
+        fn = Function(self.name, parameters, linkage="internal", attributes="nounwind noinline")
         count = fn.mask(tile.lanes, "%count") if self.tail else None
         rows = [fn.gep(tile.type, "%c", fn.mul("%cs", r)) for r in range(tile.rows)]
         for row in rows:
             for line in range(0, tile.width, 64 // BYTES[tile.type]):
                 fn.prefetch(fn.gep(tile.type, row, line), write=True)
-        steps = Steps(fn, tile, self.a_form, "%as", "%bs", count, self.far)
-        sums = steps.run("%a", "%b", "%depth", self.odd)
+        steps = Steps(fn, tile, self.a_form, "%as", "%bs", count, self.far, self.panel)
+        sums = steps.run("%a", "%b", "%depth", self.odd, "%to")
         places = [(fn.gep(tile.type, row, q * tile.lanes), count if q == tile.vectors - 1 else None)
                   for row in rows for q in range(tile.vectors)]
         if self.adds:

@@ -350,6 +350,14 @@ def test_few_rows_read_a_large_matrix_where_it_lies(m, n, k):
         assert not planned.pack_b and planned.blocks > 1
 
 
+@pytest.mark.parametrize("m, n, k", [(101, 75, 303), (64, 130, 1501), (200, 33, 77)])
+def test_the_first_tiles_pack_what_the_second_cache_holds(m, n, k):
+    for forms, workers, epilogue in [("nn", 1, False), ("tn", 2, True), ("nn", 2, True)]:
+        assert check(m, n, k, forms, workers=workers, epilogue=epilogue).packs_along
+    assert check(m, n, k, batch=3, workers=2).packs_along
+    assert not check(40, 1030, 300).packs_along
+
+
 def test_the_result_of_a_shallow_product_is_written_row_by_row():
     planned = plan(2048, 2048, 8, "float", Strided(8, 1), Strided(2048, 1), out=Strided(2048, 1),
                    machine=Machine(64, 32), threads=2)
