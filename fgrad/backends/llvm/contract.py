@@ -26,6 +26,7 @@ from .tiles import Machine, Tile, shapes
 SHORT_ROWS = 48, 144, 272   # strides of packed rows of A, in elements, where they are short
 TABLE_ROWS = 8           # addresses of a tile read through tables: each holds a register
 RUN_ROWS = 10            # the same of one read by runs, which are loaded once for two steps
+GAP = 1 << 18            # bytes that the rows of one place may lie apart
 WINDOW_STEPS = 832       # the most steps of a block that is read through tables: sums wait less
 STRIP_STEPS = 140        # the same of one that is read by strips: A's lines stay in the first cache
 BLOCK_ROWS = 256         # the most rows of a block that is read through a table of runs
@@ -59,6 +60,18 @@ class Pulled:
 
 
 @dataclass(frozen=True)
+class Pieced:
+    """An operand B that lies in pieces along "k" or "n": its elements between multiples of some
+    number, of the squares or vectors that packing copies, lie behind each other.
+
+    stride: along "k", how many elements columns lie apart.
+    """
+    along: str
+    stride: int = 0
+    cost = 1                     # see Strided
+
+
+@dataclass(frozen=True)
 class Offset:
     """An operand A whose element (i, k) lies at address[i] + offset[k]: a window over an array.
 
@@ -78,12 +91,15 @@ class Bordered:
 
     That is a window over an array with a border of zeros, which is nowhere stored.  A table says
     where each run of a row begins: at the row's place plus the run's, if each of the row's numbers
-    plus the run's, unsigned, is below its limit.  rows, depth: see Offset.
+    plus the run's, unsigned, is below its limit.  rows, depth: see Offset.  Rows between multiples
+    of `period` lie `step` elements apart, and all have the same numbers.
     """
     rows: int
     depth: int
     run: int
     limits: tuple
+    period: int = 1
+    step: int = 0
 
 
 @dataclass(frozen=True)
@@ -144,6 +160,10 @@ class Product:
         """The address of B(b, 0, 0), when B is Strided."""
         raise NotImplementedError
 
+    def b_place(self, fn, b, k, j):
+        """The address of B(b, k, j), when B is Pieced."""
+        raise NotImplementedError
+
     def out_pointer(self, fn, b):
         """The address of out(b, 0, 0), when out is Strided."""
         raise NotImplementedError
@@ -186,7 +206,7 @@ class Plan:
     columns: int
     depth: int
     a: Strided | Pulled | Offset | Bordered | Strips
-    b: Strided | Pulled
+    b: Strided | Pulled | Pieced
     out: Strided | None
     epilogue: bool
     machine: Machine
@@ -257,7 +277,14 @@ class Plan:
     @property
     def run(self):
         """Of how many rows of a tile that is read through tables one address is enough."""
-        return 1 if self.bordered else gcd(self.tile.rows, self.a.period)
+        most = gcd(self.tile.rows, self.a.period)
+        if not self.bordered:
+            return most
+        return max(n for n in range(1, most + 1) if most % n == 0 and self.gap(n) <= GAP)
+
+    def gap(self, rows):
+        """How many bytes the first and the last of so many rows of one place lie apart."""
+        return (rows - 1) * self.a.step * BYTES[self.type]
 
     @property
     def a_by_rows(self):
@@ -265,7 +292,7 @@ class Plan:
 
     @property
     def b_by_rows(self):
-        return self.b.along == "n" if isinstance(self.b, Pulled) else self.b.second == 1
+        return self.b.second == 1 if isinstance(self.b, Strided) else self.b.along == "n"
 
     @property
     def a_stride(self):
@@ -376,10 +403,10 @@ def plan(rows, columns, depth, type, a, b, *, machine, batch=1, out=None, epilog
          threads=1, rank=0, total=False, sums=0):
     """The cheapest Plan by estimated cycles of its slowest part, or that of a rank behind it.
 
-    a: Strided, Pulled or, for more than one column, Offset, Bordered or Strips; b: Strided or
-    Pulled; out: Strided or None; epilogue: whether `Product.epilogue` stores; total: whether
-    `Product.total` does, of one batch; sums: how many sums over the rows of one batch the epilogue
-    feeds.
+    a: Strided, Pulled or, for more than one column, Offset, Bordered or Strips; b: Strided, Pulled
+    or, for more than one column, Pieced; out: Strided or None; epilogue: whether `Product.epilogue`
+    stores; total: whether `Product.total` does, of one batch; sums: how many sums over the rows of
+    one batch the epilogue feeds.
     Raises ValueError for a stride that is not 1 on either axis.
     """
     a, b = settled_a(a, rows, depth), settled_b(b, depth, columns)
@@ -421,7 +448,7 @@ def most_rows(p):
     """The most rows of a tile that is read through tables."""
     if p.strips:
         return p.height
-    return RUN_ROWS if p.bordered else TABLE_ROWS * p.run
+    return (RUN_ROWS if p.bordered else TABLE_ROWS) * p.run
 
 
 def dotted(start, type, threads):
@@ -462,7 +489,7 @@ def settled_a(a, rows, depth):
 
 
 def settled_b(b, depth, columns):
-    if isinstance(b, Pulled) or depth == 0:
+    if isinstance(b, (Pulled, Pieced)) or depth == 0:
         return b if depth else Strided(0, 1)
     if b.second == 1 or columns == 1:
         return Strided(b.first, 1)
@@ -576,7 +603,7 @@ def packs_b(p, rows):
     if p.strips:
         return [True]                            # what is copied is looked at for infinities
     ragged = p.columns % p.tile.lanes > 0 and not p.machine.masks
-    if isinstance(p.b, Pulled) or p.b.second != 1 or ragged:
+    if not isinstance(p.b, Strided) or p.b.second != 1 or ragged:
         return [True]
     if p.b.first == p.tile.width:
         return [rows > 16 * p.tile.rows]

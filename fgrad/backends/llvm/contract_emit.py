@@ -10,7 +10,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from .contract import Emitted, Product, Pulled, Strided, up
+from .contract import Emitted, Pieced, Product, Pulled, Strided, up
 from .dots import Dots
 from .packing import Packer
 from .places import Places
@@ -263,8 +263,7 @@ class Writer:
             k, j = fn.add(block.k, k), fn.add(block.j, j)
             if isinstance(p.b, Pulled):
                 return self.product.pack_b(fn, block.b, k, j, p.tile.lanes, "n", count)
-            place = self.element(self.bases[1], p.b, k, j)
-            return fn.vector_load(p.type, p.tile.lanes, place, count)
+            return fn.vector_load(p.type, p.tile.lanes, self.b_place(block.b, k, j), count)
 
         if p.b_by_rows:
             self.packer.panels(value, block.depth, block.columns, p.column_tail, self.b_pack)
@@ -273,14 +272,21 @@ class Writer:
             self.packer.transposed_panels(self.square(block), block.depth, p.least_depth,
                                           block.columns, tail, self.b_pack)
 
+    def b_place(self, b, k, j):
+        """The address of an element of B that lies in memory."""
+        p = self.plan
+        if isinstance(p.b, Pieced):
+            return self.product.b_place(self.fn, b, k, j)
+        return self.element(self.bases[1], p.b, k, j)
+
     def square(self, block):
         """What gives the transpose kernels rows of B's transpose: its own memory, or computed
         ones."""
         p, fn = self.plan, self.fn
 
-        def strided(k, j, rows, depth):
-            k, j = fn.add(block.k, k), fn.add(block.j, j)
-            return self.element(self.bases[1], p.b, k, j), p.b.second
+        def copied(k, j, rows, depth):
+            stride = p.b.second if isinstance(p.b, Strided) else p.b.stride
+            return self.b_place(block.b, fn.add(block.k, k), fn.add(block.j, j)), stride
 
         def computed(k, j, rows, depth):
             count = None if depth == lanes else depth
@@ -292,8 +298,8 @@ class Writer:
                 fn.vector_store(p.type, lanes, row, place)
             return buffer, lanes
 
-        if isinstance(p.b, Strided):
-            return strided
+        if not isinstance(p.b, Pulled):
+            return copied
         lanes = self.packer.square_lanes
         buffer = fn.alloca(p.type, lanes * lanes)
         return computed
@@ -384,7 +390,7 @@ class Writer:
         if p.strips:
             form, (a, stride, depth) = Segments(p.a.step), self.table.operand(fn, i)
         elif p.bordered:
-            a, form = self.table.of(fn, i), Runs(p.a.run, self.table.stride)
+            a, form = self.table.of(fn, i), Runs(p.a.run, self.table.stride, p.run, p.a.step)
             stride = self.table.skipped
         elif p.tables:
             a, form = fn.gep("ptr", self.a_pack, i), Offsets(p.run, p.a.step)

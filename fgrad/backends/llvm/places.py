@@ -49,7 +49,8 @@ class Places:
 
     def __init__(self, plan, product):
         self.plan, self.product = plan, product
-        self.zeros_bytes = -(-plan.a.run * BYTES[plan.type] // 64) * 64
+        self.run_bytes = -(-plan.a.run * BYTES[plan.type] // 64) * 64
+        self.zeros_bytes = -(-plan.gap(plan.run) // 64) * 64 + self.run_bytes
 
     @property
     def columns(self):
@@ -62,11 +63,14 @@ class Places:
         return self.zeros_bytes + 8 * self.stride * entries
 
     def begin(self, fn, memory):
-        """Divides `bytes` of a part's memory, and writes the run of zeros."""
+        """Divides `bytes` of a part's memory, and writes the run of zeros, of each row of one
+        place."""
         self.zeros, self.rows = memory, fn.gep("i8", memory, self.zeros_bytes)
         self.entries = fn.gep("i64", self.rows, self.columns * self.stride)
-        with fn.loop(0, self.zeros_bytes // 8, LANES) as at:
-            fn.store(WIDE, "zeroinitializer", fn.gep("i64", self.zeros, at.index), 64)
+        for row in range(self.plan.run):
+            zeros = fn.gep("i8", self.zeros, self.plan.gap(row + 1))
+            with fn.loop(0, self.run_bytes // 8, LANES) as at:
+                fn.store(WIDE, "zeroinitializer", fn.gep("i64", zeros, at.index), 8)
 
     def judge(self, fn, panels, count):
         """Decides by B's packed panels, so many elements, whether runs may be left out.
@@ -81,16 +85,19 @@ class Places:
 
     def write(self, fn, block):
         """The table of a block."""
-        with fn.loop(0, block.rows) as row:
+        step = self.plan.run
+        with fn.loop(0, block.rows, step) as row:
             found = self.product.row_places(fn, block.b, fn.add(block.i, row.index))
             for column, value in enumerate(found):
-                fn.store("i64", value, self.at(fn, self.rows, column, row.index))
+                at = self.at(fn, self.rows, column, fn.div(row.index, step))
+                fn.store("i64", value, at)
+        rows = fn.div(fn.add(block.rows, step - 1), step)
         zeros = fn.splat("i64", LANES, fn.op(f"ptrtoint ptr {self.zeros} to i64"))
         run = self.plan.a.run
         with fn.loop(0, fn.div(block.depth, run)) as q:
             k = fn.add(block.k, fn.mul(q.index, run))
             shifts = [fn.splat("i64", LANES, s) for s in self.product.run_places(fn, k)]
-            with fn.loop(0, block.rows, LANES) as row:
+            with fn.loop(0, rows, LANES) as row:
                 to = self.at(fn, self.entries, q.index, row.index)
                 fn.store(WIDE, self.entry(fn, row.index, shifts, zeros), to, 64)
 
@@ -111,4 +118,4 @@ class Places:
 
     def of(self, fn, i):
         """The address of the entries of row i of the block, for its first run."""
-        return fn.gep("i64", self.entries, i)
+        return fn.gep("i64", self.entries, fn.div(i, self.plan.run))

@@ -21,6 +21,7 @@ from .tiles import Machine
 
 BORDER = 1 / 16            # share of steps in a border from which its rows are brought together
 COUNTED = 1 << 12          # places along an axis that are counted
+VECTOR, SQUARE = 64, 32    # bytes of the longest vector, and of the side of a square in packing
 
 
 def emitted(name, kernel, statement, target):
@@ -164,6 +165,8 @@ class LoopProduct(FlatProduct, contract.Product):
             return self.bordered_form()
         if n is self.a and self.strips and self.columns.extent > 1:
             return self.strips_form()
+        if n is self.b and self.columns.extent > 1 and self.pieced_form():
+            return self.pieced_form()
         cost = int(sum(m.cost for m in scalar.walk(n))) + 1
         return contract.Pulled(first_name if self.unit(n, first, second) else second_name, cost)
 
@@ -190,6 +193,27 @@ class LoopProduct(FlatProduct, contract.Product):
             not isinstance(a, index.Dynamic) for a, _ in x.terms)
         return static and all(sum(bool(a.free & bit) for bit in bits) <= 1 for a, _ in x.terms)
 
+    def pieced_form(self):
+        """The form of b where it is a plain load that lies in pieces, or None."""
+        if self.b.op != "load" or self.b.data[0].type.dtype != self.statement.dtype:
+            return None
+        x = self.b.data[1]
+        if self.behind(x, self.columns, VECTOR):
+            return contract.Pieced("n")
+        whole = not self.strips and (not self.bordered or self.whole(self.bordered.run, SQUARE))
+        if whole and self.behind(x, self.depth, SQUARE) and index.is_affine(x, self.columns):
+            return contract.Pieced("k", index.stride(x, self.columns))
+        return None
+
+    def behind(self, x, variable, size):
+        """Do elements between multiples of so many bytes lie behind each other?"""
+        period, step = steps_of(x, variable)
+        return step == 1 and self.whole(period, size) and not x.nodes
+
+    def whole(self, count, size):
+        """Are so many elements a multiple of so many bytes?"""
+        return count * self.statement.dtype.itemsize % size == 0
+
     def flat_border(self, found):
         """A Bordered operand, or Strips, over the flat variables."""
         return found and replace(found, load=self.moved(found.load), ranges=tuple(
@@ -200,7 +224,16 @@ class LoopProduct(FlatProduct, contract.Product):
         found = self.bordered
         stretches = (self.stretch(found.load.data[1], v) for v in (self.rows, self.depth))
         limits = tuple(hi - lo for _, lo, hi in found.ranges)
-        return contract.Bordered(*stretches, found.run, limits)
+        return contract.Bordered(*stretches, found.run, limits, *self.alike())
+
+    def alike(self):
+        """(period, step): rows between multiples of the period have one place in the border, and
+        lie evenly apart."""
+        period, step = steps_of(self.bordered.load.data[1], self.rows)
+        for x, _, _ in self.bordered.ranges:
+            one, slope = steps_of(x, self.rows)
+            period = math.gcd(period, 1 if slope else one)
+        return (period, step) if step > 0 else (1, 0)
 
     def strips_form(self):
         """The form of a, which is Strips."""
@@ -249,6 +282,9 @@ class LoopProduct(FlatProduct, contract.Product):
 
     def b_pointer(self, fn, b):
         return self.pointer(fn, *self.b.data, b)
+
+    def b_place(self, fn, b, k, j):
+        return self.emitter(fn, batch=b, depth=k, columns=j).address(*self.b.data)
 
     def out_pointer(self, fn, b):
         return self.pointer(fn, *self.out, b)

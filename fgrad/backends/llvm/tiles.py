@@ -167,19 +167,24 @@ class Runs:
 
     `a` is the address of the places of the tile's rows in the first run, `stride` places before
     those in the next.  The stride of A is the place of a run of zeros: where all rows are there,
-    the run is left out.
+    the run is left out.  Of `rows` rows only the first has a place, the others lie `step` elements
+    apart.
     """
     steps: int
     stride: int
+    rows: int = 1
+    step: int = 0
     places: tuple = ()
 
     @property
     def name(self):
-        return f"runs{self.steps}by{self.stride}"
+        apart = f".{self.rows}by{self.step}" if self.rows > 1 else ""
+        return f"runs{self.steps}by{self.stride}{apart}"
 
     def begin(self, fn, tile, a, stride):
         """(the form that knows its places, the first step of a run)."""
-        places = tuple(fn.load("ptr", fn.gep("ptr", a, r)) for r in range(tile.rows))
+        count = -(-tile.rows // self.rows)
+        places = tuple(fn.load("ptr", fn.gep("ptr", a, n)) for n in range(count))
         return replace(self, places=places), 0
 
     def some(self, fn, zeros):
@@ -194,7 +199,8 @@ class Runs:
         return step
 
     def element(self, fn, type, step, r):
-        return fn.gep(type, self.places[r], step)
+        first = fn.gep(type, self.places[r // self.rows], step)
+        return fn.gep(type, first, r % self.rows * self.step)
 
     def advance(self, fn, type, step, stride):
         return fn.add(step, 1)

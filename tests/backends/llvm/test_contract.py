@@ -7,7 +7,8 @@ import pytest
 
 from fgrad import index
 from fgrad.backends.llvm import host, target, threads
-from fgrad.backends.llvm.contract import Bordered, Product, Pulled, Strided, Strips, plan
+from fgrad.backends.llvm.contract import (
+    Bordered, Pieced, Product, Pulled, Strided, Strips, plan)
 from fgrad.backends.llvm.contract_emit import emit
 from fgrad.backends.llvm.product import outside, steps_of
 from fgrad.backends.llvm.text import BYTES, module, vector
@@ -96,20 +97,40 @@ class Doubled(Buffers):
 
 
 class Shifted(Buffers):
-    """A is a window of three rows over a (rows, channels) array between rows of zeros."""
+    """A is a window of three rows over (rows, channels) arrays between rows of zeros.
 
-    def __init__(self, type, rows, channels):
+    Neighbours are the same row of each of the arrays.
+    """
+
+    def __init__(self, type, rows, channels, arrays=1):
         super().__init__(type, (0, 0, 0))
-        self.rows, self.channels = rows, channels
-        self.form = Bordered(rows * channels, 3 * channels, channels, (rows,))
+        self.rows, self.channels, self.arrays = rows, channels, arrays
+        self.form = Bordered(arrays * rows * channels, 3 * channels, channels, (rows,), arrays,
+                             rows * channels)
 
     def row_places(self, fn, b, i):
         start = fn.op(f"ptrtoint ptr {self.pointer(fn, A)} to i64")
-        before = fn.sub(i, 1)
-        return fn.add(start, fn.mul(before, self.channels * BYTES[self.type])), before
+        before = fn.sub(fn.div(i, self.arrays), 1)
+        row = fn.add(fn.mul(fn.rem(i, self.arrays), self.rows), before)
+        return fn.add(start, fn.mul(row, self.channels * BYTES[self.type])), before
 
     def run_places(self, fn, k):
         return fn.mul(k, BYTES[self.type]), fn.div(k, self.channels)
+
+
+class Pieces(Buffers):
+    """B is kept piece by piece, each of so many steps ("k") or columns ("n")."""
+
+    def __init__(self, type, along, piece, other):
+        super().__init__(type, (0, 0, 0))
+        self.along, self.piece, self.other = along, piece, other
+        self.form = Pieced(along, piece if along == "k" else 0)
+
+    def b_place(self, fn, b, k, j):
+        at, across = (k, j) if self.along == "k" else (j, k)
+        first = fn.add(fn.mul(fn.div(at, self.piece), self.other), across)
+        element = fn.add(fn.mul(first, self.piece), fn.rem(at, self.piece))
+        return fn.gep(self.type, self.pointer(fn, B), element)
 
 
 class Windows(Buffers):
@@ -282,20 +303,53 @@ def test_what_the_epilogue_feeds_is_summed_over_the_rows(m, n, k, workers):
     check(m, n, k, "tt", "float64", epilogue=True, sums=2, workers=workers)
 
 
-@pytest.mark.parametrize("rows, channels, columns", [(50, 64, 64), (7, 17, 5), (1, 32, 100),
-                                                     (301, 256, 33)])
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+@pytest.mark.parametrize("arrays, rows, channels, columns", [
+    (1, 50, 64, 64), (1, 7, 17, 5), (1, 1, 32, 100), (1, 301, 256, 33), (16, 9, 32, 32),
+    (4, 7, 17, 65), (3, 5, 16, 8)])
+@pytest.mark.parametrize("dtype, odd", [("float32", 0), ("float32", np.inf), ("float64", 0),
+                                        ("int64", 0)])
 @pytest.mark.parametrize("workers", [1, 2])
-def test_runs_between_zeros_are_read_where_they_lie(rows, channels, columns, dtype, workers):
+def test_runs_between_zeros_are_read_where_they_lie(arrays, rows, channels, columns, dtype, odd,
+                                                    workers):
     rng = np.random.default_rng(rows)
-    a, b = drawn(rng, dtype, rows, channels), drawn(rng, dtype, 3 * channels, columns)
-    padded = np.pad(a, ((1, 1), (0, 0)))
-    expected = np.concatenate([padded[:-2], padded[1:-1], padded[2:]], 1) @ b
-    product, out = Shifted(TYPES[dtype], rows, channels), np.full((rows, columns), 77, dtype)
-    planned = plan(rows, columns, 3 * channels, product.type, product.form, Strided(columns, 1),
-                   machine=MACHINE, out=Strided(columns, 1), threads=workers)
+    a, b = drawn(rng, dtype, arrays, rows, channels), drawn(rng, dtype, 3 * channels, columns)
+    b[0, 3] += odd
+    padded = np.pad(a, ((0, 0), (1, 1), (0, 0)))
+    windows = np.concatenate([padded[:, :-2], padded[:, 1:-1], padded[:, 2:]], 2)
+    with np.errstate(invalid="ignore"):
+        expected = (windows.swapaxes(0, 1) @ b).reshape(rows * arrays, columns)
+    product = Shifted(TYPES[dtype], rows, channels, arrays)
+    out = np.full((rows * arrays, columns), 77, dtype)
+    planned = plan(rows * arrays, columns, 3 * channels, product.type, product.form,
+                   Strided(columns, 1), machine=MACHINE, out=Strided(columns, 1), threads=workers)
     run(planned, product, [a, b, out, b])
     np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_rows_of_one_place_share_an_address_in_tiles_of_many_rows():
+    planned = plan(16 * 784, 32, 1600, "float", Bordered(800_000, 7488, 64, (28, 28), 16, 50176),
+                   Strided(32, 1), machine=Machine(64, 32), out=Strided(32, 1))
+    assert (planned.tile.rows, planned.run) == (14, 2)
+    alone = plan(16 * 784, 32, 1600, "float", Bordered(800_000, 7488, 64, (28, 28)),
+                 Strided(32, 1), machine=Machine(64, 32), out=Strided(32, 1))
+    assert (alone.tile.rows, alone.run) == (10, 1)
+
+
+@pytest.mark.parametrize("along, piece", [("k", 16), ("k", 64), ("n", 16), ("n", 48)])
+@pytest.mark.parametrize("m, n, k", [(5, 48, 64), (40, 96, 192), (33, 144, 960)])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_an_operand_in_pieces_is_copied_piece_by_piece(m, n, k, along, piece, dtype):
+    rng = np.random.default_rng(m)
+    n = n if along == "n" else n + 1
+    a, b = drawn(rng, dtype, m, k), drawn(rng, dtype, k, n)
+    product = Pieces(TYPES[dtype], along, piece, n if along == "k" else k)
+    kept = b.reshape(-1, piece, n).swapaxes(1, 2) if along == "k" else (
+        b.reshape(k, -1, piece).swapaxes(0, 1))
+    out = np.full((m, n), 77, dtype)
+    planned = plan(m, n, k, product.type, Strided(k, 1), product.form, machine=MACHINE,
+                   out=Strided(n, 1))
+    run(planned, product, [a, np.ascontiguousarray(kept), out, b])
+    np.testing.assert_allclose(out, a @ b, rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize("height, width, channels, columns, stride", [
