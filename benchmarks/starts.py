@@ -7,7 +7,6 @@ process that does nothing.  `run.py` gives them their turns like the others.
 from __future__ import annotations
 
 import os
-import pickle
 import shutil
 import subprocess
 import sys
@@ -61,7 +60,7 @@ class Starter:
         wanted = start(name)
         if wanted.workload not in (None, "arrays"):
             inputs = workload.drawn(workloads.find(wanted.workload))
-            Path(self.inputs(wanted)).write_bytes(pickle.dumps(inputs))
+            workload.write(inputs, self.inputs(wanted))
         self.run(wanted, self.cache)
 
     def inputs(self, wanted):

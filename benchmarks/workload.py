@@ -1,24 +1,23 @@
 """What a workload is: one computation, written once in each style.
 
 The style "jax" serves fgrad and jax alike: its code gets the library as an argument and uses only
-what both have (`lib.numpy`, `lib.grad`, `lib.jit`, …).  Relies on NumPy only; `workloads/` makes
-these records, `worker.py` and `once.py` run them.
+what both have (`lib.numpy`, `lib.grad`, `lib.jit`, …).  Relies on NumPy only, because processes
+whose whole time is measured import it; `workloads/` makes these records, `worker.py` and `once.py`
+run them.
 """
 
 from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 SAMPLE = 4096              # elements of each result that are compared
 
 
-@dataclass(frozen=True)
-class Workload:
+class Workload(NamedTuple):
     """One computation, and what it has to move and to multiply.
 
     `makers` maps a style to maker(lib, *inputs) → (function, *args): a function to be called over
@@ -40,8 +39,7 @@ class Workload:
     full: bool = False
 
 
-@dataclass(frozen=True)
-class Case:
+class Case(NamedTuple):
     """A workload as one implementation runs it."""
     workload: Workload
     function: Callable
@@ -64,9 +62,16 @@ def drawn(workload):
     return workload.inputs(np.random.default_rng(0))
 
 
+def write(inputs, file):
+    """Keeps inputs for another process."""
+    with open(file, "wb") as out:
+        pickle.dump(inputs, out, protocol=5)               # whose arrays are read without a copy
+
+
 def read(file):
-    """Inputs that were pickled."""
-    return pickle.loads(Path(file).read_bytes())
+    """Inputs that another process has kept."""
+    with open(file, "rb") as kept:
+        return pickle.load(kept)
 
 
 def prepared(workload, style, lib, convert, finish=lambda lib, function: function, given=None):
