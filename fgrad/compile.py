@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import gc
 import threading
-from collections import OrderedDict
+from collections import OrderedDict, namedtuple
 from contextlib import contextmanager
-from typing import NamedTuple
 
 from . import config, passes
 from .backends import base
@@ -193,10 +192,9 @@ def devices():
     return out
 
 
-class Device(NamedTuple):
+class Device(namedtuple("Device", "name description")):
     """A device's name, as `jit(device=…)` and FGRAD_DEVICE take it, and what it is."""
-    name: str
-    description: str
+    __slots__ = ()
 
 
 class DeviceList(list):

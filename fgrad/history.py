@@ -8,8 +8,7 @@ relies on it.
 
 from __future__ import annotations
 
-from collections import deque
-from typing import NamedTuple
+from collections import deque, namedtuple
 
 from .errors import ConcretizationError, notice
 from .signature import Static, difference
@@ -20,14 +19,12 @@ NOTICE = 5                 # traces after which the user is told why
 KEPT = 100                 # records kept; older ones are only counted
 
 
-class Record(NamedTuple):
-    """One trace: its signature, and whether it closed over values of a transformation."""
-    structure: object
-    keys: tuple
-    axes: tuple                # (name, size) of the axes that a vmap around it names
-    context: object            # types.rules()
-    paths: list
-    captured: bool
+class Record(namedtuple("Record", "structure keys axes context paths captured")):
+    """One trace: its signature, and whether it closed over values of a transformation.
+
+    axes: (name, size) of those that a vmap around it names.  context: types.rules().
+    """
+    __slots__ = ()
 
     def distance(self, other):
         """In how many things the signatures differ; a different structure outweighs all else."""

@@ -37,12 +37,13 @@ TRACES = 64                # kept per function
 class Trace:
     """One staged signature: its Program, the tracers it closed over, how results are put together.
 
-    `donate`: positions of the donated among the traced values.
+    `donate`: positions of the donated among the traced values.  `called`: has it been run before?
     """
 
     def __init__(self, key, staged, donate):
         self.key, self.donate = key, donate
         self.program, self.captured, self.out = staged.program, staged.captured, staged.out
+        self.called = False
 
     def results(self, values):
         """The values as the function's result."""
@@ -103,7 +104,11 @@ class Jitted:
         return signature.take_apart(*wrapped, self.specialised, name)
 
     def run(self, apart, trace, args, kwargs):
-        """The results of a call outside of every transformation; the next such call is native."""
+        """The results of a call outside of every transformation.
+
+        After the second of a signature such calls are native: a function that is called once does
+        not pay for that.
+        """
         device = driver.device_of(apart.values, self.device)
         compiled = driver.compiled(trace.program, device, trace.donate)
         values = []
@@ -111,7 +116,8 @@ class Jitted:
             values = compiled(apart.values)
         finally:                                 # a run that was stopped has written to them, too
             give_away([apart.values[k] for k in trace.donate], values)
-        if not kwargs and device == "cpu":
+        again, trace.called = trace.called, True
+        if again and not kwargs and device == "cpu":
             with self.lock:
                 self.chain.add(apart, trace, compiled, args)
         return trace.results(values)

@@ -15,8 +15,12 @@ import numpy as np
 from ... import tree
 from ...bf16 import BF16
 from ...core import Array, array_of, memory_of
+from ...later import lazily
 from ...types import held_as
-from . import host, host_call, native_call, runner, target, threads
+from . import host, runner, target, threads
+
+host_call = lazily("fgrad.backends.llvm.host_call")         # for steps that NumPy runs
+native_call = lazily("fgrad.backends.llvm.native_call")     # for a second call
 
 
 class Executable:
@@ -27,7 +31,7 @@ class Executable:
 
     def __init__(self, image, objects, steps):
         self.image, self.arena, self.made = image, image.arena, image.made
-        self.calls = {name: host_call.function(step) for name, step in steps.items()}
+        self.calls = {name: host_call().function(step) for name, step in steps.items()}
         addresses = {name: id(function) for name, function in self.calls.items()}
         for (names, _), data in zip(image.objects, objects):
             library = target.load(data)
@@ -66,11 +70,11 @@ class Executable:
         """A builtin that runs this executable for these forms, or None where none can."""
         simple = self.image.outputs == [("made", k) for k in range(len(self.made))]
         words = any(t.dtype is BF16 for t in [*types, *self.made])
-        if not simple or words or not native_call.probe():
+        if not simple or words or not native_call().probe():
             return None
         assemble = assembler(structure)
         fixed = [contiguous(memory_of(c)) for c in constants]
-        return native_call.entry(
+        return native_call().entry(
             self.address, types, self.made, fallback, Array, name, forms=forms,
             assemble=assemble, constants=[self.table.words, *fixed], unlocks=self.image.long,
             keep=self)
@@ -113,7 +117,7 @@ def native_runner():
     """The loaded library of `fg.run`."""
     threads.pool()
     [built] = target.objects([f'target triple = "{host.HOST.triple}"\n{runner.IR}'])
-    return target.load(built, {f: native_call.address_of(f) for f in runner.FROM_PYTHON})
+    return target.load(built, {f: target.address_in_python(f) for f in runner.FROM_PYTHON})
 
 
 @functools.cache

@@ -12,9 +12,9 @@ from __future__ import annotations
 import marshal
 import os
 import sys
+from collections import namedtuple
 from contextlib import suppress
 from importlib.machinery import PathFinder
-from typing import NamedTuple
 
 from ...later import lazily
 from .. import cache
@@ -28,17 +28,12 @@ LASTING = {b"vendor_id", b"cpu family", b"model", b"model name", b"stepping", b"
            b"Features"}                          # the lines that do not change while it runs
 
 
-class Host(NamedTuple):
+class Host(namedtuple("Host", "cpu features triple vector_bytes registers identity")):
     """What code generation needs to know of the machine: `registers` are vector registers.
 
     identity: what an object depends on besides its text, LLVM's version included.
     """
-    cpu: str
-    features: str
-    triple: str
-    vector_bytes: int
-    registers: int
-    identity: str
+    __slots__ = ()
 
 
 def host():

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import marshal
 import sys
-from typing import NamedTuple
+from collections import namedtuple
 
 from ...types import LONG, SHORT, ArrayType
 from .. import cache
 from . import host, threads
 
 
-class Image(NamedTuple):
+class Image(namedtuple("Image", """given made inputs outputs overwritten words places most arena
+                       long objects""")):
     """given: types of the inputs, then of the constants.  made: types of what a call makes.
 
     inputs: how many there are.  outputs: per result ("made", k), ("given", k): that value itself,
@@ -25,17 +26,7 @@ class Image(NamedTuple):
     arena: bytes for temporaries and for what products work in.  long: is the interpreter's lock
     released?  objects: (names of functions, key of the object on disk).
     """
-    given: list
-    made: list
-    inputs: int
-    outputs: list
-    overwritten: list
-    words: list
-    places: list
-    most: int
-    arena: int
-    long: bool
-    objects: list
+    __slots__ = ()
 
 
 def key(program):

@@ -219,21 +219,16 @@ def loaded(text):
     special = {"ndarray": id(np.ndarray), "PyArray_New": table[PYARRAY_NEW],
                "PyArray_SetBaseObject": table[SET_BASE]}
     if not GENERAL_VECTORCALL:
-        special["PyObject_Vectorcall"] = address_of("_PyFunction_Vectorcall")
+        special["PyObject_Vectorcall"] = target.address_in_python("_PyFunction_Vectorcall")
     held = Interface.from_address(library.address("fg.interface"))
     for name, _ in Interface._fields_:
-        setattr(held, name, special.get(name) or address_of(name))
+        setattr(held, name, special.get(name) or target.address_in_python(name))
     return library
 
 
 def for_host(text):
     """The whole module of a text."""
     return f'target triple = "{host.HOST.triple}"\n{text}'
-
-
-def address_of(name):
-    """The address of a function of CPython's C interface."""
-    return ctypes.cast(getattr(ctypes.pythonapi, name), WORD).value
 
 
 def numpy_interface():

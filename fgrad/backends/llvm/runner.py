@@ -20,7 +20,6 @@ are to be thrown away.  One kernel that runs for long is not stopped.
 from __future__ import annotations
 
 import ctypes
-import enum
 import sys
 import time
 import weakref
@@ -32,7 +31,7 @@ ARENA = 5                  # the slot of the kept arena
 PYTHON = 0                 # as a CALL's parts: the function is a Python callable
 
 
-class Op(enum.IntEnum):
+class Op:
     """Instructions, and their operands; a delta counts from the next instruction.
 
     END                             CALL function, parts, count, slots…

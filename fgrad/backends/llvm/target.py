@@ -8,6 +8,7 @@ a process that finds everything on disk does without.  The other modules of this
 
 from __future__ import annotations
 
+import ctypes
 import os
 import threading
 
@@ -117,6 +118,11 @@ def load(data, symbols=None):
         library = Library(loaded)
         _loaded.add(library)
         return library
+
+
+def address_in_python(name):
+    """The address of a function of CPython's C interface."""
+    return ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value
 
 
 def add_symbol(name, address):

@@ -187,7 +187,7 @@ def test_nothing_leaks_where_a_step_raises(native_call):
         return fnp.sin(x) + y, fnp.sort(y)
 
     x, y = np.ones(20_000, "float32"), fgrad.Array(np.ones(20_000, "float32"))
-    f(x, y)
+    f(x, y), f(x, y)                             # native from here on
     broken.append(1)
     counts = []
     for _ in range(3):
@@ -227,7 +227,7 @@ def test_of_two_threads_one_raises_and_the_other_ends_well(native_call):
     f = fgrad.jit(lambda x, n: lax.while_loop(lambda s: s[0] < n, lambda s: (
         s[0] + 1, body(s[1])), (0, x))[1])
     start = np.zeros(3, "float32")
-    f(start, 1)
+    f(start, 1), f(start, 1)
     results = {}
 
     def work(name, n):
@@ -258,7 +258,7 @@ def test_ctrl_c_ends_a_long_loop(native, size):
         for _ in range(2):
             assert f(x, 50.0).tolist() == [2, 2, 2]
             interrupted(f, x, 1e30)
-        g(x, 2)
+        g(x, 2), g(x, 2)
         interrupted(g, x, 2**31 - 1)
         assert f(x, 50.0).tolist() == [2, 2, 2]
     """, native, size)
@@ -270,7 +270,7 @@ def test_ctrl_c_ends_loops_of_slow_steps_and_of_steps_in_python():
         slow = fgrad.jit(lambda x, n: lax.fori_loop(0, n, lambda i, y: fnp.tanh(y @ x), x))
         sort = fgrad.jit(lambda x, n: lax.fori_loop(0, n, lambda i, y: fnp.sort(y), x))
         for f, x in ((slow, fnp.zeros((700, 700))), (sort, fnp.zeros(20))):
-            f(x, 1)
+            f(x, 1), f(x, 1)
             for after in (0.21, 0.22, 0.23):
                 interrupted(f, x, 10**9, after=after)
     """, size=2)
@@ -297,7 +297,7 @@ def test_ctrl_c_is_for_the_main_thread_alone():
         f = fgrad.jit(lambda x, n: lax.while_loop(lambda s: s[0] < n, lambda s: (
             s[0] + 1, s[1] * 0.5 + 1), (0, x))[1])
         x = fnp.zeros(3)
-        f(x, 5)
+        f(x, 5), f(x, 5)
         worker = threading.Thread(target=lambda: done.append(f(x, 2 * 10**7).tolist()))
         worker.start()
         interrupted(f, x, 2**31 - 1)
