@@ -72,10 +72,10 @@ def executable(program, device, donate=()):
 
 @contextmanager
 def uncollected():
-    """Python's garbage collector rests while something compiles, in whatever thread.
+    """Python's garbage collector rests while something is traced or compiles, in whatever thread.
 
-    The passes make many small records that stay alive together; looking through them for cycles
-    again and again takes a third of their time.
+    Both make many small records that stay alive together; looking through them for cycles again and
+    again takes a third of their time.
     """
     with _lock:
         _resting.append(gc.isenabled())

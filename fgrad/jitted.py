@@ -162,11 +162,12 @@ class Jitted:
         keys = [apart.keys[leaf] for leaf in apart.places]
         numbers = {k for k, key_ in enumerate(keys) if signature.is_number_key(key_)}
         whole = {k for k in numbers if apart.values[k].dtype.kind in "ib"}
+        names = [self.signature.leaf_name(paths[leaf]) for leaf in apart.places]
         try:
-            staged = stage(self.function_of(apart), [signature.key_type(k) for k in keys],
-                           name=self.__name__,
-                           names=[self.signature.leaf_name(paths[leaf]) for leaf in apart.places],
-                           numbers=numbers, specialisable=whole)
+            with driver.uncollected():
+                staged = stage(self.function_of(apart), [signature.key_type(k) for k in keys],
+                               name=self.__name__, names=names, numbers=numbers,
+                               specialisable=whole)
         except Specialise as signal:
             if signal.owner.specialisable is not whole:
                 raise                            # it is for a jit further out

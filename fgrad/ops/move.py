@@ -367,6 +367,8 @@ class Full(Primitive):
         return ArrayType(dtype, shape)
 
     def numpy(self, *, shape, value, dtype):
+        if not value and "-" not in str(value):  # all bits are 0, unlike those of -0.0
+            return np.zeros(shape, dtype)        # memory that the system clears at its first use
         out = np.empty(shape, dtype)
         out.fill(value)
         return out

@@ -298,7 +298,7 @@ EXAMPLES = {
     "concatenate": [case(X((2,)), X((3,)), axis=0), case(X((2, 1)), X((2, 3)), X((2, 0)), axis=1),
                     case(X((2, 3)), axis=0), case(X((0,)), X((0,)), axis=0),
                     case(X((1, 2)), X((2, 2)), axis=0)],
-    "full": [case(shape=s, value=1, dtype=np.dtype(d)) for s in ((), (0,), (2, 3))
+    "full": [case(shape=s, value=v, dtype=np.dtype(d)) for s, v in (((), 1), ((0,), 1), ((2, 3), 0))
              for d in ("f4", "i8", "f2")],
     "iota": [case(shape=s, axis=a, dtype=np.dtype(d))
              for s, a in (((5,), 0), ((2, 3), 1), ((0,), 0)) for d in ("f4", "i4", "u1")],

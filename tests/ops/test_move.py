@@ -66,3 +66,10 @@ def test_shapes_that_do_not_fit_are_refused():
         ops.broadcast(A(3), shape=(2, 4), axes=(0,))
     with pytest.raises(ShapeError, match="sorted, distinct axes"):
         ops.rev.type(A(3, 3).type, axes=(1, 0))
+
+
+def test_an_array_of_zeros_has_the_sign_that_was_asked_for():
+    for dtype in map(np.dtype, ("float16", "float32", "float64")):
+        for value, sign in ((0, False), (0.0, False), (-0.0, True), (False, False)):
+            x = np.asarray(ops.full(shape=(3,), value=value, dtype=dtype))
+            assert np.all(x == 0) and np.all(np.signbit(x) == sign)
