@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 
+from .. import config
 from ..core import Primitive
 from ..errors import ArgumentError, ShapeError
 from ..types import I32
@@ -61,6 +64,7 @@ sort = Sort("sort")
 # ---------------------------------------------------------------------------- the NumPy rule
 
 FEW = 256                  # elements up to which NumPy's stable argsort is the fastest
+MANY = 1 << 17             # elements that are worth a thread of their own
 
 
 def sort_into(out, x, axis):
@@ -70,15 +74,36 @@ def sort_into(out, x, axis):
     found; to look for them before, as `kind_for` does, takes a pass over all elements.
     """
     out[...] = x
-    if x.ndim > 1 or x.dtype.kind != "f":
+    if x.ndim > 1:
         out.sort(axis, kind_for(out))
         return
-    out.sort()
+    if x.dtype.kind != "f":
+        sort_vector(out, kind_for(out))
+        return
+    sort_vector(out, "quicksort")
     zero = out.dtype.type(0)
     zeros = out[out.searchsorted(zero, "left"):out.searchsorted(zero, "right")]
     signs = np.signbit(zeros)
     if signs.any() and not signs.all():
         zeros[...] = x[x == 0]
+
+
+def sort_vector(x, kind, threads=None):
+    """Sorts a vector in place, by so many threads: all there are, but no more than it is worth.
+
+    The halves of a partition are sorted at once; NumPy lets go of Python's lock meanwhile.
+    """
+    if threads is None:
+        threads = min(config.threads(), x.size // MANY) if x.size >= 2 * MANY else 1
+    if threads < 2 or kind == "stable":
+        x.sort(kind=kind)
+        return
+    middle = x.size * (threads // 2) // threads
+    x.partition(middle)
+    helper = threading.Thread(target=sort_vector, args=(x[middle:], kind, threads - threads // 2))
+    helper.start()
+    sort_vector(x[:middle], kind, threads // 2)
+    helper.join()
 
 
 def kind_for(x):
@@ -111,7 +136,10 @@ def stable_order(x, axis):
         words = tied_ranks(np.take_along_axis(x, places, -1)) << 32 | places
     else:
         words = ranks(x) << 32 | np.arange(n)
-    words.sort(-1)
+    if words.ndim == 1:
+        sort_vector(words, "quicksort")
+    else:
+        words.sort(-1)
     return np.moveaxis(words & 0xFFFFFFFF, -1, axis)
 
 
