@@ -28,7 +28,7 @@ TABLE_ROWS = 8           # addresses of a tile read through tables: each holds a
 RUN_ROWS = 10            # the same of one read by runs, which are loaded once for two steps
 GAP = 1 << 18            # bytes that the rows of one place may lie apart
 WINDOW_STEPS = 832       # the most steps of a block that is read through tables: sums wait less
-STRIP_STEPS = 140        # the same of one that is read by strips: A's lines stay in the first cache
+STRIP_STEPS = 80, 140    # the fewest, and the most steps of a block that is read by strips
 BLOCK_ROWS = 256         # the most rows of a block that is read through a table of runs
 PANELS = 2 << 20         # bytes of a block of B; a quarter where A, read again for each, is no copy
 WIDE_PANEL = 256         # bytes of a row of panels; of half that, blocks of runs are twice as deep
@@ -519,13 +519,22 @@ def depth_block(depth, lanes, limit):
 
 def run_block(depth, run, limit):
     """Blocks of whole runs or strips, of about equal depth."""
-    return up(-(-depth // -(-depth // max(limit, run))), run)
+    limit = max(limit // run, 1) * run
+    return up(-(-depth // -(-depth // limit)), run)
+
+
+def strip_limit(p):
+    """The most steps of a block of strips: so many that the first cache holds a window of A and
+    all of B, unless they are too few."""
+    fewest, most = STRIP_STEPS
+    near = p.machine.l1 // ((p.a.period + p.columns) * BYTES[p.type])
+    return near if fewest <= near <= most else most
 
 
 def block_depth(p, limit):
     """The depth of the blocks of a plan that has its grid."""
     if p.strips:
-        return run_block(p.part_depth, p.a.steps, min(limit, STRIP_STEPS))
+        return run_block(p.part_depth, p.a.steps, min(limit, strip_limit(p)))
     if p.bordered:
         return run_block(p.depth, p.a.run, limit)
     return depth_block(-(-p.depth // p.grid[3]), p.tile.lanes, limit)

@@ -376,6 +376,15 @@ def test_strips_between_zeros_are_read_where_they_lie(height, width, channels, c
     np.testing.assert_allclose(out, expected.reshape(out.shape), rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.parametrize("channels, columns, steps, expected", [
+    (32, 64, 28, 112), (64, 64, 28, 84), (64, 64, 16, 96), (64, 128, 14, 140), (32, 32, 28, 140)])
+def test_blocks_of_whole_strips_stay_in_the_first_cache(channels, columns, steps, expected):
+    planned = plan(9 * channels, columns, 448 * steps, "float",
+                   Strips(3 * channels, 448 * steps * channels, channels, steps, channels),
+                   Strided(columns, 1), machine=Machine(64, 32), out=Strided(columns, 1))
+    assert planned.kc == expected
+
+
 def test_an_operand_without_a_unit_stride_is_refused():
     with pytest.raises(ValueError, match="one of them must be 1"):
         plan(4, 4, 4, "float", Strided(8, 2), Strided(4, 1), machine=MACHINE)
