@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 
 from .contract import Emitted, Pieced, Product, Pulled, Strided, up
 from .dots import Dots
@@ -46,6 +47,13 @@ class Swapped(Product):
 PARAMETERS = "ptr %buffers, i64 %part"
 
 
+@lru_cache(maxsize=1024)
+def written(kernel):
+    """(text, declarations) of a shareable function: products of many sizes call it."""
+    fn = kernel.text()
+    return str(fn), fn.declarations
+
+
 @dataclass(frozen=True)
 class Block:
     """A block of the product: batch b, its first row i, column j and step k, and its extents."""
@@ -59,8 +67,7 @@ class Block:
 
 
 class Writer:
-    """Writes one contraction.  `kernels` maps the names of shareable functions to what writes
-    them."""
+    """Writes one contraction.  `kernels` has the shareable functions that it calls, by name."""
 
     def __init__(self, plan, product, name):
         self.plan, self.product, self.name = plan, product, name
@@ -77,9 +84,10 @@ class Writer:
             phases.append((self.add_up(), p.sum_parts))
         if p.sums:
             phases.append((self.add_sums(), 1))
-        written = [f for f, _ in phases] + [kernel() for kernel in self.kernels.values()]
-        declarations = frozenset().union(*(f.declarations for f in written))
-        return Emitted({f.name: str(f) for f in written}, declarations,
+        own = {f.name: (str(f), f.declarations) for f, _ in phases}
+        functions = own | {name: written(kernel) for name, kernel in self.kernels.items()}
+        return Emitted({name: text for name, (text, _) in functions.items()},
+                       frozenset().union(*(declared for _, declared in functions.values())),
                        tuple((f.name, parts) for f, parts in phases),
                        self.part_bytes() * p.parts + self.partial_bytes())
 
@@ -446,7 +454,7 @@ class Writer:
         if packs:
             b = self.element(self.bases[1], p.b, block.k, fn.add(block.j, j))
             b_stride = p.b.first
-        self.kernels.setdefault(kernel.name, kernel.text)
+        self.kernels[kernel.name] = kernel
         add = fn.compare("ne", block.k, self.first_step)
         values = depth, a, a_stride, b, b_stride, c, stride, count or 0, add, *to
         fn.call(kernel.name, *zip(KERNEL_TYPES, values), declare=False)
@@ -481,7 +489,7 @@ class Writer:
             count = self.valid_lanes(tail)
             kernel = Kernel(Tile(p.type, p.tile.lanes, 1, vectors), Columns(), count is not None,
                             True, p.depth % 2 == 1, p.far)
-            self.kernels.setdefault(kernel.name, kernel.text)
+            self.kernels[kernel.name] = kernel
             to = fn.gep(p.type, self.totals, fn.add(panels.j, j))
             add = fn.compare("ne", panels.k, self.first_step)
             values = panels.depth, one, 0, *self.b_operand(panels, j), to, 0, count or 0, add

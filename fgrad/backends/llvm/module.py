@@ -135,16 +135,14 @@ class Module:
 
     def named(self, functions):
         """The functions, added under names that depend on text alone: equal kernels are one."""
-        names = {}
+        own = {name: text for name, text in functions.items() if name.startswith("kernel")}
+        digest = hashlib.sha256("\0".join(own.values()).encode()).hexdigest()[:16]
+        names = {name: f"k.{digest}{name[len('kernel'):]}" for name in own}
         for name, text in functions.items():
-            if name.startswith("kernel"):
-                digest = hashlib.sha256("\0".join(functions.values()).encode()).hexdigest()[:16]
-                names[name] = f"k.{digest}{name[len('kernel'):]}"
-        for name, text in functions.items():
-            for old, new in sorted(names.items(), reverse=True):
+            for old, new in sorted(names.items(), reverse=True) if name in own else ():
                 text = text.replace(f"@{old}(", f"@{new}(")
             self.functions[names.get(name, name)] = text
-        return {name: names.get(name, name) for name in functions}
+        return names
 
     def text(self):
         """One module with every function."""

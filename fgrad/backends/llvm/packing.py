@@ -201,7 +201,7 @@ class Packer:
         """One square of `rows` columns and `size` steps of B."""
         fn, tile = self.fn, self.tile
         kernel = Transpose(tile.type, self.square_lanes, rows, size)
-        self.kernels.setdefault(kernel.name, kernel.text)
+        self.kernels[kernel.name] = kernel
         k = fn.min(k, fn.sub(depth, size))
         pointer, stride = source(k, j, rows, size)
         inside = fn.rem(j, tile.width)
