@@ -335,12 +335,13 @@ def walk(root, seen=None, below=None):
     below, stack = below or attrgetter("below"), [root]
     while stack:
         n = stack[-1]
-        missing = [a for a in below(n) if a not in seen]
-        if missing:
-            stack.extend(reversed(missing))
-            continue
-        seen[n] = None
-        stack.pop()
+        for a in below(n):
+            if a not in seen:
+                stack.append(a)
+                break
+        else:
+            seen[n] = None
+            stack.pop()
     return seen
 
 

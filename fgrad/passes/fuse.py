@@ -395,7 +395,8 @@ class Attempt:
                  for g in self.shelves.get(key, ())[-LOOKBACK:]]
         near = sorted(shelf, key=lambda g: -g.number)
         nests = dict.fromkeys(g for g in makers + near if isinstance(g, Nest))
-        return [g for g in nests if g.size <= SIZE]
+        latest = makers[0].number if makers else 0
+        return [g for g in nests if g.size <= SIZE and g.number >= latest]
 
     def keys(self, nest):
         """The shelves on which a kernel waits for others: by the extent of its first loop, which

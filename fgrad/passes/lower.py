@@ -226,10 +226,9 @@ def lower_push(eqn, name, fused, names, target):
         return kernels
     space = index.Space()
     with space:
-        puller = Puller(graph, fused.stored)
         loops = [space.variable(n) for n in shape]
-        args = [puller.element(a) if a.__class__ is Var else a for a in eqn.args]
-        at, when, value = eqn.op.push(*args, **eqn.params)(tuple(index.of(v) for v in loops))
+        push = eqn.op.push(*graph.arguments(eqn), **eqn.params)
+        at, when, value = Puller(graph, fused.stored).asked(push, tuple(map(index.of, loops)))
         offset = index.flat(at, out.shape)
         when = tuple((x, lo, hi) for x, lo, hi in when if x.lo < lo or x.hi >= hi)
         how = None if eqn.op.how == "set" else eqn.op.how

@@ -12,7 +12,6 @@ only.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from weakref import ref
 
 from .. import index, scalar
 from ..ir import Var
@@ -35,6 +34,7 @@ class Graph:
         self.program = program
         self.makers, self.readers = {}, {}
         self.probes, self.kinds = {}, {}                     # Var → Probe; what decides it → Probe
+        self.functions, self.turn = {}, Turn()               # Var → its pull, see `function`
         self.buffers, self.variables = {}, {}                # Var → Buffer, and back
         self.names = {}                                      # Var → its printed name, once named
         self.given = {*program.inputs, *(v for v, _ in program.hidden)}
@@ -80,6 +80,19 @@ class Graph:
         for v, buffer in self.buffers.items():
             buffer.name = self.names[v]
         return Words(self.names.values())
+
+    def function(self, v):
+        """The pull of v, index → element: one for all Pullers, whose turn it then is."""
+        found = self.functions.get(v)
+        if found is None:
+            eqn, k = self.makers[v]
+            pulled = eqn.op.pull(*self.arguments(eqn), **eqn.params)
+            found = self.functions[v] = pulled[k] if eqn.op.multiple else pulled
+        return found
+
+    def arguments(self, eqn):
+        """What the rules of an equation's operation read: Elements, and Python numbers."""
+        return [Element(self.turn, a) if a.__class__ is Var else a for a in eqn.args]
 
     def probe(self, v):
         """What the operation that makes v does, as a Probe."""
@@ -167,19 +180,26 @@ def uncast(n):
 
 # ---------------------------------------------------------------------------- a kernel's elements
 
+class Turn:
+    """Whose turn it is: the Puller that computes an element now, or None."""
+    __slots__ = ("puller",)
+
+    def __init__(self):
+        self.puller = None
+
+
 class Element:
-    """An argument of a pull rule: called with an index it gives the element.
-
-    It does not keep its Puller alive: a cycle would have to wait for the garbage collector.
+    """An argument of a pull rule: called with an index it gives the element, of whatever kernel it
+    is the turn.
     """
-    __slots__ = ("puller", "var", "type", "shape", "dtype")
+    __slots__ = ("turn", "var", "type", "shape", "dtype")
 
-    def __init__(self, puller, v):
-        self.puller, self.var = ref(puller), v
+    def __init__(self, turn, v):
+        self.turn, self.var = turn, v
         self.type, self.shape, self.dtype = v.type, v.shape, v.dtype
 
     def __call__(self, at):
-        return self.puller()(self.var, at)
+        return self.turn.puller(self.var, at)
 
 
 class Puller:
@@ -192,7 +212,7 @@ class Puller:
 
     def __init__(self, graph, stored):
         self.graph, self.stored = graph, stored
-        self.memo, self.functions, self.elements = {}, {}, {}
+        self.memo = {}
         self.depth, self.pending, self.since = 0, {}, []     # since: keys of memo, for `settle`
 
     def __call__(self, v, at):
@@ -207,12 +227,9 @@ class Puller:
 
     def inside(self, v, at):
         """The element computed, even if v is stored."""
-        function = self.functions.get(v)
-        if function is None:
-            function = self.functions[v] = self.pulled(v)
         self.depth += 1
         try:
-            out = function(at)
+            out = self.asked(self.graph.function(v), at)
         finally:
             self.depth -= 1
         mark(out, v)
@@ -224,6 +241,15 @@ class Puller:
                 out = self.memo[v, at]
             self.since = []
         return out
+
+    def asked(self, function, at):
+        """What a function makes at an index of Elements, which are then of this kernel."""
+        turn = self.graph.turn
+        before, turn.puller = turn.puller, self
+        try:
+            return function(at)
+        finally:
+            turn.puller = before
 
     def placeholder(self, v, at):
         free = 0
@@ -254,18 +280,6 @@ class Puller:
                 final[n] = scalar.rewrite(computed[n], {}, final, {})
         for key in self.since:
             self.memo[key] = scalar.rewrite(self.memo[key], {}, final, memo)
-
-    def pulled(self, v):
-        eqn, k = self.graph.makers[v]
-        args = [self.element(a) if a.__class__ is Var else a for a in eqn.args]
-        pulled = eqn.op.pull(*args, **eqn.params)
-        return pulled[k] if eqn.op.multiple else pulled
-
-    def element(self, v):
-        found = self.elements.get(v)
-        if found is None:
-            found = self.elements[v] = Element(self, v)
-        return found
 
 
 def placeholders(root):
