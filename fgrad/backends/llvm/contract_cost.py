@@ -24,6 +24,7 @@ MOST_FAR = 10            # the same, of whole rows
 COPIED = 4.5             # the same, where it is copied
 SCATTERED = 3            # the same, through tables
 BY_COLUMNS = 2, 11       # cycles of a step for a line of A that the first, and second, cache lost
+STRIDE = 2048            # bytes from step to step up to which a processor fetches columns ahead
 PACK_ROW, PACK_COLUMN = 1.6, 4.5       # cycles of a vector of A that is packed, and of a column
 PACK_PANEL, PACK_SQUARE = 2.5, 6       # cycles of a vector of B, as it lies and transposed
 ACROSS = 1.1             # times as long as a step takes that reads vectors across two lines
@@ -115,11 +116,15 @@ def column_cycles(p):
     """Cycles that a step waits for a column of A that is read in place.
 
     The next tile finds the columns of a block again where they fit into the first cache, or into
-    the second: steps that are multiples of large powers of two meet in few of their sets.
+    the second: steps that are multiples of large powers of two meet in few of their sets, and where
+    they are not fetched ahead, B's panel takes its part of the first cache.
     """
     step, steps, machine = p.a.second * BYTES[p.type], min(p.kc, p.depth), p.machine
     lines, pages = BY_COLUMNS
-    if steps <= held(step, machine.l1, machine.l1 >> 12):
+    near = held(step, machine.l1, machine.l1 >> 12)
+    if step > STRIDE:
+        near = min(near, machine.l1 // (2 * LINE + p.tile.width * BYTES[p.type]))
+    if steps <= near:
         return 0
     return lines if steps <= held(step, machine.l2, 16) else pages
 

@@ -385,6 +385,14 @@ def test_blocks_of_whole_strips_stay_in_the_first_cache(channels, columns, steps
     assert planned.kc == expected
 
 
+@pytest.mark.parametrize("columns, steps, packed", [(256, 512, True), (256, 64, False),
+                                                    (10, 256, False)])
+def test_columns_far_apart_are_copied_where_many_tiles_read_them(columns, steps, packed):
+    planned = plan(784, columns, steps, "float", Strided(1, 784), Strided(columns, 1),
+                   machine=Machine(64, 32), out=Strided(columns, 1))
+    assert planned.pack_a == packed
+
+
 def test_an_operand_without_a_unit_stride_is_refused():
     with pytest.raises(ValueError, match="one of them must be 1"):
         plan(4, 4, 4, "float", Strided(8, 2), Strided(4, 1), machine=MACHINE)
