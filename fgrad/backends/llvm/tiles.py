@@ -16,6 +16,7 @@ from .text import BYTES, Function, mangled, vector
 
 FLOATS = ("float", "double")
 AHEAD = 8                  # steps that rows of B are fetched in advance, where they are far apart
+ATTRIBUTES = "nounwind noinline align 64"   # where a module had them made up to 6 % of the speed
 KERNEL_PARAMETERS = ("i64 %depth, ptr noalias readonly %a, i64 %as, ptr noalias readonly %b, "
                      "i64 %bs, ptr noalias %c, i64 %cs, i64 %count, i1 %add")
 PACKING = ", ptr noalias %to"
@@ -371,7 +372,7 @@ class Kernel:
         """The kernel as a Function."""
         tile = self.tile
         parameters = KERNEL_PARAMETERS + (PACKING if self.panel else "")
-        fn = Function(self.name, parameters, linkage="internal", attributes="nounwind noinline")
+        fn = Function(self.name, parameters, linkage="internal", attributes=ATTRIBUTES)
         count = fn.mask(tile.lanes, "%count") if self.tail else None
         rows = [fn.gep(tile.type, "%c", fn.mul("%cs", r)) for r in range(tile.rows)]
         for row in rows:
