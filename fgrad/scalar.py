@@ -197,6 +197,9 @@ class Node:
         return text(self)
 
 
+INDEXED = {"load", "index", "guard"}             # whose data holds indices
+
+
 def node(op, args, data, dtype, free=0):
     """The Node; `free` is what `data` contributes to the mask of variables."""
     space = index.space()
@@ -206,7 +209,7 @@ def node(op, args, data, dtype, free=0):
         found = space.table[key] = Node()
         found.op, found.args, found.data, found.dtype, found.origin = op, args, data, dtype, None
         found.id = len(space.table)
-        inside = index_nodes(found)
+        inside = index_nodes(found) if op in INDEXED else ()
         found.below = (*args, *inside) if inside else args
         for a in args:
             free |= a.free

@@ -25,9 +25,8 @@ def holes(root_expr, order, found):
         if (n, order) in seen or not (n.args or n.free):
             continue
         seen.add((n, order))
-        inside = [bool(n.free & v.bit) for v in order]
-        depth = max([k + 1 for k, on in enumerate(inside) if on], default=0)
-        again = prod(v.extent for v, on in zip(order[:depth], inside) if not on)
+        outside = [v for v in order if not n.free & v.bit]
+        depth, again = repeated(order, outside) if outside else (len(order), 1)
         if n.op == "reduce" or n.cost >= EXPENSIVE:
             alone = n.op == "reduce" and depth == 0 and order      # every part would do it again
             if (again > 1 or alone) and n.origin is not None:
@@ -39,6 +38,12 @@ def holes(root_expr, order, found):
             found.add(n.origin)
             continue
         stack.extend((a, order) for a in n.below)
+
+
+def repeated(order, outside):
+    """(how many loops lead to a value that misses those `outside`, how often it is computed)."""
+    depth = max([k for k, v in enumerate(order, 1) if v not in outside], default=0)
+    return depth, prod(v.extent for v in order[:depth] if v in outside)
 
 
 def is_small(n, again, order):

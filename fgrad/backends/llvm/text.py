@@ -21,6 +21,7 @@ from __future__ import annotations
 import operator
 import re
 from contextlib import contextmanager
+from functools import lru_cache
 
 BYTES = {"i1": 1, "i8": 1, "i16": 2, "half": 2, "bfloat": 2, "i32": 4, "float": 4,
          "i64": 8, "double": 8, "ptr": 8}
@@ -29,6 +30,7 @@ COMPARE = {"eq": operator.eq, "ne": operator.ne, "slt": operator.lt, "sle": oper
 SUFFIX = {"half": "f16", "bfloat": "bf16", "float": "f32", "double": "f64"}   # of intrinsics
 
 
+@lru_cache(maxsize=None)                         # of few types, asked for at every instruction
 def vector(type, lanes):
     """The text of a vector type.
 
@@ -38,6 +40,7 @@ def vector(type, lanes):
     return f"<{lanes} x {type}>"
 
 
+@lru_cache(maxsize=None)
 def mangled(type, lanes=None):
     """The part of an intrinsic's name that stands for a type.
 
@@ -86,7 +89,8 @@ class Branch:
 class Function:
     """One LLVM function being written.
 
-    `declarations` collects the intrinsics and functions it needs; `str(f)` is its text.
+    `declarations` collects the intrinsics and functions it needs, which are `declared` by now;
+    `str(f)` is its text.
     """
 
     def __init__(self, name, parameters="", *, result="void", attributes="nounwind", linkage=""):
@@ -94,7 +98,7 @@ class Function:
         before = f"define {linkage} {result}" if linkage else f"define {result}"
         self.head = f"{before} @{name}({parameters}) {attributes} {{"
         self.allocas, self.lines = [], []
-        self.declarations = set()
+        self.declarations, self.declared = set(), set()
         self.count = 0
         self.block = "entry"                 # the label of the block being written
 
@@ -131,9 +135,10 @@ class Function:
 
     def call(self, name, *arguments, result="void", declare=True):
         """Call @name with (type, value) pairs, and declare it unless the module defines it."""
-        if declare:
+        if declare and name not in self.declared:
+            self.declared.add(name)
             self.declarations.add(f"declare {result} @{name}({', '.join(t for t, _ in arguments)})")
-        text = f"call {result} @{name}({', '.join(f'{t} {v}' for t, v in arguments)})"
+        text = f"call {result} @{name}({', '.join([f'{t} {v}' for t, v in arguments])})"
         return self.do(text) if result == "void" else self.op(text)
 
     # -- index arithmetic (i64; constants are folded) ------------------------------------------
@@ -215,8 +220,10 @@ class Function:
     # -- vectors -------------------------------------------------------------------------------
 
     def splat(self, type, lanes, value):
-        one = self.op(f"insertelement {vector(type, lanes)} poison, {type} {value}, i32 0")
-        return self.shuffle(type, lanes, one, "poison", [0] * lanes)
+        v = vector(type, lanes)
+        one = self.op(f"insertelement {v} poison, {type} {value}, i32 0")
+        return self.op(f"shufflevector {v} {one}, {v} poison, {vector('i32', lanes)} "
+                       "zeroinitializer")
 
     def shuffle(self, type, lanes, a, b, picks):
         v, ints = vector(type, lanes), constant("i32", picks)
