@@ -38,6 +38,8 @@ def cycles(p, threads):
     part = -(-p.batch // p.grid[0]) * (dot_cycles(p) if p.dots else block_cycles(p))
     if p.parts == 1:
         return part
+    if p.parts > threads and p.pack_b:
+        part += p.kc * p.nc * BYTES[p.type] / MOST_FAR     # no cache holds each part's own memory
     return (part + PART) * (-(-p.parts // threads) + WAIT) + DISPATCH
 
 
