@@ -82,7 +82,10 @@ def sort_into(out, x, axis):
         return
     sort_vector(out, "quicksort")
     zero = out.dtype.type(0)
-    zeros = out[out.searchsorted(zero, "left"):out.searchsorted(zero, "right")]
+    first = out.searchsorted(zero)
+    if first == out.size or out[first] != zero:
+        return
+    zeros = out[first:out.searchsorted(zero, "right")]
     signs = np.signbit(zeros)
     if signs.any() and not signs.all():
         zeros[...] = x[x == 0]
