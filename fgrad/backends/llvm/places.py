@@ -2,8 +2,10 @@
 
 A window over an array with a border reads rows that lie in the array, and zeros: what an indirect
 convolution keeps (Dukhan 2019), so that nobody copies an array to put a border around it.  Entry
-(q, i) is the address of run q of row i of a block.  Places and numbers of rows are worked out one
-by one; those of runs are added, and compared with the limits, for eight rows at once.
+(q, i) is the address of run q of row i of a block; where rows of a tile have one place, as those of
+one pixel of many images, it is that of their first, and a run of zeros is kept for each of them, as
+far apart as they are.  Places and numbers of rows are worked out one by one; those of runs are
+added, and compared with the limits, for eight rows at once.
 
     zeros[run]   place[256]  number[256] …   entry[kc / run, 256]
 
