@@ -18,7 +18,7 @@ from functools import lru_cache
 from itertools import product
 from math import gcd
 
-from .contract_cost import cycles, held
+from .contract_cost import DISPATCH, cycles, held
 from .dots import lanes_of_sums, shape
 from .text import BYTES
 from .tiles import Machine, Tile, shapes
@@ -426,9 +426,17 @@ def plan(rows, columns, depth, type, a, b, *, machine, batch=1, out=None, epilog
         out = out and Strided(columns, 1)
     start = Plan(batch, rows, columns, depth, a, b, out, epilogue, machine, None, None, 0, 0, 0,
                  False, False, swapped=swapped, total=total, sums=sums)
-    found = [*blocked(start, type, threads), *([] if by_columns else dotted(start, type, threads))]
-    best = ranked(found, rank, threads)
+    best = ranked(candidates(start, type, 1), rank, threads)
+    if threads > 1 and (rank or cycles(best, threads) > DISPATCH):      # parts may be worth it
+        best = ranked(candidates(start, type, threads), rank, threads)
     return ranked([best, *finer(best, threads)], 0, threads)
+
+
+def candidates(start, type, threads):
+    """The plans to choose from."""
+    yield from blocked(start, type, threads)
+    if not (start.total or start.sums):
+        yield from dotted(start, type, threads)
 
 
 def ranked(plans, rank, threads):
