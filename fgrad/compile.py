@@ -107,8 +107,8 @@ class OfComplex:
 
 
 def inlined(program):
-    """The Program with its nested calls replaced by their equations, made once."""
-    return program.derive(calls.inline)
+    """The Program with its nested calls replaced by their equations, made once; itself if flat."""
+    return program if program.derive(calls.is_flat) else program.derive(calls.inline)
 
 
 def compiled(program, device, donate=()):

@@ -221,6 +221,13 @@ def inline(program):
     return Program(program.name, program.inputs, eqns, outputs, hidden.values())
 
 
+def is_flat(program):
+    """Does `inline` change nothing: no nested programs, and no array that is closed over twice?"""
+    arrays = {id(a) for _, a in program.hidden}
+    return len(arrays) == len(program.hidden) and not any(
+        eqn.op.transparent or eqn.op.nested for eqn in program.eqns)
+
+
 def expand(program, env, eqns, hidden, mark):
     """Appends the equations of `program`; env: its variables → those of the whole, its own for
     itself.

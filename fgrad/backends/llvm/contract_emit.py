@@ -47,7 +47,7 @@ class Swapped(Product):
 PARAMETERS = "ptr %buffers, i64 %part"
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=512)
 def written(kernel):
     """(text, declarations) of a shareable function: products of many sizes call it."""
     fn = kernel.text()
