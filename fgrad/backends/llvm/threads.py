@@ -25,10 +25,9 @@ import atexit
 import ctypes
 import functools
 import os
+import signal
 import sys
 import time
-
-import _signal as signal     # `signal` itself takes 0.5 ms: it makes enums of its numbers
 
 from ... import config
 from . import host, target
@@ -347,7 +346,7 @@ def text():
         return head + WITHOUT_THREADS
     declaration, pause = PAUSES.get(host.HOST.triple.split("-")[0], ("", ""))
     body = WITH_THREADS.replace("PAUSE_DECLARATION", declaration).replace("PAUSE", pause)
-    return head + body.replace("SETMASK", str(signal.SIG_SETMASK))
+    return head + body.replace("SETMASK", str(int(signal.SIG_SETMASK)))
 
 
 class Pool:
