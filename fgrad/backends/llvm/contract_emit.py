@@ -372,8 +372,9 @@ class Writer:
         fn, p = self.fn, self.plan
         if not p.packs_along or height < p.tile.rows:
             return [(False, "true")]
-        first = fn.compare("eq", fn.add(block.i, i), self.first_row)
-        return [(True, first), (False, fn.op(f"xor i1 {first}, true"))]
+        row = fn.add(block.i, i)
+        return [(packs, fn.compare("eq" if packs else "ne", row, self.first_row))
+                for packs in (True, False)]
 
     def target(self, block, i, j):
         """Where a tile's sums go, and the stride of their rows."""
@@ -420,9 +421,11 @@ class Writer:
         fn, p = self.fn, self.plan
         if p.pack_b:
             return fn.gep(p.type, self.b_pack, fn.mul(j, block.depth)), p.tile.width
-        if not p.depth:
-            return "null", p.b.first
-        return self.element(self.bases[1], p.b, block.k, fn.add(block.j, j)), p.b.first
+        return self.b_in_place(block, j) if p.depth else ("null", p.b.first)
+
+    def b_in_place(self, block, j):
+        """The same where B lies."""
+        return self.b_place(block.b, block.k, self.fn.add(block.j, j)), self.plan.b.first
 
     def panel_elements(self, block):
         """How many elements a block's packed panels have."""
@@ -452,8 +455,7 @@ class Writer:
                             p.tile.width * packs)
         to = [b] * packs
         if packs:
-            b = self.element(self.bases[1], p.b, block.k, fn.add(block.j, j))
-            b_stride = p.b.first
+            b, b_stride = self.b_in_place(block, j)
         self.kernels[kernel.name] = kernel
         add = fn.compare("ne", block.k, self.first_step)
         values = depth, a, a_stride, b, b_stride, c, stride, count or 0, add, *to

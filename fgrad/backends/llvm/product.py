@@ -165,8 +165,9 @@ class LoopProduct(FlatProduct, contract.Product):
             return self.bordered_form()
         if n is self.a and self.strips and self.columns.extent > 1:
             return self.strips_form()
-        if n is self.b and self.columns.extent > 1 and self.pieced_form():
-            return self.pieced_form()
+        pieced = n is self.b and self.columns.extent > 1 and self.pieced_form()
+        if pieced:
+            return pieced
         cost = int(sum(m.cost for m in scalar.walk(n))) + 1
         return contract.Pulled(first_name if self.unit(n, first, second) else second_name, cost)
 

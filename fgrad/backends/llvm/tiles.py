@@ -19,7 +19,7 @@ AHEAD = 8                  # steps that rows of B are fetched in advance, where 
 ATTRIBUTES = "nounwind noinline align 64"   # where a module had them made up to 6 % of the speed
 KERNEL_PARAMETERS = ("i64 %depth, ptr noalias readonly %a, i64 %as, ptr noalias readonly %b, "
                      "i64 %bs, ptr noalias %c, i64 %cs, i64 %count, i1 %add")
-PACKING = ", ptr noalias %to"
+PACKING = ", ptr noalias %to"          # of kernels that pack, whose last type this is
 KERNEL_TYPES = ("i64", "ptr", "i64", "ptr", "i64", "ptr", "i64", "i64", "i1", "ptr")
 
 
