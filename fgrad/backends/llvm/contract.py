@@ -28,14 +28,17 @@ TABLE_ROWS = 8           # addresses of a tile read through tables: each holds a
 RUN_ROWS = 10            # the same of one read by runs, which are loaded once for two steps
 GAP = 1 << 18            # bytes that the rows of one place may lie apart
 WINDOW_STEPS = 832       # the most steps of a block that is read through tables: sums wait less
+COPIED_STEPS = 256      # the most steps of a block whose columns of A are copied
 STRIP_STEPS = 80, 140    # the fewest, and the most steps of a block that is read by strips
 BLOCK_ROWS = 256         # the most rows of a block that is read through a table of runs
 PANELS = 2 << 20         # bytes of a block of B; a quarter where A, read again for each, is no copy
+PAGES = 8 << 20          # bytes of B of whose pages a processor has the addresses at hand
 WIDE_PANEL = 256         # bytes of a row of panels; of half that, blocks of runs are twice as deep
 ADDED_ALONE = 1 << 14    # elements of a result whose depths one thread adds up
 SHALLOW = 32             # depth up to which a product is as long as its result takes to be written
 LARGE = 1 << 25          # multiply-adds of a part that is worth having for balance alone
 FEW = 4                  # tiles of rows up to which B may be read where it lies
+FEW_ROWS = 36            # rows up to which B that the second cache lacks is not copied by tiles
 
 
 @dataclass(frozen=True)
@@ -363,21 +366,33 @@ class Plan:
 
     @property
     def packs_along(self):
-        """Whether the first tiles pack B as they read it, of which they find much in the cache."""
+        """Whether the first tiles pack B as they read it: for many rows, where it is far away."""
+        rows = self.rows / self.grid[1]
         return (self.pack_b and isinstance(self.b, Strided) and self.b.second == 1
-                and not (self.large_b or self.tables or self.total or self.single)
-                and self.rows >= 2 * self.grid[1] * self.tile.rows)
+                and not (self.tables or self.total or self.single)
+                and self.b_size <= PAGES and self.block_size <= self.machine.l2
+                and rows >= 2 * self.tile.rows and (rows > FEW_ROWS or not self.large_b))
+
+    @property
+    def b_size(self):
+        """Bytes of B."""
+        return self.columns * self.depth * BYTES[self.type]
+
+    @property
+    def block_size(self):
+        """Bytes of a block of B."""
+        return min(self.kc, self.depth) * self.nc * BYTES[self.type]
 
     @property
     def large_b(self):
         """Whether the second cache does not hold B."""
-        return self.columns * self.depth * BYTES[self.type] > self.machine.l2
+        return self.b_size > self.machine.l2
 
     @property
     def rows_first(self):
         """Whether a row of tiles is finished before the next one: B stays in the second cache, and
         the result is written page by page."""
-        return min(self.kc, self.depth) * self.nc * BYTES[self.type] <= self.machine.l2 // 2
+        return self.block_size <= self.machine.l2 // 2
 
     @property
     def single(self):
@@ -598,7 +613,7 @@ def with_packing(p, grid):
     cut = p.but(grid=grid)
     for a, b in product(packs_a(p), packs_b(p, rows)):
         limit = most_steps(p, b)
-        kc = block_depth(cut, limit)
+        kc = block_depth(cut, min(limit, most_copied(cut)) if a else limit)
         size = kc * BYTES[p.type]
         most = p.machine.l2 // 2 // size
         most = min(most, BLOCK_ROWS) if p.bordered else most
@@ -616,6 +631,17 @@ def most_steps(p, pack_b):
     if pack_b or not p.large_b:
         return limit
     return min(limit, held(p.b.first * BYTES[p.type], p.machine.l2, 16))
+
+
+def most_copied(p):
+    """The most steps of a block whose A is copied.
+
+    Columns are copied in blocks half as deep, which leave room to B, where the second cache holds
+    all of a part's columns of B so, or its result, which is added to more often.
+    """
+    rows, columns = p.rows / p.grid[1], p.columns / p.grid[2]
+    near = min(rows, 2 * COPIED_STEPS) * columns * BYTES[p.type] <= p.machine.l2
+    return COPIED_STEPS if near and not p.a_by_rows else depth_limit(p.machine)
 
 
 def packs_a(p):

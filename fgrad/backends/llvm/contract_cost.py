@@ -22,6 +22,7 @@ NEAR = 32                # bytes a cycle that a processor reads of what its seco
 FAR = 3.3                # the same, of what it lacks, a vector of each row at a time
 MOST_FAR = 10            # the same, of whole rows
 COPIED = 4.5             # the same, where it is copied
+ALONG = 8                # the same, where tiles copy it as they read it
 SCATTERED = 3            # the same, through tables
 BY_COLUMNS = 2, 11       # cycles of a step for a line of A that the first, and second, cache lost
 STRIDE = 2048            # bytes from step to step up to which a processor fetches columns ahead
@@ -107,11 +108,11 @@ def a_cycles(p, height, width, depth):
     read = read_cycles(p, elements, p.rows * p.depth, COPIED if p.pack_a else MOST_FAR) * again
     if p.pack_a:
         each = PACK_ROW / p.tile.lanes if p.a_by_rows else PACK_COLUMN / p.tile.rows
-        return read + elements * (pull_cycles(p.a, p.tile) + each) * again
+        return max(read, elements * (pull_cycles(p.a, p.tile) + each) * again)
     if p.a_by_rows:
         return read
     tiles = -(-height // p.tile.rows) * -(-width // p.tile.width)
-    return read + tiles * depth * column_cycles(p)
+    return max(read, tiles * depth * column_cycles(p))
 
 
 def column_cycles(p):
@@ -144,6 +145,8 @@ def b_cycles(p, height, width, depth):
     if p.pack_b:
         vector = PACK_PANEL if p.b_by_rows else PACK_SQUARE
         each = vector / p.tile.lanes + pull_cycles(p.b, p.tile)
+        if p.packs_along:
+            return max(read_cycles(p, elements, whole, ALONG), elements * each)
         return read_cycles(p, elements, whole, COPIED) + elements * each
     again = elements * (-(-height // p.tile.rows) - 1) * BYTES[p.type] / NEAR
     return read_cycles(p, elements, whole, min(MOST_FAR, FAR * p.tile.vectors)) + again

@@ -422,11 +422,18 @@ def test_few_rows_read_a_large_matrix_where_it_lies(m, n, k):
 
 
 @pytest.mark.parametrize("m, n, k", [(101, 75, 303), (64, 130, 1501), (200, 33, 77)])
-def test_the_first_tiles_pack_what_the_second_cache_holds(m, n, k):
+def test_the_first_tiles_pack_what_they_read(m, n, k):
     for forms, workers, epilogue in [("nn", 1, False), ("tn", 2, True), ("nn", 2, True)]:
         assert check(m, n, k, forms, workers=workers, epilogue=epilogue).packs_along
     assert check(m, n, k, batch=3, workers=2).packs_along
-    assert not check(40, 1030, 300).packs_along
+    assert check(40, 1030, 300).packs_along and not check(24, 1030, 300).packs_along
+
+
+def test_copied_columns_of_a_leave_room_to_b():
+    for m, n, k in ((512, 512, 512), (256, 1024, 1024), (1024, 256, 1024)):
+        planned = plan(m, n, k, "float", Strided(1, m), Strided(n, 1), machine=Machine(64, 32),
+                       threads=2, out=Strided(n, 1))
+        assert planned.pack_a and planned.kc == 256 and planned.packs_along
 
 
 def test_the_result_of_a_shallow_product_is_written_row_by_row():
