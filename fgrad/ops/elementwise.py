@@ -295,7 +295,7 @@ sub = Elementwise("sub", ARITHMETIC, partials=[1, -1])
 mul = Elementwise("mul", EVERY, partials=[lambda out, x, y: y,
                                           lambda out, x, y: x])
 div = Elementwise("div", ARITHMETIC, partials=[lambda out, x, y: reciprocal(y),
-                                               lambda out, x, y: neg(div(out, y))])
+                                               lambda out, x, y: neg(mul(out, reciprocal(y)))])
 rem = Elementwise("rem", NUMBERS, partials=[1, negative_truncated_quotient])
 neg = Elementwise("neg", ARITHMETIC, partials=[-1])
 abs = Elementwise("abs", NUMBERS, partials=[lambda out, x: sign(x)])

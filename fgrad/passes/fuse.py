@@ -194,7 +194,8 @@ def inlined_depth(graph, target, v, below, stored, products):
     if v in stored:
         return 0
     if below > limit:
-        stored.add(v)
+        maker = graph.makers[v][0]
+        stored.add(maker.args[0] if maker.op.name == "broadcast" else v)    # the smaller one
         return 0
     return below
 

@@ -4,6 +4,7 @@ included.
     x * 1, x - 0, x / 1, --x  →  x          x + -y  →  x - y         x / 4  →  x * 0.25
     transpose of transpose, reshape of reshape, broadcast of broadcast  →  one of them
     any operation on constants alone  →  a constant
+    1 / broadcast x, broadcast x + broadcast y  →  broadcast of 1 / x, of x + y
 
 x * 0 is not 0 (NaN) and x + 0.0 is not x (-0.0), so they stay.  One walk forwards applies RULES,
 one walk backwards drops what nothing reads: linear in the number of equations.
@@ -63,7 +64,10 @@ class Walk:
         """A simpler Equation with the same results, a Var that is the result, or None."""
         rule = RULES.get(eqn.op.name)
         found = rule(self, eqn) if rule is not None else None
-        return found if found is not None else self.folded(eqn)
+        if found is None and isinstance(eqn.op, Elementwise) and eqn.args:
+            found = self.folded(eqn)
+            return found if found is not None else self.spread(eqn)
+        return found
 
     def maker(self, a, name):
         """The equation called `name` that makes the argument, or None."""
@@ -78,9 +82,7 @@ class Walk:
         return full.params["value"] if full is not None else None
 
     def folded(self, eqn):
-        """The equation as `full`, if it is a row of elementwise.py and all it reads is constant."""
-        if not isinstance(eqn.op, Elementwise) or not eqn.args:
-            return None
+        """The equation of a row of elementwise.py as `full`, if all it reads is constant."""
         numbers = [self.number(a) for a in eqn.args]
         dtypes = {a.dtype for a in eqn.variables}
         if None in numbers or len(dtypes) != 1:
@@ -91,6 +93,22 @@ class Walk:
         with np.errstate(all="ignore"):
             (value,) = numpy_rule(eqn.op, args, types, eqn.params)
         return full_like(eqn, array_of(np.asarray(value, held_as(out.dtype)), out.dtype).item())
+
+    def spread(self, eqn):
+        """The equation of a row of elementwise.py as `broadcast`, if what it reads is broadcast
+        alike: each element is computed once.
+        """
+        (out,), makers = eqn.outs, [self.maker(a, "broadcast") for a in eqn.variables]
+        if not makers or None in makers or any(m.params != makers[0].params for m in makers):
+            return None
+        narrow = {m.outs[0]: m.args[0] for m in makers}
+        shapes = {a.shape for a in narrow.values() if a.__class__ is Var}
+        if len(shapes) != 1:
+            return None
+        args = [narrow.get(a, a) if a.__class__ is Var else a for a in eqn.args]
+        v = Var(ArrayType(out.dtype, *shapes))
+        self.add(Equation(eqn.op, args, eqn.params, [v], eqn.source, eqn.mark))
+        return instead(eqn, "broadcast", self.now(v), **makers[0].params)
 
 
 def with_args(eqn, args):

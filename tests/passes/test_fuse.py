@@ -333,6 +333,18 @@ def test_what_several_kernels_would_read_again_from_more_memory_is_stored():
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-3)
 
 
+def test_of_a_deep_value_that_is_broadcast_the_small_one_is_stored():
+    def f(x):
+        row = fnp.sum(x, axis=-1, keepdims=True)
+        for _ in range(60):
+            row = fnp.sin(row)
+        spread = fnp.broadcast_to(row, x.shape)
+        return x * spread, fnp.sum(x + spread), fnp.cumsum(x - spread, axis=0)
+    plan = assert_plan_agrees(stage(f, [ArrayType(F32, (64, 48))]).program)
+    stored = [b.type.shape for kernel in plan.steps for b in kernel.outputs]
+    assert stored.count((64, 48)) == 2 and (64,) in [tuple(n for n in s if n > 1) for s in stored]
+
+
 def test_two_gradients_of_biases_may_share_what_they_compute_from_a_total():
     """Their common factor was named, and looked for in every element of the product."""
     def f(x, y, s):

@@ -56,6 +56,18 @@ def test_what_does_not_hold_for_every_float_is_left_alone(write):
     assert len(simplified(write, 3).eqns) == 1
 
 
+def test_what_is_broadcast_alike_is_computed_before():
+    def spread(p, x):
+        return p.broadcast(x, shape=(5, 2, 3), axes=(0,))
+    one = simplified(lambda p, x: p.div(1.0, p.sqrt(spread(p, x))), 2, 3)
+    two = simplified(lambda p, x: p.add(spread(p, x), spread(p, p.exp(x))), 2, 3)
+    other = simplified(lambda p, x: p.add(p.broadcast(x, shape=(3, 3), axes=(0,)),
+                                          p.broadcast(x, shape=(3, 3), axes=(1,))), 3)
+    assert names(one) == ["sqrt", "div", "broadcast"] and one.eqns[1].outs[0].shape == (2, 3)
+    assert names(two) == ["exp", "add", "broadcast"]
+    assert names(other) == ["broadcast", "broadcast", "add"]
+
+
 def test_integers_may_lose_their_zeros():
     assert names(simplified(lambda p, x: p.add(x, 0), 3, dtype=I32)) == []
     assert names(simplified(lambda p, x: p.div(x, 4), 3, dtype=I32)) == ["div"]
