@@ -307,13 +307,13 @@ def softmax(x, axis=-1, where=None):
     """
     if where is None:
         e = fnp.exp(x - stop_gradient(fnp.max(x, axis=axis, keepdims=True)))
-        return e / fnp.sum(e, axis=axis, keepdims=True)
+        return e * (1 / fnp.sum(e, axis=axis, keepdims=True))
     most = stop_gradient(fnp.max(masked(x, where, -math.inf), axis=axis, keepdims=True))
     # exp sees 0 where the mask is False: an overflow there would spoil the gradient
     e = masked(fnp.exp(masked(x - fnp.where(fnp.isfinite(most), most, 0.0), where, 0.0)), where,
                0.0)
     total = fnp.sum(e, axis=axis, keepdims=True)
-    return e / fnp.where(total == 0, 1.0, total)
+    return e * (1 / fnp.where(total == 0, 1.0, total))
 
 
 def log_softmax(x, axis=-1, where=None):
