@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from .text import BYTES, Function, mangled
 
-PANELS = 8                 # panels of columns of A that are written together
+PANELS = 40                # panels of columns of A that are written together
 
 
 @dataclass(frozen=True)
