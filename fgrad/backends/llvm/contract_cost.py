@@ -21,6 +21,8 @@ SEGMENT = 30             # cycles of an entry of a table of segments
 NEAR = 32                # bytes a cycle that a processor reads of what its second cache holds
 FAR = 3.3                # the same, of what it lacks, a vector of each row at a time
 MOST_FAR = 10            # the same, of whole rows
+MANY_FAR = 7.5           # the same, of more rows than BESIDE at once
+BESIDE = 8               # rows that a processor fetches ahead well
 COPIED = 4.5             # the same, where it is copied
 ALONG = 8                # the same, where tiles copy it as they read it
 SCATTERED = 3            # the same, through tables
@@ -105,7 +107,8 @@ def a_cycles(p, height, width, depth):
         if p.bordered:
             tables += height * depth / p.a.run * PLACE
         return read_cycles(p, elements, whole, SCATTERED) * again + tables
-    read = read_cycles(p, elements, p.rows * p.depth, COPIED if p.pack_a else MOST_FAR) * again
+    far = COPIED if p.pack_a else MOST_FAR if p.tile.rows <= BESIDE else MANY_FAR
+    read = read_cycles(p, elements, p.rows * p.depth, far) * again
     if p.pack_a:
         each = PACK_ROW / p.tile.lanes if p.a_by_rows else PACK_COLUMN / p.tile.rows
         return max(read, elements * (pull_cycles(p.a, p.tile) + each) * again)

@@ -436,6 +436,13 @@ def test_copied_columns_of_a_leave_room_to_b():
         assert planned.pack_a and planned.kc == 256 and planned.packs_along
 
 
+def test_a_tall_product_reads_few_rows_at_once():
+    for m, rows in ((16384, 8), (512, 14)):
+        planned = plan(m, 32, 32, "float", Strided(32, 1), Strided(32, 1), machine=Machine(64, 32),
+                       out=Strided(32, 1), threads=1)
+        assert planned.tile.rows == rows
+
+
 def test_the_result_of_a_shallow_product_is_written_row_by_row():
     planned = plan(2048, 2048, 8, "float", Strided(8, 1), Strided(2048, 1), out=Strided(2048, 1),
                    machine=Machine(64, 32), threads=2)
