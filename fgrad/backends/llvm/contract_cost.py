@@ -113,7 +113,9 @@ def a_cycles(p, height, width, depth):
         each = PACK_ROW / p.tile.lanes if p.a_by_rows else PACK_COLUMN / p.tile.rows
         return max(read, elements * (pull_cycles(p.a, p.tile) + each) * again)
     if p.a_by_rows:
-        return read
+        near = held(p.a.first * BYTES[p.type], p.machine.l1, p.machine.l1 >> 12)
+        lost = p.tile.rows > near              # a tile's rows drive each other out of the cache
+        return read + lost * elements * BYTES[p.type] / NEAR * again
     tiles = -(-height // p.tile.rows) * -(-width // p.tile.width)
     return max(read, tiles * depth * column_cycles(p))
 
