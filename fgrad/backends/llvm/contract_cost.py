@@ -24,7 +24,7 @@ MOST_FAR = 10            # the same, of whole rows
 MANY_FAR = 7.5           # the same, of more rows than BESIDE at once
 BESIDE = 8               # rows that a processor fetches ahead well
 COPIED = 4.5             # the same, where it is copied
-ALONG = 8                # the same, where tiles copy it as they read it
+ALONG = 11.5             # the same, where tiles copy it as they read it
 SCATTERED = 3            # the same, through tables
 BY_COLUMNS = 2, 11       # cycles of a step for a line of A that the first, and second, cache lost
 STRIDE = 2048            # bytes from step to step up to which a processor fetches columns ahead
@@ -150,9 +150,8 @@ def b_cycles(p, height, width, depth):
     if p.pack_b:
         vector = PACK_PANEL if p.b_by_rows else PACK_SQUARE
         each = vector / p.tile.lanes + pull_cycles(p.b, p.tile)
-        if p.packs_along:
-            return max(read_cycles(p, elements, whole, ALONG), elements * each)
-        return read_cycles(p, elements, whole, COPIED) + elements * each
+        far = ALONG if p.packs_along else COPIED
+        return read_cycles(p, elements, whole, far) + elements * each
     again = elements * (-(-height // p.tile.rows) - 1) * BYTES[p.type] / NEAR
     return read_cycles(p, elements, whole, min(MOST_FAR, FAR * p.tile.vectors)) + again
 
