@@ -14,6 +14,7 @@ from ..errors import ArgumentError, ShapeError
 from ..numpy.promotion import floating
 from ..numpy.special import erf
 from ..numpy.exponentials import logsumexp
+from ..numpy.exponentials import softmax as softmax_of_all
 
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 
@@ -306,8 +307,7 @@ def softmax(x, axis=-1, where=None):
     Array([0.5, 0.5], f32[2])
     """
     if where is None:
-        e = fnp.exp(x - stop_gradient(fnp.max(x, axis=axis, keepdims=True)))
-        return e * (1 / fnp.sum(e, axis=axis, keepdims=True))
+        return softmax_of_all(x, axis)
     most = stop_gradient(fnp.max(masked(x, where, -math.inf), axis=axis, keepdims=True))
     # exp sees 0 where the mask is False: an overflow there would spoil the gradient
     e = masked(fnp.exp(masked(x - fnp.where(fnp.isfinite(most), most, 0.0), where, 0.0)), where,

@@ -76,6 +76,13 @@ def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False, where=Non
 
 # ---------------------------------------------------------------------------- hyperbolic inverses
 
+def softmax(x, axis=None):
+    """exp(x) over its sum along `axis`; None: of all elements.   f[*s] → f[*s]"""
+    x = as_float(x)
+    e = ops.exp(x - stop_gradient(reductions.max(x, axis=axis, keepdims=True)))
+    return e * (1 / reductions.sum(e, axis=axis, keepdims=True))
+
+
 def arcsinh(x, /):
     """The inverse of sinh.   f[*s] → f[*s]
 

@@ -65,8 +65,7 @@ class Walk:
         rule = RULES.get(eqn.op.name)
         found = rule(self, eqn) if rule is not None else None
         if found is None and isinstance(eqn.op, Elementwise) and eqn.args:
-            found = self.folded(eqn)
-            return found if found is not None else self.spread(eqn)
+            found = self.folded(eqn) or self.spread(eqn)
         return found
 
     def maker(self, a, name):
@@ -106,9 +105,8 @@ class Walk:
         if len(shapes) != 1:
             return None
         args = [narrow.get(a, a) if a.__class__ is Var else a for a in eqn.args]
-        v = Var(ArrayType(out.dtype, *shapes))
-        self.add(Equation(eqn.op, args, eqn.params, [v], eqn.source, eqn.mark))
-        return instead(eqn, "broadcast", self.now(v), **makers[0].params)
+        once = in_front(self, eqn, eqn.op, args, eqn.params, ArrayType(out.dtype, *shapes))
+        return instead(eqn, "broadcast", once, **makers[0].params)
 
 
 def with_args(eqn, args):
@@ -126,7 +124,12 @@ def instead(eqn, name, *args, **params):
 def before(walk, eqn, name, *args, **params):
     """The result of the operation `name`, added in front of an equation that is being rewritten."""
     op = PRIMITIVES[name]
-    v = Var(op.type(*[a.type for a in args], **params))
+    return in_front(walk, eqn, op, args, params, op.type(*[a.type for a in args], **params))
+
+
+def in_front(walk, eqn, op, args, params, type):
+    """The same for an operation at hand, whose result has this type."""
+    v = Var(type)
     walk.add(Equation(op, args, params, [v], eqn.source, eqn.mark))
     return walk.now(v)
 

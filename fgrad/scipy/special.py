@@ -13,7 +13,7 @@ from .. import numpy as fnp
 from .. import ops
 from ..custom import stop_gradient
 from ..errors import ArgumentError
-from ..numpy.exponentials import logsumexp                                            # noqa: F401
+from ..numpy.exponentials import logsumexp, softmax                                   # noqa: F401
 from ..numpy.promotion import as_float, cast, floating_together, same
 from ..numpy.special import erf                                                      # noqa: F401
 from ..numpy.special import erf_inv as erfinv                                        # noqa: F401
@@ -283,13 +283,6 @@ def logit(x):
 
 
 # -------------------------------------------------------------------- exponentials of arrays
-
-def softmax(x, axis=None):
-    """exp(x) over its sum along `axis`; None: of all elements.   f[*s] → f[*s]"""
-    x = as_float(x)
-    e = fnp.exp(x - stop_gradient(fnp.max(x, axis=axis, keepdims=True)))
-    return e / fnp.sum(e, axis=axis, keepdims=True)
-
 
 def log_softmax(x, axis=None):
     """log(softmax(x)), without overflow or cancellation.   f[*s] → f[*s]"""

@@ -18,7 +18,7 @@ from functools import lru_cache
 from itertools import product
 from math import gcd
 
-from .contract_cost import DISPATCH, cycles, held
+from .contract_cost import DISPATCH, cycles, held_second
 from .dots import lanes_of_sums, shape
 from .text import BYTES
 from .tiles import Machine, Tile, shapes
@@ -612,8 +612,7 @@ def with_packing(p, grid):
     columns = up(-(-p.columns // grid[2]), p.tile.width)
     cut = p.but(grid=grid)
     for a, b in product(packs_a(p), packs_b(p, rows)):
-        limit = most_steps(p, b)
-        kc = block_depth(cut, min(limit, most_copied(cut)) if a else limit)
+        kc = block_depth(cut, most_steps(cut, a, b))
         size = kc * BYTES[p.type]
         most = p.machine.l2 // 2 // size
         most = min(most, BLOCK_ROWS) if p.bordered else most
@@ -623,25 +622,23 @@ def with_packing(p, grid):
         yield cut.but(kc=kc, mc=min(mc, rows), nc=min(nc, columns), pack_a=a, pack_b=b)
 
 
-def most_steps(p, pack_b):
-    """The most steps of a block.  Rows of B that are read far off stay in the second cache."""
+def most_steps(p, pack_a, pack_b):
+    """The most steps of a block of a plan that has its grid.
+
+    Rows of B that are read far off stay in the second cache.  Columns of A are copied in blocks
+    half as deep, which leave room to B, where that cache holds all of a part's columns of B so, or
+    its result, which is added to more often.
+    """
     limit = WINDOW_STEPS if p.tables else depth_limit(p.machine)
     if p.bordered and 2 * p.width * BYTES[p.type] <= WIDE_PANEL:
         limit *= 2
+    if pack_a and not p.a_by_rows:
+        rows, columns = p.rows / p.grid[1], p.columns / p.grid[2]
+        if min(rows, 2 * COPIED_STEPS) * columns * BYTES[p.type] <= p.machine.l2:
+            limit = min(limit, COPIED_STEPS)
     if pack_b or not p.large_b:
         return limit
-    return min(limit, held(p.b.first * BYTES[p.type], p.machine.l2, 16))
-
-
-def most_copied(p):
-    """The most steps of a block whose A is copied.
-
-    Columns are copied in blocks half as deep, which leave room to B, where the second cache holds
-    all of a part's columns of B so, or its result, which is added to more often.
-    """
-    rows, columns = p.rows / p.grid[1], p.columns / p.grid[2]
-    near = min(rows, 2 * COPIED_STEPS) * columns * BYTES[p.type] <= p.machine.l2
-    return COPIED_STEPS if near and not p.a_by_rows else depth_limit(p.machine)
+    return min(limit, held_second(p.b.first * BYTES[p.type], p.machine))
 
 
 def packs_a(p):

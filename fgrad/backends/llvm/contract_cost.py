@@ -22,10 +22,10 @@ NEAR = 32                # bytes a cycle that a processor reads of what its seco
 FAR = 3.3                # the same, of what it lacks, a vector of each row at a time
 MOST_FAR = 10            # the same, of whole rows
 MANY_FAR = 7.5           # the same, of more rows than BESIDE at once
-BESIDE = 8               # rows that a processor fetches ahead well
 COPIED = 4.5             # the same, where it is copied
 ALONG = 11.5             # the same, where tiles copy it as they read it
 SCATTERED = 3            # the same, through tables
+BESIDE = 8               # rows that a processor fetches ahead well
 BY_COLUMNS = 2, 11       # cycles of a step for a line of A that the first, and second, cache lost
 STRIDE = 2048            # bytes from step to step up to which a processor fetches columns ahead
 PACK_ROW, PACK_COLUMN = 1.6, 4.5       # cycles of a vector of A that is packed, and of a column
@@ -113,9 +113,9 @@ def a_cycles(p, height, width, depth):
         each = PACK_ROW / p.tile.lanes if p.a_by_rows else PACK_COLUMN / p.tile.rows
         return max(read, elements * (pull_cycles(p.a, p.tile) + each) * again)
     if p.a_by_rows:
-        near = held(p.a.first * BYTES[p.type], p.machine.l1, p.machine.l1 >> 12)
-        lost = p.tile.rows > near              # a tile's rows drive each other out of the cache
-        return read + lost * elements * BYTES[p.type] / NEAR * again
+        if p.tile.rows <= held_first(p.a.first * BYTES[p.type], p.machine):
+            return read
+        return read + elements * BYTES[p.type] / NEAR * again      # rows drive each other out
     tiles = -(-height // p.tile.rows) * -(-width // p.tile.width)
     return max(read, tiles * depth * column_cycles(p))
 
@@ -129,12 +129,22 @@ def column_cycles(p):
     """
     step, steps, machine = p.a.second * BYTES[p.type], min(p.kc, p.depth), p.machine
     lines, pages = BY_COLUMNS
-    near = held(step, machine.l1, machine.l1 >> 12)
+    near = held_first(step, machine)
     if step > STRIDE:
         near = min(near, machine.l1 // (2 * LINE + p.tile.width * BYTES[p.type]))
     if steps <= near:
         return 0
-    return lines if steps <= held(step, machine.l2, 16) else pages
+    return lines if steps <= held_second(step, machine) else pages
+
+
+def held_first(step, machine):
+    """How many lines, `step` bytes apart, the first cache holds."""
+    return held(step, machine.l1, machine.l1 >> 12)
+
+
+def held_second(step, machine):
+    """How many the second one does."""
+    return held(step, machine.l2, 16)
 
 
 def held(step, size, ways):
