@@ -13,6 +13,7 @@ Lowering writes it, scheduling rewrites its For statements, and every backend em
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import groupby
 
 import numpy as np
 
@@ -170,13 +171,24 @@ def names(expr):
 
 
 @dataclass(eq=False)
+class Turns:
+    """Kernels behind each other that run share by share: all of them for one, then for the next.
+
+    count: shares, which `groups` parallel parts have equally many of.  names: of the kernels.
+    """
+    count: int
+    groups: int
+    names: tuple
+
+
+@dataclass(eq=False)
 class Kernel:
     """Statements over buffers: loop nests in order, or one Contract.
 
     params are read only.  outputs are written, and read where the kernel has written them before,
     or where a `Store.how` accumulates.  scratch: rows local to one iteration of the parallel loop.
     aliases: (output, param) pairs that share storage, elements being read before they are written.
-    note: what is to be said of its schedule.
+    note: what is to be said of its schedule.  turns: the Turns that it is part of, or None.
     """
     name: str
     params: list
@@ -186,6 +198,7 @@ class Kernel:
     space: Space
     aliases: list = field(default_factory=list)
     note: str = ""
+    turns: Turns = None
 
     def __str__(self):
         return TEXT["kernel"](self)
@@ -257,7 +270,8 @@ class Plan:
     inputs, outputs: Buffers in the order of the call (an output may be an input, or another
     output). constants: (Buffer, Array) pairs of closed-over arrays.  offsets: of temporaries in one
     arena of `arena` bytes, 64-byte aligned.  donated: (output Buffer, input Buffer) pairs that
-    share storage.
+    share storage.  shares: buffer → bytes of a share, of a temporary that only kernels which take
+    turns use: of it there is one share for each of their groups.
     """
     name: str
     inputs: list
@@ -267,9 +281,29 @@ class Plan:
     offsets: dict = field(default_factory=dict)
     arena: int = 0
     donated: dict = field(default_factory=dict)
+    shares: dict = field(default_factory=dict)
 
     def __str__(self):
         return TEXT["plan"](self)
+
+    def room(self, b, k):
+        """The bytes that a temporary needs which step k writes first."""
+        return self.shares[b] * self.steps[k].turns.groups if b in self.shares else b.type.nbytes
+
+
+def whole_turns(steps):
+    """Per step the first and the last of those that it takes turns with: itself where none."""
+    spans = []
+    for turns, found in groupby(steps, key=turns_of):
+        n, first = len(list(found)), len(spans)
+        spans += ([(k, k) for k in range(first, first + n)] if turns is None
+                  else [(first, first + n - 1)] * n)
+    return spans
+
+
+def turns_of(step):
+    """The Turns of a step, or None."""
+    return getattr(step, "turns", None)
 
 
 TEXT = {}                  # "kernel", "plan": their printed forms; filled by loop_text

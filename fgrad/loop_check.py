@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from . import index, scalar
 from .errors import CheckError
-from .loop import Accumulate, Call, Contract, For, Let, Loop, Start, Store
+from .loop import Accumulate, Call, Contract, For, Let, Loop, Start, Store, whole_turns
 from .scalar import INSTRUCTIONS, REDUCTIONS
 from .types import BOOL, computed
 
@@ -37,14 +37,13 @@ def check_plan(plan):
 def check_memory(plan):
     """Raises CheckError where two temporaries that are alive together overlap by mistake."""
     lives, shared = {}, {out: b for s in plan.steps for out, b in getattr(s, "aliases", ())}
-    for k, step in enumerate(plan.steps):
+    for step, (first, last) in zip(plan.steps, whole_turns(plan.steps)):
         for b in (*step.params, *step.outputs):
             if b in plan.offsets:
-                first, _ = lives.get(b, (k, k))
-                lives[b] = first, k
+                lives[b] = lives.get(b, (first,))[0], last
     spans = sorted(lives, key=plan.offsets.get)
     for n, a in enumerate(spans):
-        end = plan.offsets[a] + a.type.nbytes
+        end = plan.offsets[a] + plan.room(a, lives[a][0])
         if end > plan.arena:
             raise CheckError(f"{a.name} ends behind the arena of {plan.name}.", where=None)
         for b in spans[n + 1:]:
@@ -196,15 +195,16 @@ def limits(x, ranges):
     if any(first > last for first, last in atoms.values()):
         return 0, -1
     low, high = span(x, atoms)
-    left, base_low, base_high = x, 0, 0
-    for y, lo, hi in ranges:
-        k = shared_factor(left, y)
-        if k:
-            ends = k * lo, k * (hi - 1)
-            base_low, base_high = base_low + min(ends), base_high + max(ends)
-            left = index.combine([(left, 1), (y, -k)])
-            rest = span(left, atoms)
-            low, high = max(low, base_low + rest[0]), min(high, base_high + rest[1])
+    for order in (ranges, ranges[::-1]):         # of ranges that know the same, the first counts
+        left, base_low, base_high = x, 0, 0
+        for y, lo, hi in order:
+            k = shared_factor(left, y)
+            if k:
+                ends = k * lo, k * (hi - 1)
+                base_low, base_high = base_low + min(ends), base_high + max(ends)
+                left = index.combine([(left, 1), (y, -k)])
+                rest = span(left, atoms)
+                low, high = max(low, base_low + rest[0]), min(high, base_high + rest[1])
     return low, high
 
 

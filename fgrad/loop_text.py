@@ -36,8 +36,9 @@ def kernel_text(kernel):
     """The kernel as printed, with the user's lines beside it."""
     with kernel.space:
         lines = rows(kernel.body, "  ")
-    note = [(f"  {kernel.note}", None)] if kernel.note else []
-    return "\n".join(beside([(head_text(kernel), None), *note, *lines], kernel.scratch))
+    turns = kernel.turns and f"in {kernel.turns.count} turns: {', '.join(kernel.turns.names)}"
+    notes = [(f"  {note}", None) for note in (turns, kernel.note) if note]
+    return "\n".join(beside([(head_text(kernel), None), *notes, *lines], kernel.scratch))
 
 
 def head_text(kernel):

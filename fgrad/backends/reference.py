@@ -15,7 +15,8 @@ from ..bf16 import BF16, values_of, words_of
 from ..core import array_in, array_of, memory_of, numpy_rule
 from ..ir import Var
 from ..loop import (
-    Accumulate, Call, Contract, For, Kernel, Let, Loop, Start, Store, of_columns, of_elements)
+    Accumulate, Call, Contract, For, Kernel, Let, Loop, Start, Store, of_columns, of_elements,
+    turns_of)
 from ..scalar import INSTRUCTIONS, REDUCTIONS
 from ..passes.target import CPU
 from ..types import BOOL, computed, held_as
@@ -108,8 +109,22 @@ def run_plan(plan, arrays, constants=None):
 
 def run_steps(plan, memory):
     """Runs the steps of a Plan on memory: Buffer → its flat array."""
-    for step in plan.steps:
-        RUN[type(step)](step, memory)
+    for turns, steps in itertools.groupby(plan.steps, key=turns_of):
+        if turns is not None:
+            run_turns(plan, turns, list(steps), memory)
+            continue
+        for step in steps:
+            RUN[type(step)](step, memory)
+
+
+def run_turns(plan, turns, kernels, memory):
+    """Runs kernels share by share, the last one first; what they alone need is new in each."""
+    own = [b for kernel in kernels for b in kernel.outputs if b in plan.shares]
+    for k in reversed(range(turns.count)):
+        for b in own:
+            memory.pop(b, None)
+        for kernel in kernels:
+            run_kernel(kernel, memory, (k, turns.count))
 
 
 def run_loop(loop, memory):
@@ -144,7 +159,7 @@ def arena_views(plan):
     """The temporaries of a Plan as views of one block of bytes, where the Plan places them."""
     arena = np.full(plan.arena, 0xA5, np.uint8)
     return {b: arena[at:at + b.type.nbytes].view(held_as(b.type.dtype))
-            for b, at in plan.offsets.items()}
+            for b, at in plan.offsets.items() if b not in plan.shares}
 
 
 def view(memory, b):
@@ -163,15 +178,16 @@ def run_call(step, memory):
         found[:] = np.asarray(x, found.dtype).reshape(-1)
 
 
-def run_kernel(kernel, memory):
-    """Runs the statements of a kernel.  Memory of its own holds a sentinel first, to be noticed."""
+def run_kernel(kernel, memory, share=(0, 1)):
+    """Runs the statements of a kernel, or its share k of so many.  Memory of its own holds a
+    sentinel first, to be noticed."""
     for b in (*kernel.outputs, *kernel.scratch):
         if b not in memory or b in kernel.scratch:
             dtype = held_as(b.type.dtype)
             memory[b] = np.full(b.type.size, sentinel(dtype), dtype)
     for b in kernel.params:
         view(memory, b)
-    Run(memory).body(kernel.body, {})
+    Run(memory, share).body(kernel.body, {})
 
 
 RUN = {Call: run_call, Kernel: run_kernel, Loop: run_loop}
@@ -189,10 +205,18 @@ def places(at, loops):
 
 
 class Run:
-    """The state of one kernel: memory, named values, and scalars computed since a loop moved on."""
+    """The state of one kernel: memory, named values, and scalars computed since a loop moved on.
 
-    def __init__(self, memory):
-        self.memory, self.names = memory, {}
+    share: (k, count), which of so many equal shares of the outermost loop, or of the batch, to run.
+    """
+
+    def __init__(self, memory, share):
+        self.memory, self.names, self.share = memory, {}, share
+
+    def mine(self, places):
+        """The share of some places."""
+        k, count = self.share
+        return places[len(places) * k // count:len(places) * (k + 1) // count]
 
     def body(self, statements, at):
         """Runs statements with the loop variables `at`."""
@@ -200,7 +224,8 @@ class Run:
         for s in statements:
             match s:
                 case For():
-                    for k in range(0, s.var.extent, s.step):
+                    every = range(0, s.var.extent, s.step)
+                    for k in self.mine(every) if s.kind == "parallel" and not at else every:
                         self.body(s.body, at | {s.var: k})
                     known = {}
                 case Contract():
@@ -229,7 +254,8 @@ class Run:
         out[k] = words_of(value) if dtype is BF16 else value
 
     def contract(self, s, at):
-        for column in places(at, (*s.batch, *s.columns)):
+        batches = self.mine(list(places(at, s.batch)))
+        for column in [c for batch in batches for c in places(batch, s.columns)]:
             self.names |= dict.fromkeys(s.sums, s.dtype.type(0))
             for here in places(column, s.rows):
                 product = total = s.dtype.type(0)

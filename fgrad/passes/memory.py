@@ -1,9 +1,11 @@
 """Memory: where every buffer of a Plan lives.
 
 Temporaries share one arena.  A temporary lives from the step that first writes it to the last that
-reads it; offsets are found first-fit among those alive, largest needs first in order of birth.  A
-result may take the storage of an argument that dies in the same kernel, if the kernel reads each of
-its elements before it writes the one in its place; donated inputs are taken over likewise.
+reads it, kernels that take turns being one step; offsets are found first-fit among those alive,
+largest needs first in order of birth.  Of what only kernels that take turns use, there is one share
+for each of their groups.  A result may take the storage of an argument that dies in the same
+kernel, if the kernel reads each of its elements before it writes the one in its place; donated
+inputs are taken over likewise.
 """
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ import heapq
 import math
 
 from .. import scalar, text
-from ..loop import Call, Contract, For, Kernel, Loop, Store, of_columns
+from ..loop import (Call, Contract, For, Kernel, Loop, Store, of_columns, turns_of,
+                    whole_turns)
 
 ALIGN = 64
 
@@ -31,14 +34,15 @@ def plan_memory(plan, donate=(), partner=None):
     """
     births, deaths = lifetimes(plan)
     root = in_place(plan, births, deaths, donate, partner)
-    blocks = {}
+    blocks, spans = {}, whole_turns(plan.steps)
     for b in births:
         if b.kind == "temporary":
-            r = root.get(b, b)
-            first, last = blocks.get(r, (births[b], deaths[b]))
-            blocks[r] = min(first, births[b]), max(last, deaths[b])
+            r, birth, death = root.get(b, b), spans[births[b]][0], spans[deaths[b]][1]
+            first, last = blocks.get(r, (birth, death))
+            blocks[r] = min(first, birth), max(last, death)
     owned = {r: span for r, span in blocks.items() if r.kind == "temporary"}
-    place, plan.arena = first_fit(owned)
+    plan.shares = shares(plan, births, deaths, root, owned)
+    place, plan.arena = first_fit(owned, {b: plan.room(b, owned[b][0]) for b in owned})
     plan.offsets = {b: place[root.get(b, b)] for b in births
                     if b.kind == "temporary" and root.get(b, b) in place}
     return plan
@@ -56,15 +60,33 @@ def lifetimes(plan):
     return births, deaths
 
 
-def first_fit(spans):
-    """(buffer → offset, bytes in all) for {buffer: (first step, last step)}."""
+def shares(plan, births, deaths, root, owned):
+    """Buffer → bytes of a share, of temporaries that nobody needs but kernels which take turns.
+
+    owned: those with a place of their own → (first step, last step).
+    """
+    spans, alike, found = whole_turns(plan.steps), {}, {}
+    for b in births:
+        if root.get(b, b) in owned:
+            alike.setdefault(root.get(b, b), []).append(b)
+    for r, buffers in alike.items():
+        turns = turns_of(plan.steps[owned[r][0]])
+        if turns is not None and spans[owned[r][0]] == owned[r]:
+            share = r.type.nbytes // turns.count
+            if share % ALIGN == 0 and all(births[b] < deaths[b] for b in buffers):
+                found.update(dict.fromkeys(buffers, share))
+    return found
+
+
+def first_fit(spans, sizes):
+    """(buffer → offset, bytes in all) for {buffer: (first step, last step)} and {buffer: bytes}."""
     place, total = {}, 0
     holes, alive = [(0, math.inf)], []              # sorted (offset, end); heap of (last step, …)
     for b, (first, last) in sorted(spans.items(), key=lambda t: t[1][0]):
         while alive and alive[0][0] < first:
             _, at, end = heapq.heappop(alive)
             release(holes, at, end)
-        size = aligned(b.type.nbytes)
+        size = aligned(sizes[b])
         k, (at, end) = next((k, h) for k, h in enumerate(holes) if h[1] - h[0] >= size)
         holes[k:k + 1] = [(at + size, end)] if at + size < end else []
         heapq.heappush(alive, (last, at, at + size))
@@ -90,12 +112,14 @@ def in_place(plan, births, deaths, donate, partner):
     """Buffer → the buffer whose storage it takes.  Fills in kernel aliases and plan.donated."""
     given = {plan.inputs[k]: None for k in donate}
     protected = set(plan.outputs)
-    root, taken = {}, set()
+    root, taken, spans = {}, set(), whole_turns(plan.steps)
     for k, step in enumerate(plan.steps):
         if isinstance(step, Call):
             continue
+        least = -1 if turns_of(step) is None else spans[k][0]      # before, a share may read others
         candidates = [b for b in step.params if deaths[b] == k and b not in protected
-                      and (b.kind == "temporary" or b in given) and b not in taken]
+                      and (b.kind == "temporary" or b in given) and b not in taken
+                      and births.get(b, -1) >= least]
         for out in step.outputs:
             if births[out] != k or not candidates:
                 continue
@@ -147,12 +171,13 @@ def take(plan, out, b, root):
 
 def donate_rest(plan, births, deaths, given, partner):
     """Donated inputs that die before a result of their size is born give it their storage."""
+    spans = whole_turns(plan.steps)
     for out in dict.fromkeys(plan.outputs):
         if out.kind != "output" or out in plan.donated or out not in births:
             continue
         for b in given:
             if b.type == out.type and b not in plan.outputs and deaths.get(
-                    b, -1) < births[out] and suits(out, b, partner):
+                    b, -1) < spans[births[out]][0] and suits(out, b, partner):
                 plan.donated[out] = b
                 given.remove(b)
                 break
@@ -218,6 +243,8 @@ def memory_text(plan):
         if not hasattr(b, "kind"):
             continue
         place = f"arena {plan.offsets[b]}" if b in plan.offsets else b.kind
+        if b in plan.shares:
+            place += ", a share at a time"
         if b in plan.donated or b in taken:
             place += f", in place of {(plan.donated.get(b) or taken[b]).name}"
         rows.append((b.name, str(b.type), str(b.type.nbytes), place))

@@ -69,13 +69,13 @@ def split(name, body, nest, target, make):
     """
     sums = [r for r in nest.roots if r.how]
     work = cost_of(body)
-    serial = target.kind == "cpu" and (target.threads == 1 or work < target.region_cost)
+    large = target.kind != "cpu" or work >= target.region_cost
     if not sums:
-        if nest.nest and not serial:
+        if nest.nest and large:
             spread(body[-1], target)
         return [make(name, body)]
     loop = body[-1]
-    parts = 1 if serial else parts_of(loop.var.extent, target.cut)
+    parts = parts_of(loop.var.extent, target.cut) if large and target.cut > 1 else 1
     narrow = any(r.expr.dtype != r.value.dtype for r in sums)
     if parts == 1 and not narrow:
         inside = accumulators(loop) or starts(sums, nest, make) + [loop]

@@ -1,6 +1,6 @@
 """The compiler's middle, start to end: a Program becomes a Plan, or the printed forms on its way.
 
-    hoist → simplify → share → fuse → lower → schedule → nest → memory
+    hoist → simplify → share → fuse → lower → schedule → turns → nest → memory
 
 hoist and nest are about loops: what moves in front of them, and the Plans inside of them.  `plan`
 is called by the compile driver; `stages` by what shows programs.
@@ -20,8 +20,9 @@ from .share import share
 from .simplify import simplify
 from .schedule import schedule, schedule_for
 from .target import CPU
+from .turns import in_turns
 
-PIPELINE = ("hoist", "simplify", "share", "fuse", "lower", "schedule", "nest", "memory")
+PIPELINE = "hoist simplify share fuse lower schedule turns nest memory".split()
 
 
 def plan(program, target=CPU, donate=(), tuner=None):
@@ -41,9 +42,14 @@ def without_memory(program, target, tuner=None, inner=False):
     steps = lower(fused, target)
     if inner:
         stores_last(steps)
-    made = planned(fused, schedule(steps, schedule_for(target), tuner))
+    made = planned(fused, arranged(steps, target, tuner))
     nest(made, lambda p: without_memory(p, target, tuner, inner=True), prepared)
     return made
+
+
+def arranged(steps, target, tuner):
+    """The steps with their loops arranged, and kernels that take turns."""
+    return in_turns(schedule(steps, schedule_for(target), tuner), target)
 
 
 def stages(program, target=CPU, tuner=None):
@@ -54,7 +60,7 @@ def stages(program, target=CPU, tuner=None):
     unscheduled = planned(fused, steps)
     nest(unscheduled, lambda p: without_memory(p, target, tuner, inner=True), prepared)
     loops = plan_text(unscheduled)
-    scheduled = planned(fused, schedule(steps, schedule_for(target), tuner))
+    scheduled = planned(fused, arranged(steps, target, tuner))
     return {"ir": str(program), "simplified": str(ready), "fused": fused_text(fused),
             "loops": loops, "schedule": plan_text(scheduled),
             "memory": memory_text(plan_memory(scheduled))}

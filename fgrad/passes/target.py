@@ -20,6 +20,8 @@ class Target:
     scratch: bytes of rows that a kernel may keep on its stack, or a work-item for itself.
     totals: can a product sum the columns of its right operand, and of its result, too?
     borders: can a product read an array with a border of zeros where it lies?
+    cache: bytes of the cache that a thread has for itself; kernels take turns over what it holds.
+    0: they do not.
     """
     kind: str = "cpu"
     vector_bytes: int = 32
@@ -31,6 +33,7 @@ class Target:
     scratch: int = 1 << 18
     totals: bool = True
     borders: bool = False
+    cache: int = 0
 
     @property
     def cut(self):

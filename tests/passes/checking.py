@@ -2,6 +2,7 @@
 
 import numpy as np
 
+import fgrad.numpy  # noqa: F401  (gives Arrays their methods)
 from fgrad import passes
 from fgrad.backends import reference
 from fgrad.core import array_of

@@ -224,6 +224,7 @@ class Plan:
     swapped: bool = False        # a and b, rows and columns have changed places
     total: bool = False          # B's columns are summed too, as by one more row of A, of ones
     sums: int = 0                # sums over the rows, which the epilogue feeds
+    turns: int = 1               # parts behind each other that one thread runs, in the same memory
 
     def but(self, **fields):
         """The plan with other values of some fields, as `replace` gives it in ten times the time.

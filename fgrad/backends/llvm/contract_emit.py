@@ -89,7 +89,7 @@ class Writer:
         return Emitted({name: text for name, (text, _) in functions.items()},
                        frozenset().union(*(declared for _, declared in functions.values())),
                        tuple((f.name, parts) for f, parts in phases),
-                       self.part_bytes() * p.parts + self.partial_bytes())
+                       self.part_bytes() * p.parts // p.turns + self.partial_bytes())
 
     # -- memory: per part blocks of A and B, sums of tiles and of columns; behind all parts the
     # -- partial products
@@ -146,7 +146,7 @@ class Writer:
         if not self.part_bytes() and not self.partial_bytes():
             return
         start = self.product.workspace(fn)
-        own = fn.gep("i8", start, fn.mul(part, self.part_bytes()))
+        own = fn.gep("i8", start, fn.mul(fn.div(part, self.plan.turns), self.part_bytes()))
         self.a_pack = own
         self.offsets = fn.gep("ptr", own, self.plan.mc)
         self.b_pack = fn.gep("i8", own, self.a_bytes())

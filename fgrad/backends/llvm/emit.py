@@ -338,7 +338,7 @@ def function(name, kernel, parts=1):
         pointers[local] = fn.alloca(f"[{max(1, local.type.size)} x {stored(local.type.dtype)}]")
     with kernel.space:
         emitter = Emitter(fn, pointers)
-        emitter.part = "%part", parts
+        emitter.part = ("%part", parts) if parts > 1 else None
         emitter.body(kernel.body)
     fn.ret()
     fn.lines = flattened(fn.lines)

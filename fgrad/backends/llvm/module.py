@@ -10,15 +10,18 @@ from __future__ import annotations
 import functools
 import hashlib
 import re
+from itertools import groupby
 from math import prod
 
-from ...loop import Call, Contract, For, Kernel, Loop
+from ...loop import Call, Contract, For, Kernel, Loop, turns_of
+from ...passes.memory import aligned
 from ...passes.target import Target
 from . import emit, host, product, steps, target, threads, vmath
 from .image import Image
 from .runner import PYTHON
-from .steps import WORKSPACE, taken
+from .steps import Workspace, taken
 from .text import intrinsics
+from .tiles import Machine
 
 CALLED = re.compile(r"@([\w.]+)\(")
 LONG = 20_000              # scalar operations from which the interpreter's lock is released
@@ -27,9 +30,10 @@ LONG = 20_000              # scalar operations from which the interpreter's lock
 @functools.cache
 def host_target():
     """The passes' description of this processor."""
-    return Target("cpu", vector_bytes=host.HOST.vector_bytes, registers=host.HOST.registers,
-                  threads=threads.pool().size, side=4 if host.HOST.registers >= 32 else 2,
-                  borders=True)
+    machine = Machine(host.HOST.vector_bytes, host.HOST.registers)
+    return Target("cpu", vector_bytes=machine.vector_bytes, registers=machine.registers,
+                  threads=threads.pool().size, side=4 if machine.registers >= 32 else 2,
+                  borders=True, cache=machine.l2)
 
 
 # ---------------------------------------------------------------------------- image
@@ -98,7 +102,8 @@ def unique(buffers):
 class Module:
     """The functions of a Plan's kernels.
 
-    `functions`: name → text.  `steps`: (name, parts, buffers), in order.
+    `functions`: name → text.  `steps`: (name, parts, buffers), in order; of those that take turns
+    (Turns, their steps).
     """
 
     def __init__(self, plan):
@@ -108,17 +113,29 @@ class Module:
     def steps_of(self, plan):
         """The steps of a Plan; those of a Loop are (Loop, the steps of each of its Plans)."""
         out = []
-        for step in plan.steps:
-            if isinstance(step, Loop):
-                out.append((step, [self.steps_of(p) for p in step.plans]))
+        for turns, steps in groupby(plan.steps, key=turns_of):
+            if turns is not None:
+                out.append((turns, self.side_by_side(steps)))
                 continue
-            buffers = [*step.params, *step.outputs]
-            out += ([(step, PYTHON, buffers)] if isinstance(step, Call)
-                    else self.added(step, buffers))
+            for step in steps:
+                if isinstance(step, Loop):
+                    out.append((step, [self.steps_of(p) for p in step.plans]))
+                elif isinstance(step, Call):
+                    out.append((step, PYTHON, [*step.params, *step.outputs]))
+                else:
+                    out += self.added(step)
         return out
 
-    def added(self, kernel, buffers):
-        """The steps of one kernel, whose functions are added."""
+    def side_by_side(self, kernels):
+        """The steps of kernels that take turns: each works in a place of its own."""
+        out = self.added(next(kernels))
+        for kernel in kernels:
+            out += self.added(kernel, aligned(self.workspace))
+        return out
+
+    def added(self, kernel, place=0):
+        """The steps of one kernel, whose functions are added.  place: where it may work."""
+        buffers = [*kernel.params, *kernel.outputs]
         contractions = [s for s in kernel.body if isinstance(s, Contract)]
         if not contractions:
             parts = parts_of(kernel)
@@ -129,8 +146,8 @@ class Module:
         made, used = product.emitted("kernel", kernel, statement, host_target())
         self.used |= used
         names = self.named(made.functions)
-        work = [WORKSPACE] if made.workspace else []
-        self.workspace = max(self.workspace, made.workspace)
+        work = [Workspace(place)] if made.workspace else []
+        self.workspace = max(self.workspace, place + made.workspace)
         return [(names[name], parts, buffers + work) for name, parts in made.phases]
 
     def named(self, functions):
@@ -190,7 +207,10 @@ def needed(used, text):
 
 
 def parts_of(kernel):
-    """Into how many parts a kernel's parallel loop is cut: one a thread, none below its grain."""
+    """Into how many parts a kernel's parallel loop is cut: one a thread, none below its grain; or
+    the shares of its turns."""
+    if kernel.turns is not None:
+        return kernel.turns.count
     loops = [s for s in kernel.body if isinstance(s, For) and s.kind == "parallel"]
     assert len(loops) <= 1, f"{kernel.name} has {len(loops)} parallel loops"
     parts = [min(host_target().threads, loop.var.extent // loop.grain) for loop in loops]

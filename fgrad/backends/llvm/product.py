@@ -28,7 +28,8 @@ def emitted(name, kernel, statement, target):
     """The engine's functions for one Contract of a kernel, and the vmath functions they use."""
     with kernel.space:
         product = loop_product(kernel, statement, target)
-        return contract_emit.emit(planned(product, target), product, name), product.used
+        plan = planned(product, target, kernel.turns)
+        return contract_emit.emit(plan, product, name), product.used
 
 
 def described(kernel, target):
@@ -36,7 +37,8 @@ def described(kernel, target):
     for statement in kernel.body:
         if isinstance(statement, Contract):
             with kernel.space:
-                plan = planned(loop_product(kernel, statement, target), target)
+                product = loop_product(kernel, statement, target)
+                plan = planned(product, target, kernel.turns)
             parts = "×".join(map(str, plan.grid))
             packed = "".join(f", {x} packed" for x, on in (("A", plan.pack_a), ("B", plan.pack_b))
                              if on)
@@ -49,17 +51,20 @@ def loop_product(kernel, statement, target):
     return LoopProduct(kernel, ordered(statement, target))
 
 
-def planned(product, target):
-    """The engine's Plan for a product."""
+def planned(product, target, turns):
+    """The engine's Plan for a product; one that takes turns is cut by batches alone."""
     statement = product.statement
-    return contract.plan(
+    plan = contract.plan(
         product.rows.extent, product.columns.extent, product.depth.extent,
         element(statement.dtype),
         product.form(product.a, product.rows, "m", product.depth, "k"),
         product.form(product.b, product.depth, "k", product.columns, "n"),
         machine=machine(target), batch=product.batch.extent, out=product.out_form(),
-        epilogue=product.out_form() is None, threads=target.threads, rank=statement.rank,
-        total=statement.total is not None, sums=len(statement.sums))
+        epilogue=product.out_form() is None, threads=1 if turns else target.threads,
+        rank=statement.rank, total=statement.total is not None, sums=len(statement.sums))
+    if turns is None:
+        return plan
+    return plan.but(grid=(turns.count, 1, 1, 1), turns=turns.count // turns.groups)
 
 
 def machine(target):

@@ -37,6 +37,8 @@ class Op:
     END                             CALL function, parts, count, slots…
     CALL with PYTHON for parts: a callable, given the address of its pointers; ends if it raises
     ENTER function, slot: its arguments are the slots from there on
+    TURNS groups, words, then the words of a list for @turns, a slot for every pointer, then the
+    number of these and where in the list each is
     COPY to, from, bytes            SWAP a, b: the two slots change places
     SET to, from, bytes: a slot is another's pointer, moved by some bytes
     PUT slot, number                AGAIN slot, delta: counts down, and jumps while not at 0
@@ -57,6 +59,7 @@ class Op:
     WRITE = 10
     BUMP = 11
     ENTER = 12
+    TURNS = 13
 
 
 FROM_PYTHON = (            # functions of CPython that the text calls
@@ -201,6 +204,66 @@ signals:
   ret i1 %raised
 }
 
+; A group of shares: for each share the functions in order.  %list: shares of a group, functions,
+; most arguments; then of each function its address, the number of its arguments, and (pointer,
+; bytes of a share) of each: 0, or so many that groups have a place for one share each.
+define internal void @turns(ptr %list, i64 %group) nounwind {
+entry:
+  %each = load i64, ptr %list, align 8
+  %n.at = getelementptr i64, ptr %list, i64 1
+  %n = load i64, ptr %n.at, align 8
+  %most.at = getelementptr i64, ptr %list, i64 2
+  %most = load i64, ptr %most.at, align 8
+  %calls = getelementptr i64, ptr %list, i64 3
+  %arguments = alloca ptr, i64 %most, align 64
+  %first = mul i64 %group, %each
+  %end = add i64 %first, %each
+  br label %share
+share:
+  %s = phi i64 [ %first, %entry ], [ %s1, %shared ]
+  %more = icmp slt i64 %s, %end
+  br i1 %more, label %back, label %done
+back:
+  %shares = sub i64 %group, %s
+  br label %next
+next:
+  %k = phi i64 [ 0, %back ], [ %k1, %run ]
+  %call = phi ptr [ %calls, %back ], [ %pair, %run ]
+  %left = icmp slt i64 %k, %n
+  br i1 %left, label %prepare, label %shared
+prepare:
+  %function = load ptr, ptr %call, align 8
+  %count.at = getelementptr i64, ptr %call, i64 1
+  %count = load i64, ptr %count.at, align 8
+  %pairs = getelementptr i64, ptr %call, i64 2
+  br label %argument
+argument:
+  %a = phi i64 [ 0, %prepare ], [ %a1, %place ]
+  %pair = phi ptr [ %pairs, %prepare ], [ %pair.next, %place ]
+  %a.more = icmp slt i64 %a, %count
+  br i1 %a.more, label %place, label %run
+place:
+  %pointer = load ptr, ptr %pair, align 8
+  %bytes.at = getelementptr i64, ptr %pair, i64 1
+  %bytes = load i64, ptr %bytes.at, align 8
+  %moved = mul i64 %bytes, %shares
+  %there = getelementptr i8, ptr %pointer, i64 %moved
+  %to = getelementptr ptr, ptr %arguments, i64 %a
+  store ptr %there, ptr %to, align 8
+  %pair.next = getelementptr i64, ptr %pair, i64 2
+  %a1 = add i64 %a, 1
+  br label %argument
+run:
+  call void %function(ptr %arguments, i64 %s)
+  %k1 = add i64 %k, 1
+  br label %next
+shared:
+  %s1 = add i64 %s, 1
+  br label %share
+done:
+  ret void
+}
+
 ; fg.run without the interpreter's lock, for a caller that holds it.
 define void @fg.run.unlocked(ptr %external, ptr %constants) nounwind uwtable {
   %thread = call ptr @PyEval_SaveThread()
@@ -293,7 +356,7 @@ step:
       [ %put.next, %put ], [ %again.behind, %again ], [ %jump.next, %jump ],
       [ %back.next, %back ], [ %back.next, %look ],
       [ %unless.next, %unless ], [ %choose.next, %choose ], [ %write.next, %write ],
-      [ %bump.next, %bump ], [ %enter.at.next, %enter.at ]
+      [ %bump.next, %bump ], [ %enter.at.next, %enter.at ], [ %point.at, %turn ]
   %op = load i64, ptr %pc, align 8
   switch i64 %op, label %done [
     i64 1, label %call
@@ -308,6 +371,7 @@ step:
     i64 10, label %write
     i64 11, label %bump
     i64 12, label %enter.at
+    i64 13, label %turns
   ]
 call:
   %call.function.at = getelementptr i64, ptr %pc, i64 1
@@ -343,6 +407,35 @@ serial:
   br label %step
 parallel:
   call void @fg.par_run(ptr %function, ptr %arguments, i64 %call.parts)
+  br label %step
+turns:
+  %groups.at = getelementptr i64, ptr %pc, i64 1
+  %groups = load i64, ptr %groups.at, align 8
+  %words.at = getelementptr i64, ptr %pc, i64 2
+  %words = load i64, ptr %words.at, align 8
+  %list = getelementptr i64, ptr %pc, i64 3
+  %list.end = getelementptr i64, ptr %list, i64 %words
+  %turns.size = mul i64 %words, 8
+  call void @llvm.memcpy.p0.p0.i64(ptr %arguments, ptr %list, i64 %turns.size, i1 false)
+  %slots.at = getelementptr i64, ptr %list.end, i64 1
+  %slots = load i64, ptr %list.end, align 8
+  br label %point
+point:
+  %point.k = phi i64 [ 0, %turns ], [ %point.k1, %point.one ]
+  %point.at = getelementptr i64, ptr %slots.at, i64 %point.k
+  %point.more = icmp slt i64 %point.k, %slots
+  br i1 %point.more, label %point.one, label %turn
+point.one:
+  %point.word = load i64, ptr %point.at, align 8
+  %point.place = getelementptr i64, ptr %arguments, i64 %point.word
+  %point.slot = load i64, ptr %point.place, align 8
+  %point.from = getelementptr ptr, ptr %table, i64 %point.slot
+  %point.pointer = load ptr, ptr %point.from, align 8
+  store ptr %point.pointer, ptr %point.place, align 8
+  %point.k1 = add i64 %point.k, 1
+  br label %point
+turn:
+  call void @fg.par_run(ptr @turns, ptr %arguments, i64 %groups)
   br label %step
 copy:
   %copy.to.at = getelementptr i64, ptr %pc, i64 1

@@ -16,10 +16,13 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from ...loop import Loop
+from ...loop import Loop, Turns
 from .runner import Op
 
-WORKSPACE = "workspace"
+
+class Workspace(NamedTuple):
+    """Memory that a product works in, behind the arena, and so many bytes further."""
+    place: int
 
 
 def taken(plan):
@@ -35,13 +38,12 @@ class Layout:
     """The slot of every buffer, inner Plans' included.
 
     external: the Buffers that a call gives pointers of, None for one of no Buffer.  places: offsets
-    in the arena of the slots behind; those that instructions fill have 0.
+    in the arena of the slots behind; those that instructions fill have 0.  shares: see Plan.
     """
 
     def __init__(self, plan, external):
         self.number = {b: k for k, b in enumerate(external) if b is not None}
-        self.first, self.places = len(external), []
-        self.number[WORKSPACE] = self.slot(plan.arena)
+        self.first, self.places, self.shares, self.arena = len(external), [], {}, plan.arena
         self.add(plan, 0)
 
     def slot(self, place=0):
@@ -52,11 +54,14 @@ class Layout:
     def of(self, b):
         """The slot of a buffer; one without elements is written and read by nobody: any will do."""
         known = b in self.number
+        if isinstance(b, Workspace) and not known:
+            known = self.number[b] = self.slot(self.arena + b.place)
         assert known or b.type.size == 0, f"{b.name} has no memory"
         return self.number[b] if known else 0
 
     def add(self, plan, base):
         """Slots for the temporaries of a Plan, whose arena begins at `base`, and of its loops."""
+        self.shares.update(plan.shares)
         for b, offset in plan.offsets.items():
             self.number[b] = self.slot(base + offset)
         for b, origin in {**taken(plan), **plan.donated}.items():
@@ -118,7 +123,7 @@ class Words:
         self.open = []                           # the loops that are being written, innermost last
 
     def steps(self, steps):
-        """The words of some steps: (function, parts, buffers) or (Loop, inner steps).
+        """The words of some steps: (function, parts, buffers), (Loop, inner ones), (Turns, steps).
 
         The parts of a function in Python are PYTHON.
         """
@@ -127,9 +132,23 @@ class Words:
             if isinstance(first, Loop):
                 out += getattr(self, "cond" if first.kind == "cond" else first.kind + "_")(
                     first, *rest)
+            elif isinstance(first, Turns):
+                out += self.turns(first, *rest)
             else:
                 out += self.call(first, *rest)
         return out
+
+    def turns(self, turns, steps):
+        """Functions that take turns, as a list for the runner's @turns."""
+        most = max(len(buffers) for _, _, buffers in steps)
+        out, slots = [turns.count // turns.groups, len(steps), most], []
+        for function, _, buffers in steps:
+            out += [self.address(function), len(buffers)]
+            for b in buffers:
+                slots.append(len(out))
+                out += [self.of(b), self.layout.shares.get(b, 0)]
+        self.most = max(self.most, len(out))
+        return [Op.TURNS, turns.groups, len(out), *out, len(slots), *slots]
 
     def call(self, function, parts, buffers):
         """A call; in a loop that moves at most one of a kernel's arguments, these are put together
