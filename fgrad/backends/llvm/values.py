@@ -8,8 +8,9 @@ lanes behind the end and reads under a guard are masked.  Relies on `addresses` 
 from __future__ import annotations
 
 from ... import index
-from ...types import BOOL, I64, computed
+from ...types import BOOL, I64, SHORT, computed
 from ..expressions import Expressions
+from . import reciprocal
 from .addresses import Addresses
 from .instructions import element, number, stored, type_text
 from .text import constant, mangled, vector
@@ -47,6 +48,21 @@ class Values(Expressions, Addresses):
             for a in self.pending(n):            # deep expressions: arguments first, no recursion
                 memo[a, self.mask, self.vec] = self.compute(a)
         return memo[key]
+
+    def compute(self, n):
+        if n.op == "div" and n.args[1].op == "const" and n.dtype.kind == "f":
+            found = reciprocal.factors(float(n.dtype.type(n.args[1].data)), SHORT[n.dtype])
+            if found is not None:
+                return self.scaled(n, *found)
+        return super().compute(n)
+
+    def scaled(self, n, high, low):
+        """A quotient by a constant, as a product by its reciprocal in two parts."""
+        x, wide = self.value(n.args[0])
+        lanes = self.lanes if wide else 1
+        high, low = (number(part, n.dtype, lanes) for part in (high, low))
+        rest = self.instructions.plain("mul", (x, low), n.dtype, lanes)
+        return self.instructions.intrinsic("fma", (x, high, rest), n.dtype, lanes), wide
 
     def known(self, n):
         return self.scopes[-1].memo.get((n, self.mask, self.vec))

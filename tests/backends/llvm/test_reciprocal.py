@@ -1,0 +1,77 @@
+"""Division by a constant, compiled as a product: every bit of the quotient."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import fgrad.numpy as fnp
+from fgrad.backends.llvm import reciprocal
+from fgrad.inspect import show
+from fgrad.jitted import jit
+
+SIGNIFICANDS = np.arange(1 << 23, 1 << 24, dtype=np.uint32).astype(np.float32)
+SPECIAL = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 3.4e38, -3.4e38, 1e-30], np.float32)
+
+
+@pytest.mark.parametrize("c", [3, 7, 10, 255, 1000, 0.1, 1e-3, np.pi, -9.25, 5.656854, 2.0 ** 99])
+def test_all_significands_divide_as_numpy_divides_them(c):
+    c = np.float32(c)
+    f = jit(lambda x: x / float(c))
+    np.testing.assert_array_equal(np.asarray(f(fnp.asarray(SIGNIFICANDS))), SIGNIFICANDS / c)
+
+
+@pytest.mark.parametrize("c", [3.0, -3.0, 0.3, -0.3, 1e-20, -1e20])
+def test_zeros_infinities_and_what_overflows(c):
+    with np.errstate(over="ignore"):
+        want = SPECIAL / np.float32(c)
+    assert np.asarray(jit(lambda x: x / c)(SPECIAL)).tobytes() == want.tobytes()
+
+
+def test_small_quotients_are_within_the_last_bit():
+    x = (SIGNIFICANDS[::97] * np.float32(2.0 ** -140)).astype(np.float32)
+    got, want = np.asarray(jit(lambda x: x / 3.0)(x)), x / np.float32(3)
+    assert abs(got.view(np.int32) - want.view(np.int32)).max() <= 1
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_f64_by_many_constants(seed):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=2000) * 10.0 ** rng.integers(-30, 30, 2000)
+    for c in [*rng.normal(size=4), float(rng.integers(3, 1000)), 10.0 ** rng.integers(-20, 20)]:
+        np.testing.assert_array_equal(np.asarray(jit(lambda x, c=float(c): x / c)(x)), x / c)
+
+
+@pytest.mark.parametrize("c", [0.0, 1.0, -0.5, 4.0, 1e38, 1e-40, np.inf, np.nan])
+def test_what_is_divided_by(c):
+    assert reciprocal.factors(float(np.float32(c)), "f32") is None
+
+
+def test_constants_whose_product_would_round_wrongly_are_divided_by():
+    c = next(c for c in map(float, (SIGNIFICANDS[1003::1003] / np.float32(1 << 18)))
+             if not reciprocal.factors(c, "f32"))
+    assert "fdiv" in show(jit(lambda x: x / c), np.float32(1), stage="llvm")
+    high, low = (reciprocal.rounded(part, 24) for part in parts(c))
+    assert any(reciprocal.quotient(Fraction(int(x)), high, low, 24)
+               != reciprocal.rounded(Fraction(int(x)) / Fraction(c), 24)
+               for x in reciprocal.near_middles(odd_part(c), 24))
+    got = np.asarray(jit(lambda x: x / c)(fnp.asarray(SIGNIFICANDS)))
+    np.testing.assert_array_equal(got, SIGNIFICANDS / np.float32(c))
+
+
+def parts(c):
+    high = reciprocal.rounded(1 / Fraction(c), 24, cut=True)
+    return high, 1 / Fraction(c) - high
+
+
+def odd_part(c):
+    n = Fraction(c).numerator
+    return n // (n & -n)
+
+
+def test_rounding_of_fractions_is_that_of_floats():
+    rng = np.random.default_rng(0)
+    for a, b in rng.integers(1, 1 << 40, (500, 2)):
+        exact = Fraction(int(a), int(b))
+        assert float(reciprocal.rounded(exact, 53)) == float(exact)
+        assert float(reciprocal.rounded(-exact, 53)) == float(-exact)
