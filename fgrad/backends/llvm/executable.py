@@ -72,12 +72,13 @@ class Executable:
         words = any(t.dtype is BF16 for t in [*types, *self.made])
         if not simple or words or not native_call().probe():
             return None
-        assemble = assembler(structure)
+        form = returned(structure) if tree.shallow(structure, tree.DISPLAYED) else None
+        assemble = tree.written_out(structure) if form is None else None
         fixed = [contiguous(memory_of(c)) for c in constants]
         return native_call().entry(
             self.address, types, self.made, fallback, Array, name, forms=forms,
-            assemble=assemble, constants=[self.table.words, *fixed], unlocks=self.image.long,
-            keep=self)
+            returned=form, assemble=assemble, constants=[self.table.words, *fixed],
+            unlocks=self.image.long, keep=self)
 
 
 def given_away(value, array):
@@ -96,14 +97,17 @@ def unseen():
     return count(values[0], arrays[0])
 
 
-def assembler(structure):
-    """What puts the flat results together, or None where the native call's own form is right."""
+def returned(structure):
+    """The form in which native calls give back results, or None where they cannot."""
     if structure.kind is None:
+        return native_call().ARRAY
+    cls, keys = structure.kind.cls, structure.meta
+    parts = [returned(c) for c in structure.children]
+    if None in parts or cls not in (tuple, list, dict):
         return None
-    flat = all(c.kind is None for c in structure.children)
-    if structure.kind.cls is tuple and flat and structure.count > 1:
-        return None
-    return tree.written_out(structure)
+    if cls is dict:
+        return dict(zip(keys, parts)) if {key.__class__ for key in keys} <= {str} else None
+    return cls(parts)
 
 
 def contiguous(x):

@@ -50,7 +50,8 @@ class Interface(ctypes.Structure):
         "PyErr_Occurred", "PyDict_GetItem", "PyTuple_New", "PyTuple_SetItem",
         "PyObject_Vectorcall", "PyType_GenericAlloc", "PyCapsule_New", "PyCapsule_GetPointer",
         "PyMem_RawMalloc", "PyMem_RawFree", "PyErr_NoMemory", "PyDict_Size",
-        "PyContextVar_Get", "PyLong_AsLongLongAndOverflow")]
+        "PyContextVar_Get", "PyLong_AsLongLongAndOverflow",
+        "PyList_New", "PyList_SetItem", "PyDict_New", "PyDict_SetItem")]
 
 
 class Form(ctypes.Structure):
@@ -65,7 +66,8 @@ class Argument(ctypes.Structure):
 
 
 class Node(ctypes.Structure):
-    """%Node: the form of an argument, or of a part of one; the parts of a container follow it."""
+    """%Node: the form of an argument or of what is returned, or of a part of one; the parts of a
+    container follow it."""
     _fields_ = [("kind", ctypes.c_int64), ("count", ctypes.c_int64), ("object", WORD),
                 ("keys", WORD)]
 
@@ -82,7 +84,7 @@ class Call(ctypes.Structure):
                 ("assemble", WORD), ("unlocks", ctypes.c_int64), ("inputs", ctypes.c_int64),
                 ("outputs", ctypes.c_int64), ("constants", ctypes.c_int64), ("arguments", WORD),
                 ("results", WORD), ("constant_data", WORD), ("arity", ctypes.c_int64),
-                ("nodes", WORD)]
+                ("nodes", WORD), ("returned", WORD)]
 
 
 ARRAY, FLOAT = "array", "float"                  # forms of arguments, see `entry`
@@ -103,36 +105,48 @@ def entry(kernel_address, inputs, outputs, fallback, box, name, **options):
     Options: `forms`, one per positional argument, where these are not the inputs themselves: ARRAY,
     FLOAT (a Python float for an f32 or f64 input without axes), Same(object), or a tuple, named
     tuple, list or dict with string keys of forms, whose ARRAYs and FLOATs are the inputs in order;
-    `assemble`, a callable that is given the tuple of results and makes what is returned (without
-    it: the one result, or the tuple of several); `constants`, ndarrays; `unlocks`, for kernels that
-    give up the interpreter's lock while they run, and may leave an exception set; `keep`, any
-    objects that must live as long as the callable.
+    `returned`, the form of what is returned, ARRAY or containers of ARRAYs as in `forms` (without
+    it: the one result, or the tuple of several); `assemble`, a callable that is given the tuple of
+    results and makes what is returned, where that has no such form; `constants`, ndarrays;
+    `unlocks`, for kernels that give up the interpreter's lock while they run, and may leave an
+    exception set; `keep`, any objects that must live as long as the callable.
     """
     chosen = make if probe() and slots_of(box) else make_python
     return chosen(kernel_address, inputs, outputs, fallback, box, name, **options)
 
 
-def make(kernel_address, inputs, outputs, fallback, box, name, *, forms=None, assemble=None,
-         constants=(), unlocks=False, keep=()):
+def make(kernel_address, inputs, outputs, fallback, box, name, *, forms=None, returned=None,
+         assemble=None, constants=(), unlocks=False, keep=()):
     """The builtin function that `entry` describes; `probe` must hold."""
     fallback, assemble = callable_natively(fallback), callable_natively(assemble)
     arguments = (Argument * len(inputs))(*map(argument, inputs))
     results = (Result * len(outputs))(*map(result, outputs))
     data = (WORD * len(constants))(*(array.ctypes.data for array in constants))
     forms = (ARRAY,) * len(inputs) if forms is None else tuple(forms)
-    rows, keys = [], []
-    remaining = iter(inputs)
-    for form in forms:
-        add_nodes(form, remaining, rows, keys)
-    table = (Node * len(rows))(*rows)
+    returned = shape_of(outputs) if returned is None else returned
+    keys = []
+    table, made = nodes(forms, inputs, keys), nodes([returned], outputs, keys)
     call = Call(Form(id(box), *slots_of(box)), kernel_address, id(fallback),
                 None if assemble is None else id(assemble), unlocks,
                 len(inputs), len(outputs), len(constants),
                 ctypes.addressof(arguments), ctypes.addressof(results), ctypes.addressof(data),
-                len(forms), ctypes.addressof(table))
+                len(forms), ctypes.addressof(table), ctypes.addressof(made))
     call.keep = (tuple(inputs), tuple(outputs), fallback, assemble, box, tuple(constants),
-                 arguments, results, data, forms, table, keys, keep)
+                 arguments, results, data, forms, returned, table, made, keys, keep)
     return builtin(ctypes.addressof(method(name)), call, None)
+
+
+def shape_of(outputs):
+    """The form of what is returned where nothing else is said."""
+    return ARRAY if len(outputs) == 1 else (ARRAY,) * len(outputs)
+
+
+def nodes(forms, types, keys):
+    """The Node table of some forms; `keys` gets what it points to."""
+    rows, remaining = [], iter(types)
+    for form in forms:
+        add_nodes(form, remaining, rows, keys)
+    return (Node * len(rows))(*rows)
 
 
 def add_nodes(form, types, rows, keys):
@@ -316,13 +330,14 @@ def slots_of(box):
 # ---------------------------------------------------------------------------- the Python twin
 
 
-def make_python(kernel_address, inputs, outputs, fallback, box, name, *, forms=None, assemble=None,
-                constants=(), unlocks=False, keep=()):
+def make_python(kernel_address, inputs, outputs, fallback, box, name, *, forms=None, returned=None,
+                assemble=None, constants=(), unlocks=False, keep=()):
     """What `entry` describes, in Python."""
     kernel = ctypes.PYFUNCTYPE(None, WORD, WORD)(kernel_address)
     forms = (ARRAY,) * len(inputs) if forms is None else tuple(forms)
     constant_data = [array.ctypes.data for array in constants]
     shapes = [tuple(type.shape) for type in outputs]
+    form = shape_of(outputs) if returned is None else returned
 
     def call(*args, **keywords):
         held = []
@@ -335,10 +350,8 @@ def make_python(kernel_address, inputs, outputs, fallback, box, name, *, forms=N
         kernel(start, start + ctypes.sizeof(WORD) * len(data))
         for array in made:
             array.flags.writeable = False
-        boxes = tuple(map(boxed, made, shapes))
-        if assemble is not None:
-            return assemble(boxes)
-        return boxes[0] if len(boxes) == 1 else boxes
+        boxes = map(boxed, made, shapes)
+        return put_together(form, boxes) if assemble is None else assemble(tuple(boxes))
 
     def boxed(array, shape):
         new = object.__new__(box)
@@ -348,6 +361,15 @@ def make_python(kernel_address, inputs, outputs, fallback, box, name, *, forms=N
     call.__name__ = call.__qualname__ = name
     call.keep = keep, tuple(constants)
     return call
+
+
+def put_together(form, boxes):
+    """What has a form, of boxes in order."""
+    if form == ARRAY:
+        return next(boxes)
+    if isinstance(form, dict):
+        return {key: put_together(part, boxes) for key, part in form.items()}
+    return form.__class__([put_together(part, boxes) for part in form])
 
 
 def take(given, form, types, box, held):

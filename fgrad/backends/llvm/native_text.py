@@ -14,7 +14,7 @@ from . import native_results
 TEXT = native_results.TEXT + """
 %Argument = type { ptr, ptr, i64, ptr }                      ; dtype, scalar class, ndim, dims
 %Node = type { i64, i64, ptr, ptr }                ; kind, count, class or object, keys
-%Call = type { ptr, i64, i64, i64, ptr, ptr, ptr, i64, i64, i64, i64, ptr, ptr, ptr, i64, ptr }
+%Call = type { ptr, i64, i64, i64, ptr, ptr, ptr, i64, i64, i64, i64, ptr, ptr, ptr, i64, ptr, ptr }
 %State = type { ptr, i64, ptr, ptr, ptr, i64, ptr }
                        ; box, offset of its np, Arguments, data, held, index of the input, numbers
 
@@ -231,6 +231,80 @@ miss:
   ret ptr null
 }
 
+; ---- Results.  The next node's object, of the results from the next one on; null and an exception
+; on failure.  %at: pointers to the next node and the next result, which move on.
+
+define internal ptr @put.together(ptr %at) nounwind {
+entry:
+  %leaf.p = getelementptr ptr, ptr %at, i64 1
+  %node = load ptr, ptr %at
+  %next = getelementptr %Node, ptr %node, i64 1
+  store ptr %next, ptr %at
+  %kind = load i64, ptr %node
+  %count.p = getelementptr %Node, ptr %node, i32 0, i32 1
+  %keys.p = getelementptr %Node, ptr %node, i32 0, i32 3
+  %count = load i64, ptr %count.p
+  %keys = load ptr, ptr %keys.p
+  switch i64 %kind, label %leaf [ i64 3, label %tuple  i64 4, label %list  i64 5, label %dict ]
+leaf:
+  %item.p = load ptr, ptr %leaf.p
+  %item = load ptr, ptr %item.p
+  %behind = getelementptr ptr, ptr %item.p, i64 1
+  store ptr %behind, ptr %leaf.p
+  ret ptr %item
+tuple:
+  %tuple.new = call ptr @api(i32 7)
+  %a.tuple = call ptr %tuple.new(i64 %count)
+  %tuple.set = call ptr @api(i32 8)
+  br label %made
+list:
+  %list.new = call ptr @api(i32 19)
+  %a.list = call ptr %list.new(i64 %count)
+  %list.set = call ptr @api(i32 20)
+  br label %made
+dict:
+  %dict.new = call ptr @api(i32 21)
+  %a.dict = call ptr %dict.new()
+  br label %made
+made:
+  %out = phi ptr [ %a.tuple, %tuple ], [ %a.list, %list ], [ %a.dict, %dict ]
+  %place = phi ptr [ %tuple.set, %tuple ], [ %list.set, %list ], [ null, %dict ]
+  %by.key = icmp eq ptr %place, null
+  %none = icmp eq ptr %out, null
+  br i1 %none, label %nothing, label %head
+head:
+  %i = phi i64 [ 0, %made ], [ %i1, %placed ]
+  %more = icmp slt i64 %i, %count
+  br i1 %more, label %part, label %done
+part:
+  %one = call ptr @put.together(ptr %at)
+  %lost = icmp eq ptr %one, null
+  br i1 %lost, label %fail, label %set
+set:
+  br i1 %by.key, label %set.key, label %set.place
+set.place:                                          ; takes the part over
+  %ignored = call i32 %place(ptr %out, i64 %i, ptr %one)
+  br label %placed
+set.key:
+  %key.p = getelementptr ptr, ptr %keys, i64 %i
+  %key = load ptr, ptr %key.p
+  %dict.set = call ptr @api(i32 22)
+  %refused = call i32 %dict.set(ptr %out, ptr %key, ptr %one)
+  call void @release(ptr %one)
+  %bad = icmp ne i32 %refused, 0
+  br i1 %bad, label %fail, label %placed
+placed:
+  %i1 = add i64 %i, 1
+  br label %head
+done:
+  ret ptr %out
+fail:
+  call void @release(ptr %out)
+  ret ptr null
+nothing:
+  ret ptr null
+}
+
 ; ---- The entry: PyObject *(PyObject *self, PyObject **args, Py_ssize_t count, PyObject *keywords)
 
 define ptr @fg.call(ptr %self, ptr %args, i64 %count, ptr %keywords) nounwind uwtable {
@@ -372,13 +446,34 @@ boxed.one:
 return:
   %assemble.p = getelementptr %Call, ptr %call, i32 0, i32 6
   %assemble = load ptr, ptr %assemble.p
-  %flat = icmp eq ptr %assemble, null
-  %single = icmp eq i64 %outputs, 1
-  %direct = and i1 %flat, %single
-  br i1 %direct, label %return.one, label %gather
+  %native = icmp eq ptr %assemble, null
+  br i1 %native, label %formed, label %gather
+formed:
+  %form.p = getelementptr %Call, ptr %call, i32 0, i32 16
+  %form = load ptr, ptr %form.p
+  %form.kind = load i64, ptr %form
+  %single = icmp eq i64 %form.kind, 0
+  br i1 %single, label %return.one, label %build
 return.one:
   %only = load ptr, ptr %made
   ret ptr %only
+build:
+  store ptr %form, ptr %state                       ; its room is free now
+  store ptr %made, ptr %state.1
+  %built = call ptr @put.together(ptr %state)
+  %unbuilt = icmp eq ptr %built, null
+  br i1 %unbuilt, label %give.back, label %return.built
+return.built:
+  ret ptr %built
+give.back:                                          ; an exception is set; what is in no container
+  %first.left = load ptr, ptr %state.1
+  %behind.made = getelementptr ptr, ptr %made, i64 %outputs
+  %left.from = ptrtoint ptr %first.left to i64
+  %left.to = ptrtoint ptr %behind.made to i64
+  %left.bytes = sub i64 %left.to, %left.from
+  %left = lshr i64 %left.bytes, 3
+  call void @release_all(ptr %first.left, i64 %left)
+  ret ptr null
 gather:
   %tuple.new = call ptr @api(i32 7)
   %tuple = call ptr %tuple.new(i64 %outputs)
@@ -387,7 +482,7 @@ gather:
 put:
   %t = phi i64 [ 0, %gather ], [ %t1, %put.one ]
   %put.more = icmp slt i64 %t, %outputs
-  br i1 %put.more, label %put.one, label %gathered
+  br i1 %put.more, label %put.one, label %assembled
 put.one:
   %made.t = getelementptr ptr, ptr %made, i64 %t
   %item = load ptr, ptr %made.t
@@ -395,10 +490,6 @@ put.one:
   %ignored = call i32 %set(ptr %tuple, i64 %t, ptr %item)
   %t1 = add i64 %t, 1
   br label %put
-gathered:
-  br i1 %flat, label %return.tuple, label %assembled
-return.tuple:
-  ret ptr %tuple
 assembled:
   store ptr %tuple, ptr %held
   %vector = call ptr @api(i32 9)

@@ -244,6 +244,67 @@ def test_results_are_one_box_a_tuple_or_what_assemble_makes(make, count):
     assert all(np.array_equal(box.np, x) for box in made["flat"])
 
 
+FORMS = [[ARRAY], [], {"b": ARRAY, "a": (ARRAY, ARRAY)}, ([ARRAY, {"x": [ARRAY]}, ()], ARRAY),
+         ((((ARRAY,),),), {}, [[ARRAY, ARRAY]])]
+
+
+def leaves(form):
+    """How many ARRAYs a form has."""
+    if form == ARRAY:
+        return 1
+    return sum(map(leaves, form.values() if isinstance(form, dict) else form))
+
+
+def numbered(made):
+    """What was made, with the boxes' first elements in place of the boxes."""
+    if isinstance(made, Box):
+        return float(made.np[0])
+    if isinstance(made, dict):
+        return {key: numbered(part) for key, part in made.items()}
+    return type(made)([numbered(part) for part in made])
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+def test_results_come_in_containers(make, form):
+    types = [ArrayType(F64, (3,))] * leaves(form)
+    made = Twice(make, types[:1], types, returned=form)(*[np.arange(7.0, 10)] * len(types[:1]))
+    count = iter([7.0] * leaves(form))
+
+    def expected(form):
+        if form == ARRAY:
+            return next(count)
+        if isinstance(form, dict):
+            return {key: expected(part) for key, part in form.items()}
+        return form.__class__([expected(part) for part in form])
+    assert numbered(made) == expected(form)
+    assert [*made] == [*form] or not isinstance(form, dict)          # in order
+
+
+class Unhashable(str):
+    """A key that can be hashed until it is told otherwise."""
+    broken = False
+
+    def __hash__(self):
+        if Unhashable.broken:
+            raise ZeroDivisionError("no hash")
+        return super().__hash__()
+
+
+def test_a_container_that_cannot_be_made_leaks_nothing(make, monkeypatch):
+    types = [ArrayType(F64, (3,))] * 5
+    form = [ARRAY, {"a": ARRAY, Unhashable("b"): (ARRAY, ARRAY)}, ARRAY]
+    call, x, blocks = Twice(make, types[:1], types, returned=form), np.ones(3), []
+    assert len(call(x)) == 3
+    monkeypatch.setattr(Unhashable, "broken", True)
+    for _ in range(3):
+        for _ in range(100):
+            with pytest.raises(ZeroDivisionError, match="no hash"):
+                call(x)
+        gc.collect()
+        blocks.append(sys.getallocatedblocks())
+    assert blocks[2] - blocks[1] < 100
+
+
 def test_constants_follow_the_outputs(make):
     type, x = ArrayType(F32, (4,)), np.ones(4, F32)
     constants = [np.full(4, 10, F32), np.full(4, 100, F32)]
@@ -299,15 +360,19 @@ def test_too_big_a_result_raises_memory_error(make):
         call(np.ones(1, F32))
 
 
+@pytest.mark.parametrize("made", [{"assemble": lambda flat: flat[1]},
+                                  {"returned": [{"a": ARRAY}, (ARRAY,)]}, {}],
+                         ids=["assembled", "containers", "a tuple"])
 @pytest.mark.parametrize("release", [False, True])
-def test_no_reference_is_lost_or_kept(make, release):
+def test_no_reference_is_lost_or_kept(make, release, made):
     type, scalar = ArrayType(F32, (2, 3)), ArrayType(F32, ())
     x, s = np.ones((2, 3), F32), np.float32(1)
     box, inner = Box(x), Box(s)
     idle = target.load(target.compile_text(sums([], []))).address("kernel")
     call = make(idle, [type, type, scalar], [type] * 2, lambda *a: a, Box, "step",
-                assemble=lambda flat: flat[1], unlocks=release)
-    counted = [x, s, box, inner, F32, Box, call(x, x, s).shape, call]
+                unlocks=release, **made)
+    shape = native_call.extents((2, 3)).shape
+    counted = [x, s, box, inner, F32, Box, shape, call]
 
     def counts():
         gc.collect()
