@@ -16,7 +16,7 @@ from .dots import Dots
 from .packing import Packer
 from .places import Places
 from .strips import SegmentTable
-from .text import BYTES, Function, vector
+from .text import BYTES, KERNEL, Function, vector
 from .tiles import (FLOATS, KERNEL_TYPES, Columns, Kernel, Offsets, Rows, Runs, Segments, Steps,
                     Tile, added)
 
@@ -161,7 +161,7 @@ class Writer:
     def multiply(self):
         """The function of the first phase: one part of the product."""
         p = self.plan
-        fn = self.fn = Function(self.name, PARAMETERS)
+        fn = self.fn = Function(self.name, PARAMETERS, attributes=KERNEL)
         self.packer = Packer(fn, p.tile, self.kernels)
         part = "%part" if p.parts > 1 else 0
         self.locate(part)
@@ -562,7 +562,7 @@ class Writer:
     def add_sums(self):
         """The function of the last phase: the sums of all parts added, and stored."""
         p = self.plan
-        fn = self.fn = Function(self.name + ".columns", PARAMETERS)
+        fn = self.fn = Function(self.name + ".columns", PARAMETERS, attributes=KERNEL)
         self.locate(0)
         self.by_vectors(0, p.columns, self.store_sums)
         return fn.ret()
@@ -623,7 +623,7 @@ class Writer:
         """The function of the second phase: the partial products of all depths added, and
         stored."""
         p, lanes = self.plan, self.plan.tile.lanes
-        fn = self.fn = Function(self.name + ".sum", PARAMETERS)
+        fn = self.fn = Function(self.name + ".sum", PARAMETERS, attributes=KERNEL)
         self.locate(0)
         whole = p.columns - p.columns % lanes
         rows, _ = self.cut("%part" if p.sum_parts > 1 else 0, p.rows, 1, p.sum_parts)

@@ -17,7 +17,7 @@ from ...bf16 import BF16
 from ...types import BOOL, computed
 from .addresses import Scope
 from .instructions import number, stored, type_text
-from .text import Function, constant, mangled, vector
+from .text import KERNEL, Function, constant, mangled, vector
 from .values import Values
 
 
@@ -330,7 +330,7 @@ def function(name, kernel, parts=1):
 
     %buffers points to the pointers of the kernel's params, then of its outputs.
     """
-    fn = Function(name, "ptr noalias readonly %buffers, i64 %part")
+    fn = Function(name, "ptr noalias readonly %buffers, i64 %part", attributes=KERNEL)
     pointers = {}
     for k, buffer in enumerate([*kernel.params, *kernel.outputs]):
         pointers[buffer] = fn.load("ptr", fn.gep("ptr", "%buffers", k))

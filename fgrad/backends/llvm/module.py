@@ -24,6 +24,7 @@ from .text import intrinsics
 from .tiles import Machine
 
 CALLED = re.compile(r"@([\w.]+)\(")
+CALLS = 2                  # of a function of vector math, up to which it is written in place
 LONG = 20_000              # scalar operations from which the interpreter's lock is released
 
 
@@ -189,7 +190,8 @@ def module_text(functions, used):
     bodies = [text if name.startswith("k.") else
               text.replace("define void", "define internal void", 1)
               for name, text in functions.items()]
-    math = "\n\n".join(vmath.definition(*key) for key in needed(used, "\n".join(bodies)))
+    text = "\n".join(bodies)
+    math = "\n\n".join(vmath.definition(*key, in_place(key, text)) for key in needed(used, text))
     body = "\n\n".join([math, *bodies])
     declared = "\n".join(intrinsics(body))
     return f'target triple = "{host.HOST.triple}"\n\n{declared}\n\n{body}\n'
@@ -197,13 +199,24 @@ def module_text(functions, used):
 
 def needed(used, text):
     """The vector math functions that the text calls, and those that they call."""
-    found, todo = {}, [key for key in sorted(used) if vmath.symbol(*key) + "(" in text]
+    found, todo = {}, [key for key in sorted(used) if called_as(key) in text]
     while todo:
         name, dtype, lanes = key = todo.pop()
         if key not in found:
             found[key] = None
             todo += [(n, dtype, lanes) for n in vmath.needs(name, dtype)]
     return list(found)
+
+
+def in_place(key, text):
+    """Is a function of vector math written where it is called?  If that gains, and calls are few.
+    """
+    return key[0] in vmath.IN_PLACE and text.count(called_as(key)) <= CALLS
+
+
+def called_as(key):
+    """How the text of a call begins."""
+    return vmath.symbol(*key) + "("
 
 
 def parts_of(kernel):

@@ -25,6 +25,7 @@ from functools import lru_cache
 
 BYTES = {"i1": 1, "i8": 1, "i16": 2, "half": 2, "bfloat": 2, "i32": 4, "float": 4,
          "i64": 8, "double": 8, "ptr": 8}
+KERNEL = "nounwind alignstack(64)"     # attributes of a kernel: what it keeps over calls is aligned
 COMPARE = {"eq": operator.eq, "ne": operator.ne, "slt": operator.lt, "sle": operator.le,
            "sgt": operator.gt, "sge": operator.ge}
 SUFFIX = {"half": "f16", "bfloat": "bf16", "float": "f32", "double": "f64"}   # of intrinsics

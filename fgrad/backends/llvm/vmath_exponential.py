@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import math
 
-from .vmath_values import (FORMATS, absolute, at_least, at_most, copysign, fma, horner, intrinsic,
-                           select, unless_any)
+from .vmath_values import (FORMATS, absolute, any_bits, any_lane, at_least, at_most, copysign, fma,
+                           horner, intrinsic, select, unless)
 
 LN2 = {"f32": (0.693147182464599609375, -1.9046542121259337e-09),          # high and low part
        "f64": (0.6931471805599453094, 2.3190468138462996e-17)}
@@ -54,8 +54,8 @@ ERFC = (0.17900115118138826, -0.3262335600432588, 0.24560380170687812, -0.150115
         -0.0005945302969947537, 5.107624320843929e-05, 7.262488968642989e-05,
         -5.764264672066774e-06, -6.377546014488887e-06)
 
-#   up to this size of x, e^x is a normal number
-EXP_NORMAL = {"f32": 87.0, "f64": 708.0}
+#   of 2^n e^r, r at most ln2/2, n from -low to size - low - 1 is usual: (low, size)
+WINDOW = {"f32": (96, 128), "f64": (768, 1024)}
 
 #   e^x is 0 below, and infinite above; sinh and cosh are infinite above the third
 EXP_RANGE = {"f32": (-104.0, 89.0, 89.5), "f64": (-746.0, 710.0, 710.6)}
@@ -65,15 +65,20 @@ EXP_RANGE = {"f32": (-104.0, 89.0, 89.5), "f64": (-746.0, 710.0, 710.6)}
 
 
 def split(x, exponent):
-    """(bits, r, lost) with x = n ln2 + r + lost and |r| <= ln2/2: bits' low ones are n + exponent.
+    """(bits, n, r): x = n ln2 + r - what `rest` takes off, |r| <= ln2/2, and bits' low ones are
+    those of n + exponent.
 
-    r is exact, since the product of n and the high part of ln2 is in the fma; lost is far below it.
+    r is exact, since the product of n and the high part of ln2 is in the fma.
     """
-    f, (high, low) = x.format, LN2[x.kind]
-    magic = f.magic + exponent
+    magic = x.format.magic + exponent
     shifted = fma(x, 1 / math.log(2), magic)
     n = shifted - magic
-    return shifted.bits(), fma(n, -high, x), n * -low
+    return shifted.bits(), n, fma(n, -LN2[x.kind][0], x)
+
+
+def rest(n, r):
+    """r without n times the low part of ln2."""
+    return fma(n, -LN2[r.kind][1], r)
 
 
 def times_power(y, bits):
@@ -88,8 +93,8 @@ def times_power(y, bits):
 
 def power_of_e(x, doublings=0, extra=None):
     """e^(x + extra) 2^doublings, for x in EXP_RANGE; extra is a correction far below x."""
-    bits, r, lost = split(x, 2 * x.format.bias + doublings)
-    r = r + (lost if extra is None else lost + extra)
+    bits, n, r = split(x, 2 * x.format.bias + doublings)
+    r = rest(n, r) if extra is None else r + rest(n, extra)
     return times_power(horner(r, (1.0, 1.0, *EXP[x.kind])), bits)
 
 
@@ -103,34 +108,29 @@ def power_or_zero(x):
     return select(zero, 0.0, power_of_e(select(zero, 0.0, x)))
 
 
-def normal_power(x):
-    """e^x, the same as by power_of_e, for x up to EXP_NORMAL in size."""
-    f = x.format
-    bits, r, lost = split(x, f.bias + 1)
-    halves = horner(r + lost, [c / 2 for c in (1.0, 1.0, *EXP[x.kind])])
-    return halves * (bits << f.mantissa).as_float()
-
-
 def exp(x):
-    """Powers that are no normal numbers are seldom, and take a branch."""
-    return unless_any(beyond(x, EXP_NORMAL[x.kind]), lambda: normal_power(x),
-                      lambda: power_or_zero(at_most(x, EXP_RANGE[x.kind][1])))
+    """Powers with an n = x / ln2 outside of WINDOW are seldom: a branch, which gives the same bits.
 
+    The others get n by an addition of integers, to the exponent of 2^-low of the rest.
+    """
+    f, (low, size) = x.format, WINDOW[x.kind]
+    bits, n, r = split(x, low)
 
-def beyond(x, size):
-    """Is x larger than a number in size, or NaN?"""
-    f = x.format
-    return (x.bits() & ((1 << (f.width - 1)) - 1)) > f.pattern(size)
+    def usual():
+        power = horner(rest(n, r), [c * 2.0 ** -low for c in (1.0, 1.0, *EXP[x.kind])])
+        return (power.bits() + (bits << f.mantissa)).as_float()
+    return unless(any_bits(bits ^ f.pattern(f.magic), -size), usual,
+                  lambda: power_or_zero(at_most(x, EXP_RANGE[x.kind][1])))
 
 
 def quarter_expm1(x):
     """(e^x - 1) / 4, which overflows nowhere that sinh does not; for x from -40 up."""
     f = x.format
-    bits, r, lost = split(x, f.bias - 2)
-    scale = (bits << f.mantissa).as_float()                     # 2^(n-2)
+    bits, n, r = split(x, f.bias - 2)
+    scale, lost = (bits << f.mantissa).as_float(), n * -LN2[x.kind][1]      # 2^(n-2)
     whole = r + lost
-    rest = fma(whole * whole, horner(whole, EXP[x.kind]), lost)
-    return fma(scale, rest, fma(scale, r, scale - 0.25))
+    tail = fma(whole * whole, horner(whole, EXP[x.kind]), lost)
+    return fma(scale, tail, fma(scale, r, scale - 0.25))
 
 
 def where_tiny(x, y):
@@ -236,7 +236,7 @@ def log(x):
         scaled, exponent = normal(x)
         m, k, _ = decompose(scaled)
         return log_edges(x, x, log_of(m - 1.0, k - exponent))
-    return unless_any(outside_normal(x), of_normal, of_any)
+    return unless(any_lane(outside_normal(x)), of_normal, of_any)
 
 
 def outside_normal(x, end=math.inf):
@@ -261,7 +261,7 @@ def log1p(x):
     def of_any():
         carried = select(absolute(x) < large, lost * unit, 0.0)
         return log_edges(x, u, copysign(log_of((m - 1.0) + carried, k), x))
-    return unless_any(outside_normal(u, large), of_usual, of_any)
+    return unless(any_lane(outside_normal(u, large)), of_usual, of_any)
 
 
 # -- powers -------------------------------------------------------------------------------------

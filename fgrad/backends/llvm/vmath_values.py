@@ -15,12 +15,13 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-from .text import mangled, vector
+from .text import iota, mangled, vector
 
 #   kind      LLVM        float and i1 kinds are as wide as the body; `index` and `flag` are scalars
 ELEMENT = {"f32": "float", "f64": "double", "i32": "i32", "i64": "i64", "i1": "i1",
            "index": "i64", "flag": "i1"}
 SCALAR = ("index", "flag")
+REGISTER = 512             # bits of the widest vector register
 
 
 @dataclass(frozen=True)
@@ -253,6 +254,25 @@ def any_lane(mask):
     return body.call("flag", f"llvm.vector.reduce.or.v{body.lanes}i1", [mask])
 
 
+def any_bits(x, bits):
+    """Whether an integer has one of these bits in any lane, as a flag."""
+    body, lanes, name, t = x.body, x.body.lanes, x.name, ELEMENT[x.kind]
+    while lanes > REGISTER // int(t[1:]):        # halves onto each other, down to one register
+        lanes //= 2
+        wide = vector(t, 2 * lanes)
+        halves = [body.op(x.kind, f"shufflevector {wide} {name}, {wide} poison, "
+                                  f"{vector('i32', lanes)} {iota('i32', lanes, start)}").name
+                  for start in (0, lanes)]
+        name = body.op(x.kind, f"or {vector(t, lanes)} {', '.join(halves)}").name
+    if lanes == 1:
+        masked = body.op(x.kind, f"and {t} {name}, {bits}").name
+        return body.op("flag", f"icmp ne {t} {masked}, 0")
+    narrow, flags = vector(t, lanes), vector("i1", lanes)
+    masked = body.op(x.kind, f"and {narrow} {name}, splat ({t} {bits})").name
+    found = body.op("i1", f"icmp ne {narrow} {masked}, zeroinitializer").name
+    return body.op("flag", f"call i1 @llvm.vector.reduce.or.v{lanes}i1({flags} {found})")
+
+
 def where_any(mask, rare, values):
     """`values`, but in the lanes of the mask those of rare(), which runs only if there are any."""
     body = mask.body
@@ -268,11 +288,11 @@ def where_any(mask, rare, values):
             for x, y in zip(values, others)]
 
 
-def unless_any(mask, usual, general):
-    """usual(), but general() in all lanes if the mask holds in any."""
-    body = mask.body
+def unless(flag, usual, general):
+    """usual(), but general() if the flag is set."""
+    body = flag.body
     n = body.count
-    body.do(f"br i1 {any_lane(mask).name}, label %general{n}, label %usual{n}")
+    body.do(f"br i1 {flag.name}, label %general{n}, label %usual{n}")
     found = []
     for label, formula in ((f"general{n}", general), (f"usual{n}", usual)):
         body.label(label)
