@@ -17,17 +17,19 @@ from .text import constant, mangled, vector
 
 PAGE, LINE = 4096, 64      # bytes
 LARGE = 1 << 20            # bytes of an array that the second cache may lack
+NEAR = 1 << 18             # bytes of a row that it holds with the next one
 
 
 class Values(Expressions, Addresses):
     """Writes the values of scalar nodes: (name, is it a vector).
 
-    `names`: the names of Lets and accumulators → their values.
+    `names`: the names of Lets and accumulators → their values.  `rows`: (buffer, row) → the lines
+    before the loop that first used it.
     """
 
     def __init__(self, fn, pointers, env=None):
         super().__init__(fn, pointers, env)
-        self.names = {}
+        self.names, self.rows = {}, {}
 
     def splat(self, value, dtype):
         """A value as a vector, where there is a vector loop."""
@@ -137,16 +139,30 @@ class Values(Expressions, Addresses):
                        f"i32 {dtype.itemsize}, {vector('i1', w)} {mask}, {t} zeroinitializer)")
 
     def fetch_ahead(self, buffer, x, pointer, write=False):
-        """Fetches the lines a page behind a vector of a large array: processors look ahead by
-        themselves, but not into the next page.  For the first of several uses in a loop's body.
+        """Fetches what lies some bytes behind a vector of a large array, for the first of several
+        uses in a loop's body.
         """
         memo, size = self.scopes[-1].memo, self.lanes * buffer.type.dtype.itemsize
         if buffer.type.nbytes < LARGE or x.nodes or buffer in memo:
             return
         memo[buffer] = True
         if self.copy * size % LINE == 0:
-            for line in range(PAGE, PAGE + size, LINE):
+            first = self.ahead(buffer, x)
+            for line in range(first, first + size, LINE):
                 self.fn.prefetch(self.fn.gep("i8", pointer, line), write)
+
+    def ahead(self, buffer, x):
+        """How many bytes behind a vector it is worth to fetch.
+
+        A page: processors look ahead by themselves, but not into the next page.  A row that an
+        earlier loop has read is in the cache; memory has time for the next row then.
+        """
+        here, v = self.scopes[-1].before, self.vec[0]
+        row = index.ix({a: c for a, c in x.terms if a is not v}, x.const)
+        step = min([c for a, c in row.terms if isinstance(a, index.Var) and c > 0], default=0)
+        size = step * buffer.type.dtype.itemsize
+        is_new = self.rows.setdefault((buffer, row), here) is here
+        return PAGE if is_new or not PAGE < size <= NEAR else size
 
     def lane_pointer(self, buffer, x, k):
         """The address of the element that lane k reads or writes."""

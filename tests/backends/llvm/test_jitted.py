@@ -1,6 +1,7 @@
 """Jitted functions in hard places: foreign memory, forks, a shared or damaged disk, huge arrays."""
 
 import os
+import re
 import subprocess
 import sys
 
@@ -208,3 +209,19 @@ def test_large_arrays_are_fetched_a_page_ahead_and_others_are_not():
     assert fetches(lambda x: fnp.sum(x, axis=1), large)
     assert not fetches(lambda x: fnp.sum(x, axis=1), small)
     assert not fetches(lambda x, at: x[at], large, fgrad.ArrayType("i32", (64,)))
+
+
+@pytest.mark.parametrize("rows, columns, ahead", [
+    (64, 50_257, {4096, 4 * 50_257}), (512, 2048, {4096, 8192}), (1024, 1024, {4096}),
+    (4, 1 << 20, {4096})])
+def test_a_row_that_is_read_again_fetches_the_next_one(rows, columns, ahead):
+    def logsumexp(x):
+        top = fnp.max(x, axis=1, keepdims=True)
+        return fnp.log(fnp.sum(fnp.exp(x - top), axis=1))
+    text = fgrad.show(logsumexp, fgrad.ArrayType("float32", (rows, columns)), stage="llvm")
+    offsets = re.findall(r"(%[\w.]+) = getelementptr inbounds i8, ptr %[\w.]+, i64 (\d+)\n"
+                         r"  call void @llvm.prefetch.p0\(ptr (%[\w.]+)", text)
+    assert offsets and all(name == fetched for name, _, fetched in offsets)
+    found = sorted({int(at) for _, at, _ in offsets})
+    assert {at for at in found if at in ahead} == ahead
+    assert all(any(0 <= at - first < 1024 for first in ahead) for at in found)
