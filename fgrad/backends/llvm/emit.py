@@ -275,8 +275,10 @@ class Emitter(Values):
         heads = {name: [f"%acc.{k}.{j}.{c}" for c in range(len(first[name]))]
                  for j, name in enumerate(carried)}
         self.carry(heads, around)
-        names = dict(self.names)
+        names, around_it = dict(self.names), self.outside
+        self.outside = names.keys() - set(carried)
         self.copies(s, i, copies, before)
+        self.outside = around_it
         last = {name: self.slots[name] for name in carried}
         fn.do(f"%next.{k} = add nsw i64 {i}, {step}")
         fn.do(f"br label %head.{k}")

@@ -1,10 +1,12 @@
-"""Division by a constant as a product: x / c = fma(x, high, x · low), rounded correctly.
+"""Division as a product: x / d = fma(x, high, x · low), with high + low = 1 / d.
 
-high + low is 1 / c to twice the precision, high cut off so that both have c's sign: infinities,
-zeros and NaN then come out of the arithmetic.  A quotient is wrong only where it lies so near the
-middle of two floats that the product's own error, 2^(2 - 2p) of it, decides: these few numerators
-are found by modular arithmetic and tried (Brisebarre, Muller and Raina 2004).  Quotients whose
-second term is no normal number, below 2^-100 or so, may be off by the last bit.  Relies on nothing;
+Together they have twice the places of a float; high is cut off so that both have d's sign:
+infinities, zeros and NaN then come out of the arithmetic.  A quotient is wrong only where it lies
+so near the middle of two floats that the product's own error, 2^(2 - 2p) of it, decides.  For a
+constant these few numerators are found by modular arithmetic and tried (Brisebarre, Muller and
+Raina 2004).  For a divisor that is known when the program runs they are not: one quotient in 2^21
+or so is off by the last bit, with an error of 0.5000003 units there.  Quotients whose second term
+is no normal number, below 2^-100 or so, may be off by the last bit too.  Relies on nothing;
 `values` relies on it.
 """
 
@@ -78,3 +80,22 @@ def near_middles(odd, bits):
                 x = odd * m + d >> k
                 if m >= 1 << bits and 1 << bits - 1 <= x < 1 << bits:
                     yield x
+
+
+# ---------------------------------------------------------------------------- as LLVM text
+
+LLVM = {"f32": ("float", "i32"), "f64": ("double", "i64")}
+
+
+def parts(op, d, kind):
+    """(high, low, i1: is d too small, too large or NaN) of a scalar divisor, written by `op`."""
+    (t, bits), power = LLVM[kind], FORMATS[kind][1]
+    inverse = op(f"fdiv {t} 1.0, {d}")
+    less = op(f"sub {bits} {op(f'bitcast {t} {inverse} to {bits}')}, 1")
+    high = op(f"bitcast {bits} {less} to {t}")
+    rest = op(f"call {t} @llvm.fma.{kind}({t} {op(f'fneg {t} {high}')}, {t} {d}, {t} 1.0)")
+    low = op(f"fmul {t} {rest}, {inverse}")
+    size = op(f"call {t} @llvm.fabs.{kind}({t} {d})")
+    small, large = (op(f"fcmp {how} {t} {size}, {2.0 ** end:.17e}")
+                    for how, end in (("ult", -power), ("ugt", power)))
+    return high, low, op(f"or i1 {small}, {large}")

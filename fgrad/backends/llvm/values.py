@@ -17,6 +17,7 @@ from .text import constant, mangled, vector
 
 PAGE, LINE = 4096, 64      # bytes
 LARGE = 1 << 20            # bytes of an array that the second cache may lack
+FEW = 4                    # vectors of a loop that a reciprocal is worth while for
 NEAR = 1 << 18             # bytes of a row that it holds with the next one
 
 
@@ -24,12 +25,14 @@ class Values(Expressions, Addresses):
     """Writes the values of scalar nodes: (name, is it a vector).
 
     `names`: the names of Lets and accumulators → their values.  `rows`: (buffer, row) → the lines
-    before the loop that first used it.
+    before the loop that first used it.  `outside`: the names known in front of the innermost loop.
+    `reciprocals`: (id of the lines before a loop, node) → its `reciprocal.parts`.
     """
 
     def __init__(self, fn, pointers, env=None):
         super().__init__(fn, pointers, env)
         self.names, self.rows = {}, {}
+        self.outside, self.reciprocals = frozenset(), {}
 
     def splat(self, value, dtype):
         """A value as a vector, where there is a vector loop."""
@@ -52,19 +55,45 @@ class Values(Expressions, Addresses):
         return memo[key]
 
     def compute(self, n):
-        if n.op == "div" and n.args[1].op == "const" and n.dtype.kind == "f":
-            found = reciprocal.factors(float(n.dtype.type(n.args[1].data)), SHORT[n.dtype])
-            if found is not None:
-                return self.scaled(n, *found)
+        if n.op == "div" and n.dtype.kind == "f":
+            if n.args[1].op == "const":
+                found = reciprocal.factors(float(n.dtype.type(n.args[1].data)), SHORT[n.dtype])
+                if found is not None:
+                    x, wide = self.value(n.args[0])
+                    lanes = self.lanes if wide else 1
+                    parts = [number(part, n.dtype, lanes) for part in found]
+                    return self.scaled(x, *parts, n.dtype, lanes), wide
+            elif self.is_same_in_loop(n.args[1]) and n.args[0].free & self.vec[0].bit:
+                return self.divided(n), True
         return super().compute(n)
 
-    def scaled(self, n, high, low):
-        """A quotient by a constant, as a product by its reciprocal in two parts."""
-        x, wide = self.value(n.args[0])
-        lanes = self.lanes if wide else 1
-        high, low = (number(part, n.dtype, lanes) for part in (high, low))
-        rest = self.instructions.plain("mul", (x, low), n.dtype, lanes)
-        return self.instructions.intrinsic("fma", (x, high, rest), n.dtype, lanes), wide
+    def scaled(self, x, high, low, dtype, lanes):
+        """x times a reciprocal in two parts."""
+        rest = self.instructions.plain("mul", (x, low), dtype, lanes)
+        return self.instructions.intrinsic("fma", (x, high, rest), dtype, lanes)
+
+    def is_same_in_loop(self, n):
+        """Is a value known in front of the vector loop around, one of several vectors at least?"""
+        return (self.vec and n.op == "name" and n.data in self.outside
+                and self.scopes[-1].before is not self.fn.lines
+                and self.vec[0].extent >= FEW * self.lanes)
+
+    def divided(self, n):
+        """A quotient by what the loop does not change, as a product; divided where the reciprocal,
+        which is found in front of the loop, would lose places.
+        """
+        key = id(self.scopes[-1].before), n.args[1]
+        if key not in self.reciprocals:
+            self.reciprocals[key] = reciprocal.parts(
+                lambda text: self.op(text, self.scopes[-1].before), self.names[n.args[1].data][0],
+                SHORT[n.dtype])
+        *parts, rare = self.reciprocals[key]
+        x, d = (self.splat(self.value(a), n.dtype) for a in n.args)
+        high, low = (self.splat((part, False), n.dtype) for part in parts)
+        product = self.scaled(x, high, low, n.dtype, self.lanes)
+        with self.fn.if_(rare, [(type_text(n.dtype, self.lanes), product)]) as branch:
+            branch.next = [self.instructions.plain("div", (x, d), n.dtype, self.lanes)]
+        return branch.values[0]
 
     def known(self, n):
         return self.scopes[-1].memo.get((n, self.mask, self.vec))

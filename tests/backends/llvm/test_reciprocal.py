@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+import fgrad
 import fgrad.numpy as fnp
 from fgrad.backends.llvm import reciprocal
 from fgrad.inspect import show
@@ -75,3 +76,48 @@ def test_rounding_of_fractions_is_that_of_floats():
         exact = Fraction(int(a), int(b))
         assert float(reciprocal.rounded(exact, 53)) == float(exact)
         assert float(reciprocal.rounded(-exact, 53)) == float(-exact)
+
+
+# ---------------------------------------------------------------------------- what a loop keeps
+
+def by_rows(x, d):
+    """x divided by the largest of each row of d: known when the program runs, in front of a loop"""
+    return x / fnp.max(d, axis=1, keepdims=True)
+
+
+def divided(x, d):
+    """(what the compiled `by_rows` gives, what NumPy gives) for a divisor of each row."""
+    with np.errstate(all="ignore"):
+        want = x / d[:, None]
+    return np.asarray(jit(by_rows)(fnp.asarray(x), fnp.asarray(np.stack([d, d], 1)))), want
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("columns", [64, 65, 500, 1000])
+def test_rows_divide_as_numpy_divides_them_but_for_few_last_bits(dtype, columns):
+    rng = np.random.default_rng(columns)
+    x = (rng.normal(size=(300, columns)) * 10.0 ** rng.integers(-9, 9, (300, columns)))
+    d = (rng.normal(size=300) * 10.0 ** rng.integers(-9, 9, 300)).astype(dtype)
+    got, want = divided(x.astype(dtype), d)
+    bits = np.int32 if dtype is np.float32 else np.int64
+    off = abs(got.view(bits) - want.view(bits))
+    assert off.max() <= 1 and (off > 0).mean() < 1e-5
+
+
+def test_divisors_of_all_kinds_of_rows():
+    kinds = np.float32([0, -0.0, np.inf, -np.inf, np.nan, 1e-45, -1e-40, 3.4e38, -3.4e38, 1, -2.5,
+                        1e-30, 1e30, 2, 0.5, 1e-38, 2.0 ** 100, 2.0 ** -100, 2.0 ** 101, 7])
+    got, want = divided(np.tile(kinds, (len(kinds), 8)), kinds)
+    np.testing.assert_array_equal(got, want)
+    numbers = ~np.isnan(want)
+    np.testing.assert_array_equal(np.signbit(got)[numbers], np.signbit(want)[numbers])
+
+
+def test_a_loop_divides_only_by_what_has_no_reciprocal():
+    shapes = [fgrad.ArrayType("float32", s) for s in [(64, 1024), (64, 2)]]
+    text = show(by_rows, *shapes, stage="llvm")
+    lines = text.splitlines()
+    slow = [before for before, line in zip(lines, lines[1:]) if "fdiv <" in line]
+    assert slow and all(label.startswith("then.") for label in slow) and "fdiv float 1.0" in text
+    short = show(by_rows, fgrad.ArrayType("float32", (64, 8)), shapes[1], stage="llvm")
+    assert "fdiv float 1.0" not in short
