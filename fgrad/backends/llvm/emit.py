@@ -340,6 +340,7 @@ def function(name, kernel, parts=1):
         pointers[local] = fn.alloca(f"[{max(1, local.type.size)} x {stored(local.type.dtype)}]")
     with kernel.space:
         emitter = Emitter(fn, pointers)
+        emitter.given = {b: k for k, b in enumerate(kernel.params)}
         emitter.part = ("%part", parts) if parts > 1 else None
         emitter.body(kernel.body)
     fn.ret()

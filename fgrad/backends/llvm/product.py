@@ -150,6 +150,7 @@ class LoopProduct(FlatProduct, contract.Product):
         self.used = set()
         buffers = [*kernel.params, *kernel.outputs]
         self.places = {b: k for k, b in enumerate(buffers)}
+        self.given = {b: k for k, b in enumerate(kernel.params)}
         self.work = len(buffers)
         a, rows, k, dtype = statement.a, statement.rows, statement.k, statement.dtype
         self.bordered = self.flat_border(bordered(a, k, dtype))
@@ -276,7 +277,9 @@ class LoopProduct(FlatProduct, contract.Product):
         """An Emitter whose flat variables have these values."""
         env = {getattr(self, name): (value, 0) if isinstance(value, str) else (None, value)
                for name, value in at.items()}
-        return Emitter(fn, Pointers(fn, self.places), env)
+        emitter = Emitter(fn, Pointers(fn, self.places), env)
+        emitter.given = self.given
+        return emitter
 
     def pointer(self, fn, buffer, x, b):
         """The address of a load's first element in batch b."""

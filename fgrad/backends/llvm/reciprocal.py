@@ -85,17 +85,31 @@ def near_middles(odd, bits):
 # ---------------------------------------------------------------------------- as LLVM text
 
 LLVM = {"f32": ("float", "i32"), "f64": ("double", "i64")}
+SCALE = {"f32": 64, "f64": 512}        # the exponent by which very small and large divisors move
 
 
 def parts(op, d, kind):
-    """(high, low, i1: is d too small, too large or NaN) of a scalar divisor, written by `op`."""
+    """(high, low, scale) of a scalar divisor, by `op`: x / d = fma(x, high, x · low) · scale.
+
+    scale is a power of two, 1 but for divisors that are so small or large that their reciprocal
+    would lose places.  Where that is zero, infinite or NaN, so are both parts.
+    """
     (t, bits), power = LLVM[kind], FORMATS[kind][1]
-    inverse = op(f"fdiv {t} 1.0, {d}")
+
+    def call(name, *args):
+        return op(f"call {t} @llvm.{name}.{kind}({', '.join(f'{t} {a}' for a in args)})")
+
+    def limited(x, how, end, yes, no):
+        test = op(f"fcmp {how} {t} {call('fabs', x)}, {2.0 ** end:.17e}")
+        return op(f"select i1 {test}, {t} {yes}, {t} {no}")
+    up, down = (f"{2.0 ** end:.17e}" for end in (SCALE[kind], -SCALE[kind]))
+    scale = limited(d, "ogt", power, down, limited(d, "olt", -power, up, "1.0"))
+    near = op(f"fmul {t} {d}, {scale}")
+    inverse = op(f"fdiv {t} 1.0, {near}")
     less = op(f"sub {bits} {op(f'bitcast {t} {inverse} to {bits}')}, 1")
     high = op(f"bitcast {bits} {less} to {t}")
-    rest = op(f"call {t} @llvm.fma.{kind}({t} {op(f'fneg {t} {high}')}, {t} {d}, {t} 1.0)")
-    low = op(f"fmul {t} {rest}, {inverse}")
-    size = op(f"call {t} @llvm.fabs.{kind}({t} {d})")
-    small, large = (op(f"fcmp {how} {t} {size}, {2.0 ** end:.17e}")
+    low = op(f"fmul {t} {call('fma', op(f'fneg {t} {high}'), near, '1.0')}, {inverse}")
+    small, large = (op(f"fcmp {how} {t} {call('fabs', near)}, {2.0 ** end:.17e}")
                     for how, end in (("ult", -power), ("ugt", power)))
-    return high, low, op(f"or i1 {small}, {large}")
+    edge = op(f"or i1 {small}, {large}")
+    return (*(op(f"select i1 {edge}, {t} {inverse}, {t} {part}") for part in (high, low)), scale)

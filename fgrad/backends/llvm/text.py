@@ -98,15 +98,23 @@ class Function:
         self.name, self.result = name, result
         before = f"define {linkage} {result}" if linkage else f"define {result}"
         self.head = f"{before} @{name}({parameters}) {attributes} {{"
-        self.allocas, self.lines = [], []
+        self.allocas, self.prologue, self.lines = [], [], []
         self.declarations, self.declared = set(), set()
+        self.reciprocals = {}                # see `values`
         self.count = 0
         self.block = "entry"                 # the label of the block being written
 
     def __str__(self):
-        return "\n".join([self.head, "entry:", *self.allocas, *self.lines, "}"])
+        return "\n".join([self.head, "entry:", *self.allocas, *self.prologue, *self.lines, "}"])
 
     # -- writing -------------------------------------------------------------------------------
+
+    @contextmanager
+    def at_entry(self):
+        """The block's instructions, without labels, come in front of all others."""
+        here, self.lines = self.lines, self.prologue
+        yield
+        self.lines = here
 
     def fresh(self, stem="v"):
         self.count += 1

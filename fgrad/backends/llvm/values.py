@@ -8,6 +8,7 @@ lanes behind the end and reads under a guard are masked.  Relies on `addresses` 
 from __future__ import annotations
 
 from ... import index
+from ...scalar import walk
 from ...types import BOOL, I64, SHORT, computed
 from ..expressions import Expressions
 from . import reciprocal
@@ -26,13 +27,13 @@ class Values(Expressions, Addresses):
 
     `names`: the names of Lets and accumulators → their values.  `rows`: (buffer, row) → the lines
     before the loop that first used it.  `outside`: the names known in front of the innermost loop.
-    `reciprocals`: (id of the lines before a loop, node) → its `reciprocal.parts`.
+    `given`: param → its place in %buffers.
     """
 
     def __init__(self, fn, pointers, env=None):
         super().__init__(fn, pointers, env)
         self.names, self.rows = {}, {}
-        self.outside, self.reciprocals = frozenset(), {}
+        self.outside, self.given = frozenset(), {}
 
     def splat(self, value, dtype):
         """A value as a vector, where there is a vector loop."""
@@ -55,45 +56,70 @@ class Values(Expressions, Addresses):
         return memo[key]
 
     def compute(self, n):
-        if n.op == "div" and n.dtype.kind == "f":
-            if n.args[1].op == "const":
-                found = reciprocal.factors(float(n.dtype.type(n.args[1].data)), SHORT[n.dtype])
-                if found is not None:
-                    x, wide = self.value(n.args[0])
-                    lanes = self.lanes if wide else 1
-                    parts = [number(part, n.dtype, lanes) for part in found]
-                    return self.scaled(x, *parts, n.dtype, lanes), wide
-            elif self.is_same_in_loop(n.args[1]) and n.args[0].free & self.vec[0].bit:
-                return self.divided(n), True
-        return super().compute(n)
+        found = self.quotient(n) if n.op == "div" and n.dtype.kind == "f" else None
+        return found or super().compute(n)
+
+    # -- quotients ------------------------------------------------------------------------------
+
+    def quotient(self, n):
+        """A quotient as a product, see `reciprocal`; None where it is to be divided."""
+        x, d = n.args
+        x, wide = self.value(x)
+        if d.op == "const":
+            found = reciprocal.factors(float(n.dtype.type(d.data)), SHORT[n.dtype])
+            lanes = self.lanes if wide else 1
+            parts = [number(part, n.dtype, lanes) for part in found or ()]
+            return (self.scaled(x, *parts, n.dtype, lanes), wide) if found else None
+        found = self.reciprocal_in_front(d) if wide else None
+        if found is None:
+            return None
+        high, low, scale = (self.splat((part, False), n.dtype) for part in found)
+        product = self.scaled(x, high, low, n.dtype, self.lanes)
+        return self.instructions.plain("mul", (product, scale), n.dtype, self.lanes), True
 
     def scaled(self, x, high, low, dtype, lanes):
         """x times a reciprocal in two parts."""
         rest = self.instructions.plain("mul", (x, low), dtype, lanes)
         return self.instructions.intrinsic("fma", (x, high, rest), dtype, lanes)
 
-    def is_same_in_loop(self, n):
-        """Is a value known in front of the vector loop around, one of several vectors at least?"""
-        return (self.vec and n.op == "name" and n.data in self.outside
-                and self.scopes[-1].before is not self.fn.lines
-                and self.vec[0].extent >= FEW * self.lanes)
-
-    def divided(self, n):
-        """A quotient by what the loop does not change, as a product; divided where the reciprocal,
-        which is found in front of the loop, would lose places.
+    def reciprocal_in_front(self, d):
+        """The `reciprocal.parts` of a divisor that is known in front of the vector loop around, if
+        that has several vectors, or of the whole kernel; else None.
         """
-        key = id(self.scopes[-1].before), n.args[1]
-        if key not in self.reciprocals:
-            self.reciprocals[key] = reciprocal.parts(
-                lambda text: self.op(text, self.scopes[-1].before), self.names[n.args[1].data][0],
-                SHORT[n.dtype])
-        *parts, rare = self.reciprocals[key]
-        x, d = (self.splat(self.value(a), n.dtype) for a in n.args)
-        high, low = (self.splat((part, False), n.dtype) for part in parts)
-        product = self.scaled(x, high, low, n.dtype, self.lanes)
-        with self.fn.if_(rare, [(type_text(n.dtype, self.lanes), product)]) as branch:
-            branch.next = [self.instructions.plain("div", (x, d), n.dtype, self.lanes)]
-        return branch.values[0]
+        before = self.scopes[-1].before
+        if d.op == "name":
+            worth = (d.data in self.outside and before is not self.fn.lines
+                     and self.vec[0].extent >= FEW * self.lanes)
+            return self.reciprocal(id(before), d, lambda: reciprocal.parts(
+                lambda text: self.op(text, before), self.names[d.data][0],
+                SHORT[d.dtype])) if worth else None
+        return self.reciprocal(None, d, lambda: self.at_entry(d)) if self.is_of_kernel(d) else None
+
+    def reciprocal(self, place, d, make):
+        """What `make` gives, once for a place and divisor."""
+        key = place, d
+        if key not in self.fn.reciprocals:
+            self.fn.reciprocals[key] = make()
+        return self.fn.reciprocals[key]
+
+    def is_of_kernel(self, n):
+        """Does a value depend on parameters without axes alone?"""
+        return n.free == 0 and self.given and all(
+            m.op not in ("name", "guard", "index") and (
+                m.op != "load" or m.data[0] in self.given and m.data[0].type.size == 1)
+            for m in walk(n))
+
+    def at_entry(self, d):
+        """The `reciprocal.parts` of a value of the kernel, found where it begins."""
+        with self.fn.at_entry():
+            pointers = {b: self.fn.load("ptr", self.fn.gep("ptr", "%buffers", self.given[b]))
+                        for b in dict.fromkeys(m.data[0] for m in walk(d) if m.op == "load")}
+            values = type(self)(self.fn, pointers)
+            found = reciprocal.parts(self.fn.op, values.value(d)[0], SHORT[d.dtype])
+        self.instructions.used |= values.instructions.used
+        return found
+
+    # -- leaves ---------------------------------------------------------------------------------
 
     def known(self, n):
         return self.scopes[-1].memo.get((n, self.mask, self.vec))
