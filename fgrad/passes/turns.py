@@ -21,6 +21,7 @@ from .. import index, scalar
 from ..loop import Contract, For, Kernel, Store, Turns
 
 MOST = 16                  # kernels that take turns
+FINEST = 1024              # shares
 GROUPS = 4                 # times as many groups of shares as threads, so that threads balance
 
 
@@ -181,4 +182,4 @@ class Chain:
 
 def shares(extent, threads):
     """Into how many shares an axis may be cut, each thread the same number of them."""
-    return [n for n in range(2, extent + 1) if extent % n == 0 and n % threads == 0]
+    return [n for n in range(2, min(extent, FINEST) + 1) if extent % n == 0 and n % threads == 0]

@@ -18,6 +18,7 @@ from fgrad.core import Array
 from fgrad.loop import turns_of
 from fgrad.loop_check import check_plan
 from fgrad.passes import Target
+from fgrad.passes.turns import shares
 from tests.passes.checking import assert_plan_agrees
 from tests.passes.programs import Build, arrays_for
 
@@ -71,6 +72,10 @@ def test_shares_that_the_cache_cannot_hold_take_no_turns():
 def test_every_thread_has_as_many_shares(heads, counts):
     plan = assert_plan_agrees(attention(3, heads, 8, 4), TURNS)
     assert [count for _, count in together(plan)] == counts
+
+
+def test_long_axes_are_cut_into_few_shares():
+    assert max(shares(10 ** 9, 2)) <= 1024 and shares(12, 3) == [3, 6, 12]
 
 
 def test_a_kernel_that_reads_all_of_the_one_before_waits_for_it():
