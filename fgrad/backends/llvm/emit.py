@@ -332,7 +332,7 @@ def function(name, kernel, parts=1):
 
     %buffers points to the pointers of the kernel's params, then of its outputs.
     """
-    fn = Function(name, "ptr noalias readonly %buffers, i64 %part", attributes=KERNEL)
+    fn = Function(name, "ptr noalias readonly %buffers, i64 %part")
     pointers = {}
     for k, buffer in enumerate([*kernel.params, *kernel.outputs]):
         pointers[buffer] = fn.load("ptr", fn.gep("ptr", "%buffers", k))
@@ -345,4 +345,6 @@ def function(name, kernel, parts=1):
         emitter.body(kernel.body)
     fn.ret()
     fn.lines = flattened(fn.lines)
+    if emitter.instructions.used:
+        fn.attributes = KERNEL
     return fn, emitter.instructions.used

@@ -25,7 +25,7 @@ from functools import lru_cache
 
 BYTES = {"i1": 1, "i8": 1, "i16": 2, "half": 2, "bfloat": 2, "i32": 4, "float": 4,
          "i64": 8, "double": 8, "ptr": 8}
-KERNEL = "nounwind alignstack(64)"     # attributes of a kernel: what it keeps over calls is aligned
+KERNEL = "nounwind alignstack(64)"     # attributes of a kernel that keeps vectors over calls
 COMPARE = {"eq": operator.eq, "ne": operator.ne, "slt": operator.lt, "sle": operator.le,
            "sgt": operator.gt, "sge": operator.ge}
 SUFFIX = {"half": "f16", "bfloat": "bf16", "float": "f32", "double": "f64"}   # of intrinsics
@@ -97,7 +97,7 @@ class Function:
     def __init__(self, name, parameters="", *, result="void", attributes="nounwind", linkage=""):
         self.name, self.result = name, result
         before = f"define {linkage} {result}" if linkage else f"define {result}"
-        self.head = f"{before} @{name}({parameters}) {attributes} {{"
+        self.head, self.attributes = f"{before} @{name}({parameters})", attributes
         self.allocas, self.prologue, self.lines = [], [], []
         self.declarations, self.declared = set(), set()
         self.reciprocals = {}                # see `values`
@@ -105,7 +105,8 @@ class Function:
         self.block = "entry"                 # the label of the block being written
 
     def __str__(self):
-        return "\n".join([self.head, "entry:", *self.allocas, *self.prologue, *self.lines, "}"])
+        head = f"{self.head} {self.attributes} {{"
+        return "\n".join([head, "entry:", *self.allocas, *self.prologue, *self.lines, "}"])
 
     # -- writing -------------------------------------------------------------------------------
 
