@@ -183,9 +183,14 @@ def test_compiled_turns_keep_every_value(seed):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
 
 
+def two_threads():
+    """This machine as if it had two threads, with a megabyte of cache each."""
+    return replace(module.host_target(), threads=2, cache=1 << 20)
+
+
 @pytest.mark.parametrize("also", [(), ("shares",)])
 def test_compiled_attention_takes_turns(also):
-    program, target = attention(8, 8, 128, 32, also), module.host_target()
+    program, target = attention(8, 8, 128, 32, also), two_threads()
     assert together(passes.plan(program, target))
     arrays = arrays_for(program, 0)
     for a, b in zip(run(program, target, arrays), run(program, replace(target, cache=0), arrays)):
@@ -193,7 +198,7 @@ def test_compiled_attention_takes_turns(also):
 
 
 def test_products_that_take_turns_work_in_different_places():
-    plan = passes.plan(attention(8, 8, 128, 32), module.host_target())
+    plan = passes.plan(attention(8, 8, 128, 32), two_threads())
     ((_, calls),) = module.Module(plan).steps
     places = [b for _, _, buffers in calls for b in buffers if isinstance(b, Workspace)]
     assert len(set(places)) == len(places) == 2
