@@ -33,15 +33,15 @@ def plan_memory(plan, donate=(), partner=None):
     output that may live in its storage; without it any may.
     """
     births, deaths = lifetimes(plan)
-    root = in_place(plan, births, deaths, donate, partner)
     blocks, spans = {}, whole_turns(plan.steps)
+    root = in_place(plan, births, deaths, spans, donate, partner)
     for b in births:
         if b.kind == "temporary":
             r, birth, death = root.get(b, b), spans[births[b]][0], spans[deaths[b]][1]
             first, last = blocks.get(r, (birth, death))
             blocks[r] = min(first, birth), max(last, death)
     owned = {r: span for r, span in blocks.items() if r.kind == "temporary"}
-    plan.shares = shares(plan, births, deaths, root, owned)
+    plan.shares = shares(plan, births, deaths, spans, root, owned)
     place, plan.arena = first_fit(owned, {b: plan.room(b, owned[b][0]) for b in owned})
     plan.offsets = {b: place[root.get(b, b)] for b in births
                     if b.kind == "temporary" and root.get(b, b) in place}
@@ -60,12 +60,12 @@ def lifetimes(plan):
     return births, deaths
 
 
-def shares(plan, births, deaths, root, owned):
+def shares(plan, births, deaths, spans, root, owned):
     """Buffer → bytes of a share, of temporaries that nobody needs but kernels which take turns.
 
-    owned: those with a place of their own → (first step, last step).
+    owned: those with a place of their own → (first step, last step).  spans: see `whole_turns`.
     """
-    spans, alike, found = whole_turns(plan.steps), {}, {}
+    alike, found = {}, {}
     for b in births:
         if root.get(b, b) in owned:
             alike.setdefault(root.get(b, b), []).append(b)
@@ -108,11 +108,11 @@ def release(holes, at, end):
 
 # ---------------------------------------------------------------------------- in place
 
-def in_place(plan, births, deaths, donate, partner):
+def in_place(plan, births, deaths, spans, donate, partner):
     """Buffer → the buffer whose storage it takes.  Fills in kernel aliases and plan.donated."""
     given = {plan.inputs[k]: None for k in donate}
     protected = set(plan.outputs)
-    root, taken, spans = {}, set(), whole_turns(plan.steps)
+    root, taken = {}, set()
     for k, step in enumerate(plan.steps):
         if isinstance(step, Call):
             continue
@@ -130,7 +130,7 @@ def in_place(plan, births, deaths, donate, partner):
                 taken.add(match)
                 step.aliases.append((out, match))
                 take(plan, out, match, root)
-    donate_rest(plan, births, deaths, [b for b in given if b not in taken], partner)
+    donate_rest(plan, births, deaths, spans, [b for b in given if b not in taken], partner)
     return root
 
 
@@ -169,9 +169,8 @@ def take(plan, out, b, root):
         plan.donated[out] = origin
 
 
-def donate_rest(plan, births, deaths, given, partner):
+def donate_rest(plan, births, deaths, spans, given, partner):
     """Donated inputs that die before a result of their size is born give it their storage."""
-    spans = whole_turns(plan.steps)
     for out in dict.fromkeys(plan.outputs):
         if out.kind != "output" or out in plan.donated or out not in births:
             continue

@@ -24,7 +24,7 @@ from .text import intrinsics
 from .tiles import Machine
 
 CALLED = re.compile(r"@([\w.]+)\(")
-CALLS = 2                  # of a function of vector math, up to which it is written in place
+FEW_CALLS = 2              # of a function of vector math, up to which it is written in place
 LONG = 20_000              # scalar operations from which the interpreter's lock is released
 
 
@@ -211,7 +211,7 @@ def needed(used, text):
 def in_place(key, text):
     """Is a function of vector math written where it is called?  If that gains, and calls are few.
     """
-    return key[0] in vmath.IN_PLACE and text.count(called_as(key)) <= CALLS
+    return key[0] in vmath.IN_PLACE and text.count(called_as(key)) <= FEW_CALLS
 
 
 def called_as(key):

@@ -99,17 +99,20 @@ def parts(op, d, kind):
     def call(name, *args):
         return op(f"call {t} @llvm.{name}.{kind}({', '.join(f'{t} {a}' for a in args)})")
 
-    def limited(x, how, end, yes, no):
-        test = op(f"fcmp {how} {t} {call('fabs', x)}, {2.0 ** end:.17e}")
+    def compared(x, how, end):
+        return op(f"fcmp {how} {t} {x}, {2.0 ** end:.17e}")
+
+    def chosen(test, yes, no):
         return op(f"select i1 {test}, {t} {yes}, {t} {no}")
+    size = call("fabs", d)
     up, down = (f"{2.0 ** end:.17e}" for end in (SCALE[kind], -SCALE[kind]))
-    scale = limited(d, "ogt", power, down, limited(d, "olt", -power, up, "1.0"))
+    scale = chosen(compared(size, "olt", -power), up,
+                   chosen(compared(size, "ogt", power), down, "1.0"))
     near = op(f"fmul {t} {d}, {scale}")
     inverse = op(f"fdiv {t} 1.0, {near}")
     less = op(f"sub {bits} {op(f'bitcast {t} {inverse} to {bits}')}, 1")
     high = op(f"bitcast {bits} {less} to {t}")
     low = op(f"fmul {t} {call('fma', op(f'fneg {t} {high}'), near, '1.0')}, {inverse}")
-    small, large = (op(f"fcmp {how} {t} {call('fabs', near)}, {2.0 ** end:.17e}")
-                    for how, end in (("ult", -power), ("ugt", power)))
-    edge = op(f"or i1 {small}, {large}")
-    return (*(op(f"select i1 {edge}, {t} {inverse}, {t} {part}") for part in (high, low)), scale)
+    size = call("fabs", near)
+    edge = op(f"or i1 {compared(size, 'ult', -power)}, {compared(size, 'ugt', power)}")
+    return chosen(edge, inverse, high), chosen(edge, inverse, low), scale
