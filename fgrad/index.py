@@ -45,12 +45,12 @@ def space():
 
 class Var:
     """A loop variable, 0 <= v < extent, in steps of `step`.  Compared by identity."""
-    __slots__ = ("name", "extent", "bit", "step", "order")
+    __slots__ = ("name", "extent", "bit", "step", "order", "free")
     lo, nodes = 0, ()
 
     def __init__(self, name, extent, bit, step=1):
         self.name, self.extent, self.bit, self.step = name, extent, bit, step
-        self.order = bit.bit_length()
+        self.order, self.free = bit.bit_length(), bit
 
     def __repr__(self):
         return self.name
@@ -58,10 +58,6 @@ class Var:
     @property
     def hi(self):
         return max(0, (self.extent - 1) // self.step * self.step)
-
-    @property
-    def free(self):
-        return self.bit
 
 
 class Quot:
@@ -84,7 +80,7 @@ class Dynamic:
 
 
 class Ix:
-    """constant + Σ coefficient · atom, with the range it can take.  Made by `ix` only.
+    """constant + Σ coefficient · atom, with the range it can take.  Made by `whole` only.
 
     nodes: the scalar nodes that it contains, as run-time indices.
     """
@@ -108,7 +104,11 @@ def ix(terms, const=0):
     terms = [(a, c) for a, c in terms.items() if c]
     if len(terms) > 1:
         terms.sort(key=lambda t: t[0].order)
-    terms = tuple(terms)
+    return whole(tuple(terms), const)
+
+
+def whole(terms, const=0):
+    """The Ix of (atom, coefficient) pairs in order, plus a constant."""
     table, key = _local.space.table, ("ix", terms, const)
     found = table.get(key)
     if found is None:
@@ -119,8 +119,8 @@ def ix(terms, const=0):
 def of(atom):
     """An atom, or an int, as an Ix.  A variable that can only be 0 is 0."""
     if isinstance(atom, int):
-        return ix({}, atom)
-    return ix({}) if atom.hi == atom.lo == 0 else ix({atom: 1})
+        return whole((), atom)
+    return whole(()) if atom.hi == atom.lo == 0 else whole(((atom, 1),))
 
 
 def combine(parts, const=0):

@@ -340,8 +340,10 @@ def walk(root, seen=None, below=None):
         n = stack[-1]
         for a in below(n):
             if a not in seen:
-                stack.append(a)
-                break
+                if below(a):
+                    stack.append(a)
+                    break
+                seen[a] = None
         else:
             seen[n] = None
             stack.pop()

@@ -2,7 +2,7 @@
 
 Compiled objects are machine code, so the folder must belong to the user and be writable by nobody
 else; any other folder is ignored with a notice.  An entry is a header (magic, format, length,
-SHA-256) and the bytes; it is written to a temporary file and renamed, so that many processes may
+BLAKE2) and the bytes; it is written to a temporary file and renamed, so that many processes may
 share a folder and a reader never sees half an entry.  An entry that does not verify is removed and
 counts as missing.  A cache that cannot be written costs time, not a result.  Relies on `config.py`
 for FGRAD_CACHE and FGRAD_CACHE_MB; the backends and `python -m fgrad cache` rely on it.
@@ -22,8 +22,8 @@ from .. import config
 from ..errors import notice
 
 MAGIC = b"fgrad\x00cc"
-FORMAT = 1
-HEADER = struct.Struct("<8sQQ32s")               # magic, format, bytes that follow, their SHA-256
+FORMAT = 2
+HEADER = struct.Struct("<8sQQ32s")               # magic, format, bytes that follow, their digest
 SUFFIX = ".entry"
 TOUCH = 3600                                     # seconds between two marks of use of an entry
 STALE = 3600                                     # seconds after which a temporary file is an orphan
@@ -33,15 +33,16 @@ ELSEWHERE = {"data", "io", "nn", "numpy", "optim", "scipy", "train",     # they 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
-def plain_sha256():
-    """SHA-256 as Python has it without OpenSSL, which takes longer to load than all that is hashed.
+def blake2():
+    """BLAKE2b of 32 bytes, as Python has it without `hashlib`, whose OpenSSL takes longer to load
+    than all that is hashed.
     """
-    for module in ("_sha2", "_sha256", "hashlib"):           # since Python 3.12, before, anywhere
+    for module in ("_blake2", "hashlib"):                    # in CPython, anywhere
         with suppress(ImportError):
-            return importlib.import_module(module).sha256
+            return functools.partial(importlib.import_module(module).blake2b, digest_size=32)
 
 
-sha256 = plain_sha256()
+digest_of = blake2()
 
 
 def key(*parts):
@@ -53,7 +54,7 @@ def key(*parts):
     >>> key("ab", "c") != key("a", "bc")
     True
     """
-    digest = sha256()
+    digest = digest_of()
     for part in parts:
         data = part if isinstance(part, bytes) else str(part).encode()
         digest.update(len(data).to_bytes(8, "little"))
@@ -211,7 +212,7 @@ def private(folder):
 
 def sealed(data):
     """The content of an entry: header and data."""
-    return HEADER.pack(MAGIC, FORMAT, len(data), sha256(data).digest()) + data
+    return HEADER.pack(MAGIC, FORMAT, len(data), digest_of(data).digest()) + data
 
 
 def verified(content):
@@ -221,7 +222,7 @@ def verified(content):
     magic, format, length, digest = HEADER.unpack_from(content)
     data = content[HEADER.size:]
     intact = (magic == MAGIC and format == FORMAT and length == len(data)
-              and digest == sha256(data).digest())
+              and digest == digest_of(data).digest())
     return data if intact else None
 
 

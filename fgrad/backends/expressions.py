@@ -22,9 +22,11 @@ class Expressions:
                 order.append(n)
             elif n not in seen and self.known(n) is None:
                 seen.add(n)
-                stack.append((n, True))
-                if n.op != "guard":
-                    stack.extend((a, False) for a in reversed(n.args))
+                if not n.args or n.op == "guard":
+                    order.append(n)
+                else:
+                    stack.append((n, True))
+                    stack.extend([(a, False) for a in reversed(n.args)])
         return order
 
     def compute(self, n):

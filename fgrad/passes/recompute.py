@@ -19,14 +19,15 @@ TREE = 200                         # nodes of an expression under a guard, writt
 
 def holes(root_expr, order, found):
     """Origins of reductions and dear values evaluated more than once per index under `order`."""
-    seen, stack = set(), [(root_expr, order)]
+    seen, stack = set(), [(root_expr, order, sum([v.bit for v in order]))]
     while stack:
-        n, order = stack.pop()
-        if (n, order) in seen or not (n.args or n.free):
+        n, order, mask = stack.pop()
+        if not (n.args or n.free) or (n, order) in seen:
             continue
         seen.add((n, order))
-        outside = [v for v in order if not n.free & v.bit]
-        depth, again = repeated(order, outside) if outside else (len(order), 1)
+        depth, again = len(order), 1
+        if n.free & mask != mask:
+            depth, again = repeated(order, [v for v in order if not n.free & v.bit])
         if n.op == "reduce" or n.cost >= EXPENSIVE:
             alone = n.op == "reduce" and depth == 0 and order      # every part would do it again
             if (again > 1 or alone) and n.origin is not None:
@@ -34,10 +35,11 @@ def holes(root_expr, order, found):
                 continue                               # its own kernel is judged next time
             if n.op == "reduce":
                 order = order[:depth] + n.data[1]
+                mask = sum([v.bit for v in order])
         elif again >= OFTEN and is_small(n, again, order[:depth]):
             found.add(n.origin)
             continue
-        stack.extend((a, order) for a in n.below)
+        stack.extend([(a, order, mask) for a in n.below])
 
 
 def repeated(order, outside):

@@ -1,21 +1,22 @@
 """The text of a Plan: native functions, one per distinct kernel, and its steps as words.
 
-Kernels equal up to names and buffers have one text, so they are compiled once.  A process that
-finds the Image of a program on disk never imports this module, nor the passes.  Relies on `emit`
-and `product` for the text, on `steps` for the words; `backend.py` relies on it.
+Kernels equal up to names and buffers have one text, which is written and compiled once.  A process
+that finds the Image of a program on disk never imports this module, nor the passes.  Relies on
+`emit` and `product` for the text, on `steps` for the words; `backend.py` relies on it.
 """
 
 from __future__ import annotations
 
 import functools
-import hashlib
 import re
 from itertools import groupby
 from math import prod
 
+from ... import loop_key
 from ...loop import Call, Contract, For, Kernel, Loop, turns_of
 from ...passes.memory import aligned
 from ...passes.target import Target
+from .. import cache
 from . import emit, host, product, steps, target, threads, vmath
 from .image import Image
 from .runner import PYTHON
@@ -23,7 +24,7 @@ from .steps import Workspace, taken
 from .text import intrinsics
 from .tiles import Machine
 
-CALLED = re.compile(r"@([\w.]+)\(")
+CALLED = re.compile(r"@(fg\.[\w.]+)\(")          # functions that kernels share
 FEW_CALLS = 2              # of a function of vector math, up to which it is written in place
 LONG = 20_000              # scalar operations from which the interpreter's lock is released
 
@@ -60,12 +61,13 @@ def compiled(plan):
     words = steps.Words(layout, name)
     instructions = [w if isinstance(w, str) else int(w) for w in words.steps(module.steps)]
     texts = module.texts(2)
+    keys = [target.object_key(text) for _, text in texts]
     image = Image(
         [b.type for b in given], [b.type for b in made], n, origins(plan, given, made),
         overwritten(plan), instructions, layout.places, words.most,
         plan.arena + module.workspace, work(plan) > LONG,
-        [(names, target.object_key(text)) for names, text in texts])
-    return image, target.objects([text for _, text in texts]), calls
+        [(names, key) for (names, _), key in zip(texts, keys)])
+    return image, target.objects([text for _, text in texts], keys), calls
 
 
 def origins(plan, given, made):
@@ -104,11 +106,12 @@ class Module:
     """The functions of a Plan's kernels.
 
     `functions`: name → text.  `steps`: (name, parts, buffers), in order; of those that take turns
-    (Turns, their steps).
+    (Turns, their steps).  `known`: what kernels are like → what was written for them, see `like`.
     """
 
     def __init__(self, plan):
         self.functions, self.used, self.workspace = {}, set(), 0
+        self.known = {}
         self.steps = self.steps_of(plan)
 
     def steps_of(self, plan):
@@ -136,25 +139,49 @@ class Module:
 
     def added(self, kernel, place=0):
         """The steps of one kernel, whose functions are added.  place: where it may work."""
-        buffers = [*kernel.params, *kernel.outputs]
+        phases, size = self.like(kernel)
+        work = [Workspace(place)] if size else []
+        self.workspace = max(self.workspace, place + size)
+        buffers = [*kernel.params, *kernel.outputs, *work]
+        return [(name, parts, buffers) for name, parts in phases]
+
+    def like(self, kernel):
+        """What `written` gave for the first kernel equal to this one; its key is worked out where
+        another one has the same types.
+        """
+        types = tuple([b.type for b in (*kernel.params, *kernel.outputs)])
+        turns = kernel.turns and (kernel.turns.count, kernel.turns.groups)
+        alike = self.known.setdefault((types, len(kernel.params), turns), {})
+        if not alike:
+            alike[None] = kernel, self.written(kernel)
+            return alike[None][1]
+        if None in alike:
+            first, found = alike.pop(None)
+            alike[loop_key.key(first)] = found
+        key = loop_key.key(kernel)
+        if key not in alike:
+            alike[key] = self.written(kernel)
+        return alike[key]
+
+    def written(self, kernel):
+        """([(function, parts)] in order, bytes to work in) of a kernel whose functions are added.
+        """
         contractions = [s for s in kernel.body if isinstance(s, Contract)]
         if not contractions:
             parts = parts_of(kernel)
             fn, used = emit.function("kernel", kernel, parts)
             self.used |= used
-            return [(self.named({"kernel": str(fn)})["kernel"], parts, buffers)]
+            return [(self.named({"kernel": str(fn)})["kernel"], parts)], 0
         (statement,) = contractions
         made, used = product.emitted("kernel", kernel, statement, host_target())
         self.used |= used
         names = self.named(made.functions)
-        work = [Workspace(place)] if made.workspace else []
-        self.workspace = max(self.workspace, place + made.workspace)
-        return [(names[name], parts, buffers + work) for name, parts in made.phases]
+        return [(names[name], parts) for name, parts in made.phases], made.workspace
 
     def named(self, functions):
         """The functions, added under names that depend on text alone: equal kernels are one."""
         own = {name: text for name, text in functions.items() if name.startswith("kernel")}
-        digest = hashlib.sha256("\0".join(own.values()).encode()).hexdigest()[:16]
+        digest = cache.key(*own.values())[:16]
         names = {name: f"k.{digest}{name[len('kernel'):]}" for name in own}
         for name, text in functions.items():
             for old, new in sorted(names.items(), reverse=True) if name in own else ():

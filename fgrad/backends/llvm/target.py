@@ -57,19 +57,19 @@ def assembly(text, **options):
     return codegen().assembly(text, **options)
 
 
-def object_key(text, **options):
+def object_key(text):
     """The key on disk of the object of a text."""
-    return cache.key(IDENTITY, sorted(options.items()), text)
+    return cache.key(IDENTITY, text)
 
 
-def objects(texts, **options):
-    """The objects of several texts, from the disk cache where it has them."""
+def objects(texts, keys=None):
+    """The objects of several texts, from the disk cache where it has them under these keys."""
     disk = cache.disk()
-    keys = [object_key(text, **options) for text in texts]
+    keys = keys or [object_key(text) for text in texts]
     found = [disk.get(key) for key in keys]
     missing = [n for n, data in enumerate(found) if data is None]
     if missing:
-        made = codegen().compile_texts([texts[n] for n in missing], **options)
+        made = codegen().compile_texts([texts[n] for n in missing])
         for n, data in zip(missing, made):
             found[n] = data
             disk.put(keys[n], data)

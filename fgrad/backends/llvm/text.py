@@ -327,7 +327,8 @@ class Function:
             for (type, value), next in zip(carried, branch.next)]
 
 
-CALL = re.compile(r"call (<[^>]*>|\w+) @(llvm\.[\w.]+)\((.*)\)$", re.M)
+INTRINSIC = re.compile(r"@llvm\.[\w.]+\(")
+CALL = re.compile(r"call (<[^>]*>|\w+) (@[\w.]+)\((.*)\)$", re.M)
 TYPE = re.compile(r"(<\d+ x \w+>|\w+) ")
 
 
@@ -337,11 +338,12 @@ def intrinsics(text):
     >>> intrinsics("%y = call double @llvm.fma.f64(double %x, double %x, double %x)")
     ['declare double @llvm.fma.f64(double, double, double)']
     """
-    found = {}
-    for result, name, arguments in CALL.findall(text):
-        if name not in found:
-            found[name] = f"declare {result} @{name}({', '.join(types_of(arguments))})"
-    return [found[name] for name in sorted(found)]
+    out = []
+    for call in sorted(set(INTRINSIC.findall(text))):
+        line = text.rfind("\n", 0, text.index(call)) + 1
+        result, name, arguments = CALL.search(text, line).groups()
+        out.append(f"declare {result} {name}({', '.join(types_of(arguments))})")
+    return out
 
 
 def types_of(arguments):

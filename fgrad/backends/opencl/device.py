@@ -12,7 +12,6 @@ when it is waited for; a program takes 90 ms to build and 30 ms more at a kernel
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import os
 import threading
@@ -23,6 +22,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ...errors import DeviceError
+from .. import cache
 
 SMALLEST = 256             # bytes of the smallest bucket
 ALIGNMENT = 64             # bytes; what a host array needs to be used in place
@@ -68,7 +68,7 @@ class Record:
     def key(self):
         """Identity for caches: a new driver is another device."""
         text = "|".join([self.platform, self.name, self.version, self.driver, str(self.units)])
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        return cache.key(text)[:16]
 
     def __str__(self):
         return f"opencl:{self.index}  {self.name} ({self.platform}, {self.kind})"

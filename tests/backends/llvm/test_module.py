@@ -1,0 +1,55 @@
+"""The text of a Plan: each distinct kernel is written once."""
+
+import numpy as np
+import pytest
+
+import fgrad
+import fgrad.numpy as fnp
+from fgrad import passes
+from fgrad.backends.llvm import emit, module, product
+
+
+@pytest.fixture
+def written(monkeypatch):
+    """The names of the kernels whose text is written from now on."""
+    names = []
+    for where, name in ((emit, "function"), (product, "emitted")):
+        def noted(prefix, kernel, *rest, real=getattr(where, name)):
+            names.append(kernel.name)
+            return real(prefix, kernel, *rest)
+        monkeypatch.setattr(where, name, noted)
+    return names
+
+
+def plan_of(function, *args):
+    return passes.plan(fgrad.make_ir(function)(*args), module.host_target())
+
+
+def layers(count, scales):
+    """So many layers of one product and a row's norm; `scales` go round."""
+    weights = [fnp.full((8, 8), 0.1 + 0.01 * k) for k in range(count)]
+
+    def run(x):
+        for k, w in enumerate(weights):
+            x = fnp.tanh(x @ w)
+            x = x * scales[k % len(scales)] / fnp.sum(x * x, axis=-1, keepdims=True)
+        return x
+    return run
+
+
+def test_equal_kernels_are_written_once(written):
+    x = fnp.ones((4, 8))
+    few = len(module.Module(plan_of(layers(2, [3.0]), x)).functions)
+    del written[:]
+    plan = plan_of(layers(40, [3.0]), x)
+    found = module.Module(plan)
+    assert len(plan.steps) >= 40 and len(found.steps) >= 40
+    assert len(written) <= 4 and len(found.functions) == few
+
+
+def test_kernels_of_equal_types_that_compute_something_else_are_kept_apart(written):
+    x = fnp.asarray(np.linspace(-1, 1, 32).reshape(4, 8), "float32")
+    run = layers(6, [3.0, 5.0, 7.0])
+    found = module.Module(plan_of(run, x))
+    assert 3 <= len(written) < len(found.steps)
+    np.testing.assert_allclose(fgrad.jit(run)(x), run(x), rtol=2e-6)
