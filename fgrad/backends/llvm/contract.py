@@ -18,7 +18,7 @@ from functools import lru_cache
 from itertools import product
 from math import gcd
 
-from .contract_cost import DISPATCH, cycles, held_second
+from .contract_cost import DISPATCH, PAGE, cycles, held_second
 from .dots import lanes_of_sums, shape
 from .text import BYTES
 from .tiles import Machine, Tile, shapes
@@ -33,6 +33,8 @@ STRIP_STEPS = 80, 140    # the fewest, and the most steps of a block that is rea
 BLOCK_ROWS = 256         # the most rows of a block that is read through a table of runs
 PANELS = 2 << 20         # bytes of a block of B; a quarter where A, read again for each, is no copy
 PAGES = 8 << 20          # bytes of B of whose pages a processor has the addresses at hand
+NEAR_PAGES = 64          # pages whose addresses it has nearest, of which it has 64 to 96
+FEWEST_STEPS = 64        # of a block for whose pages there is no room there
 WIDE_PANEL = 256         # bytes of a row of panels; of half that, blocks of runs are twice as deep
 ADDED_ALONE = 1 << 14    # elements of a result whose depths one thread adds up
 SHALLOW = 32             # depth up to which a product is as long as its result takes to be written
@@ -626,9 +628,10 @@ def with_packing(p, grid):
 def most_steps(p, pack_a, pack_b):
     """The most steps of a block of a plan that has its grid.
 
-    Rows of B that are read far off stay in the second cache.  Columns of A are copied in blocks
-    half as deep, which leave room to B, where that cache holds all of a part's columns of B so, or
-    its result, which is added to more often.
+    Rows of B that are read far off stay in the second cache; where one row of tiles reads them, in
+    pages whose addresses a processor has nearest.  Columns of A are copied in blocks half as deep,
+    which leave room to B, where that cache holds all of a part's columns of B so, or its result,
+    which is added to more often.
     """
     limit = WINDOW_STEPS if p.tables else depth_limit(p.machine)
     if p.bordered and 2 * p.width * BYTES[p.type] <= WIDE_PANEL:
@@ -639,7 +642,10 @@ def most_steps(p, pack_a, pack_b):
             limit = min(limit, COPIED_STEPS)
     if pack_b or not p.large_b:
         return limit
-    return min(limit, held_second(p.b.first * BYTES[p.type], p.machine))
+    step = p.b.first * BYTES[p.type]
+    if p.rows <= p.tile.rows and step:
+        limit = min(limit, max(NEAR_PAGES * PAGE // step, FEWEST_STEPS))
+    return min(limit, held_second(step, p.machine))
 
 
 def packs_a(p):
