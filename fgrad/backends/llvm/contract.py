@@ -31,6 +31,8 @@ WINDOW_STEPS = 832       # the most steps of a block that is read through tables
 COPIED_STEPS = 256       # the most steps of a block whose columns of A are copied
 STRIP_STEPS = 80, 140    # the fewest, and the most steps of a block that is read by strips
 BLOCK_ROWS = 256         # the most rows of a block that is read through a table of runs
+SHARE = 2                # of the second cache, that a block of A may fill
+COPIED_SHARE = 16        # where its rows are copied beside B: more would drive B out
 PANELS = 2 << 20         # bytes of a block of B; a quarter where A, read again for each, is no copy
 PAGES = 8 << 20          # bytes of B of whose pages a processor has the addresses at hand
 NEAR_PAGES = 64          # pages whose addresses it has nearest, of which it has 64 to 96
@@ -617,12 +619,14 @@ def with_packing(p, grid):
     for a, b in product(packs_a(p), packs_b(p, rows)):
         kc = block_depth(cut, most_steps(cut, a, b))
         size = kc * BYTES[p.type]
-        most = p.machine.l2 // 2 // size
-        most = min(most, BLOCK_ROWS) if p.bordered else most
-        mc = max(p.tile.rows, most // p.tile.rows * p.tile.rows) if not p.strips else rows
         most = PANELS if a or p.tables else PANELS // 4
         nc = max(p.tile.width, most // size // p.tile.width * p.tile.width)
-        yield cut.but(kc=kc, mc=min(mc, rows), nc=min(nc, columns), pack_a=a, pack_b=b)
+        made = cut.but(kc=kc, nc=min(nc, columns), pack_a=a, pack_b=b)
+        copied = a and p.a_by_rows and made.rows_first
+        most = p.machine.l2 // (COPIED_SHARE if copied else SHARE) // size
+        most = min(most, BLOCK_ROWS) if p.bordered else most
+        mc = max(p.tile.rows, most // p.tile.rows * p.tile.rows) if not p.strips else rows
+        yield made.but(mc=min(mc, rows))
 
 
 def most_steps(p, pack_a, pack_b):
