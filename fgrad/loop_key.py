@@ -2,7 +2,7 @@
 
 Buffers are numbered in the order params, outputs, scratch; loops, names and expressions as they are
 met.  It holds dtypes, shapes and the schedule, but no name of the user's and no source line.
-Caches of backends rely on it.
+Backends rely on it, through `Known`, and so does the tuner.
 """
 
 from __future__ import annotations
@@ -18,6 +18,32 @@ def key(kernel):
     return Writer(kernel).text()
 
 
+class Known:
+    """What was made for kernels, once for those that are equal.
+
+    Keys are worked out where another kernel has the same types: until then what was made for the
+    first one stands beside it, under None.
+    """
+
+    def __init__(self):
+        self.alike = {}                          # types → {key: made}
+
+    def get(self, kernel, make):
+        """make(kernel), or what was made for an equal one."""
+        types = tuple([b.type for b in (*kernel.params, *kernel.outputs)])
+        alike = self.alike.setdefault(types, {})
+        if not alike:
+            alike[None] = kernel, make(kernel)
+            return alike[None][1]
+        if None in alike:
+            first, made = alike.pop(None)
+            alike[key(first)] = made
+        own = key(kernel)
+        if own not in alike:
+            alike[own] = make(kernel)
+        return alike[own]
+
+
 class Writer:
     """Numbers what a kernel holds, and writes it line by line."""
 
@@ -28,6 +54,8 @@ class Writer:
         self.buffers = {b: k for k, b in enumerate(b for group in groups for b in group)}
         self.lines += [" ".join(str(b.type) for b in group) for group in groups]
         self.lines += [f"alias {self.buffers[out]} {self.buffers[b]}" for out, b in kernel.aliases]
+        if kernel.turns is not None:
+            self.lines.append(f"turns {kernel.turns.count} {kernel.turns.groups}")
 
     def text(self):
         self.body(self.kernel.body)

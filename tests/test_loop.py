@@ -7,9 +7,9 @@ from fgrad import scalar
 from fgrad.backends.reference import run_plan
 from fgrad.errors import CheckError
 from fgrad.index import Space, combine, of, plus
-from fgrad.loop import Accumulate, Buffer, For, Kernel, Let, Plan, Start, Store
+from fgrad.loop import Accumulate, Buffer, For, Kernel, Let, Plan, Start, Store, Turns
 from fgrad.loop_check import check_kernel, check_plan, limits
-from fgrad.loop_key import key
+from fgrad.loop_key import Known, key
 from fgrad.types import F32, F64, ArrayType
 
 
@@ -119,3 +119,18 @@ def test_kernels_equal_up_to_names_have_one_key():
     other = row_sums(3, 5)
     other.body[0].body[1].width = 4
     assert key(other) != key(row_sums(3, 5))
+    other = row_sums(3, 5)
+    other.turns = Turns(3, 1, ("a", "b"))
+    assert key(other) != key(row_sums(3, 5))
+
+
+def test_what_is_made_for_kernels_is_made_once_for_equal_ones():
+    known, made = Known(), []
+
+    def make(kernel):
+        made.append(kernel)
+        return len(made)
+    kernels = [row_sums(3, 5), row_sums(3, 6), row_sums(3, 5, letter="q"),
+               row_sums(3, 5, exponential=True), row_sums(3, 5), row_sums(3, 5, exponential=True)]
+    assert [known.get(kernel, make) for kernel in kernels] == [1, 2, 1, 3, 1, 3]
+    assert made == [kernels[0], kernels[1], kernels[3]]

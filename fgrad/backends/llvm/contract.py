@@ -619,14 +619,18 @@ def with_packing(p, grid):
     for a, b in product(packs_a(p), packs_b(p, rows)):
         kc = block_depth(cut, most_steps(cut, a, b))
         size = kc * BYTES[p.type]
-        most = PANELS if a or p.tables else PANELS // 4
-        nc = max(p.tile.width, most // size // p.tile.width * p.tile.width)
+        most = (PANELS if a or p.tables else PANELS // 4) // size
+        nc = max(p.tile.width, most // p.tile.width * p.tile.width)
         made = cut.but(kc=kc, nc=min(nc, columns), pack_a=a, pack_b=b)
-        copied = a and p.a_by_rows and made.rows_first
-        most = p.machine.l2 // (COPIED_SHARE if copied else SHARE) // size
-        most = min(most, BLOCK_ROWS) if p.bordered else most
-        mc = max(p.tile.rows, most // p.tile.rows * p.tile.rows) if not p.strips else rows
-        yield made.but(mc=min(mc, rows))
+        yield made.but(mc=rows if p.strips else min(block_rows(made, size), rows))
+
+
+def block_rows(p, size):
+    """The rows of a block of A, of so many bytes each, in a plan that has its other blocks."""
+    copied = p.pack_a and p.a_by_rows and p.rows_first
+    most = p.machine.l2 // (COPIED_SHARE if copied else SHARE) // size
+    most = min(most, BLOCK_ROWS) if p.bordered else most
+    return max(p.tile.rows, most // p.tile.rows * p.tile.rows)
 
 
 def most_steps(p, pack_a, pack_b):

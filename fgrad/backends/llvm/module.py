@@ -106,12 +106,12 @@ class Module:
     """The functions of a Plan's kernels.
 
     `functions`: name → text.  `steps`: (name, parts, buffers), in order; of those that take turns
-    (Turns, their steps).  `known`: what kernels are like → what was written for them, see `like`.
+    (Turns, their steps).
     """
 
     def __init__(self, plan):
         self.functions, self.used, self.workspace = {}, set(), 0
-        self.known = {}
+        self.known = loop_key.Known()
         self.steps = self.steps_of(plan)
 
     def steps_of(self, plan):
@@ -139,29 +139,11 @@ class Module:
 
     def added(self, kernel, place=0):
         """The steps of one kernel, whose functions are added.  place: where it may work."""
-        phases, size = self.like(kernel)
+        phases, size = self.known.get(kernel, self.written)
         work = [Workspace(place)] if size else []
         self.workspace = max(self.workspace, place + size)
         buffers = [*kernel.params, *kernel.outputs, *work]
         return [(name, parts, buffers) for name, parts in phases]
-
-    def like(self, kernel):
-        """What `written` gave for the first kernel equal to this one; its key is worked out where
-        another one has the same types.
-        """
-        types = tuple([b.type for b in (*kernel.params, *kernel.outputs)])
-        turns = kernel.turns and (kernel.turns.count, kernel.turns.groups)
-        alike = self.known.setdefault((types, len(kernel.params), turns), {})
-        if not alike:
-            alike[None] = kernel, self.written(kernel)
-            return alike[None][1]
-        if None in alike:
-            first, found = alike.pop(None)
-            alike[loop_key.key(first)] = found
-        key = loop_key.key(kernel)
-        if key not in alike:
-            alike[key] = self.written(kernel)
-        return alike[key]
 
     def written(self, kernel):
         """([(function, parts)] in order, bytes to work in) of a kernel whose functions are added.

@@ -81,7 +81,8 @@ class Program:
     def __init__(self, plan, record):
         self.record = record
         self.group = min(GROUP, record.max_group) if target_of(record).kind == "gpu" else 0
-        self.made, self.known, self.functions, self.names = [], {}, {}, Names()
+        self.made, self.functions, self.names = [], {}, Names()
+        self.known = loop_key.Known()
         check_dtypes(plan, record)
         self.launches = [self.launch(step) for step in plan.steps]
         self.text = self.joined(plan)
@@ -98,20 +99,20 @@ class Program:
 
     def add(self, kernel, buffers):
         """A kernel's function, if there is no equal one yet, and its launch."""
-        key = loop_key.key(kernel)
-        if key not in self.known:
-            name = self.names.unique(identifier(kernel.name) + "_k")
-            made = self.known[key] = self.written(name, kernel)
-            self.made.append(f"// {heading(kernel)}\n{made.text}")
-            self.functions.update(made.functions)
-        made = self.known[key]
+        made = self.known.get(kernel, self.written)
         return Launch(made.name, None, buffers, made.global_size, made.local_size)
 
-    def written(self, name, kernel):
+    def written(self, kernel):
+        """The text of a kernel, which is added to what was made."""
+        name = self.names.unique(identifier(kernel.name) + "_k")
         contractions = [s for s in kernel.body if isinstance(s, Contract)]
         if contractions:
-            return product.written(name, kernel, contractions[0], self.record)
-        return emit.written(name, kernel, self.parts_of(kernel), self.group)
+            made = product.written(name, kernel, contractions[0], self.record)
+        else:
+            made = emit.written(name, kernel, self.parts_of(kernel), self.group)
+        self.made.append(f"// {heading(kernel)}\n{made.text}")
+        self.functions.update(made.functions)
+        return made
 
     def parts_of(self, kernel):
         """The parts of the kernel's parallel loop: one a core, none smaller than its grain."""
