@@ -18,8 +18,11 @@ from itertools import groupby
 import numpy as np
 
 from .index import Ix, Space, Var
+from .later import lazily
 from .scalar import Node, walk
 from .types import ArrayType
+
+printed = lazily("fgrad.loop_text")     # which relies on this module
 
 
 @dataclass(eq=False)
@@ -201,7 +204,7 @@ class Kernel:
     turns: Turns = None
 
     def __str__(self):
-        return TEXT["kernel"](self)
+        return printed().kernel_text(self)
 
 
 @dataclass(eq=False)
@@ -284,7 +287,7 @@ class Plan:
     shares: dict = field(default_factory=dict)
 
     def __str__(self):
-        return TEXT["plan"](self)
+        return printed().plan_text(self)
 
     def room(self, b, k):
         """The bytes that a temporary needs which step k writes first."""
@@ -304,6 +307,3 @@ def whole_turns(steps):
 def turns_of(step):
     """The Turns of a step, or None."""
     return getattr(step, "turns", None)
-
-
-TEXT = {}                  # "kernel", "plan": their printed forms; filled by loop_text

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 
 from . import index, source
-from .loop import TEXT, Accumulate, Call, Contract, For, Kernel, Let, Loop, Start, Store
+from .loop import Accumulate, Call, Contract, For, Kernel, Let, Loop, Start, Store
 from .scalar import REDUCTIONS, at_text, number_text, text
 from .types import SHORT
 
@@ -175,6 +175,3 @@ def loop_text(loop):
 
 
 STEPS = {Kernel: kernel_text, Call: call_text, Loop: loop_text}
-
-
-TEXT.update(kernel=kernel_text, plan=plan_text)
