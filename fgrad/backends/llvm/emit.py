@@ -16,6 +16,7 @@ from ...scalar import REDUCTIONS
 from ...bf16 import BF16
 from ...types import BOOL, computed
 from .addresses import Scope
+from .fetches import fetchers
 from .instructions import number, stored, type_text
 from .text import KERNEL, Function, constant, mangled, vector
 from .values import Values
@@ -188,6 +189,7 @@ class Emitter(Values):
     def run(self, s):
         """The loop: vectors while they last, single vectors, and one masked vector for the tail."""
         n, w = s.var.extent, s.width
+        self.inner = s
         if s.kind == "parallel" and self.part:
             self.run_part(s)
         elif w == 1:
@@ -340,6 +342,7 @@ def function(name, kernel, parts=1):
         pointers[local] = fn.alloca(f"[{max(1, local.type.size)} x {stored(local.type.dtype)}]")
     with kernel.space:
         emitter = Emitter(fn, pointers)
+        emitter.fetchers = fetchers(kernel.body)
         emitter.given = {b: k for k, b in enumerate(kernel.params)}
         emitter.part = ("%part", parts) if parts > 1 else None
         emitter.body(kernel.body)

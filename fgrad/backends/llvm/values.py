@@ -13,11 +13,11 @@ from ...types import BOOL, I64, SHORT, computed
 from ..expressions import Expressions
 from . import reciprocal
 from .addresses import Addresses
+from .fetches import is_large_row, row_of
 from .instructions import element, number, stored, type_text
 from .text import constant, mangled, vector
 
 PAGE, LINE = 4096, 64      # bytes
-LARGE = 1 << 20            # bytes of an array that the second cache may lack
 FEW = 4                    # vectors of a loop that a reciprocal is worth while for
 NEAR = 1 << 18             # bytes of a row that it holds with the next one
 
@@ -25,14 +25,14 @@ NEAR = 1 << 18             # bytes of a row that it holds with the next one
 class Values(Expressions, Addresses):
     """Writes the values of scalar nodes: (name, is it a vector).
 
-    `names`: the names of Lets and accumulators → their values.  `rows`: (buffer, row) → the lines
-    before the loop that first used it.  `outside`: the names known in front of the innermost loop.
-    `given`: param → its place in %buffers.
+    `names`: the names of Lets and accumulators → their values.  `fetchers`: see
+    `fetches`.  `inner`: the vector loop around.  `outside`: the names known in front of the
+    innermost loop.  `given`: param → its place in %buffers.
     """
 
     def __init__(self, fn, pointers, env=None):
         super().__init__(fn, pointers, env)
-        self.names, self.rows = {}, {}
+        self.names, self.fetchers, self.inner = {}, {}, None
         self.outside, self.given = frozenset(), {}
 
     def splat(self, value, dtype):
@@ -198,26 +198,28 @@ class Values(Expressions, Addresses):
         uses in a loop's body.
         """
         memo, size = self.scopes[-1].memo, self.lanes * buffer.type.dtype.itemsize
-        if buffer.type.nbytes < LARGE or x.nodes or buffer in memo:
+        if not is_large_row(buffer, x) or buffer in memo:
             return
         memo[buffer] = True
         if self.copy * size % LINE == 0:
-            first = self.ahead(buffer, x)
-            for line in range(first, first + size, LINE):
+            first = self.ahead(buffer, row_of(x, self.vec[0]))
+            for line in range(first, first + size, LINE) if first else ():
                 self.fn.prefetch(self.fn.gep("i8", pointer, line), write)
 
-    def ahead(self, buffer, x):
-        """How many bytes behind a vector it is worth to fetch.
+    def ahead(self, buffer, row):
+        """How many bytes behind a vector of a row it is worth to fetch, or None.
 
-        A page: processors look ahead by themselves, but not into the next page.  A row that an
-        earlier loop has read is in the cache; memory has time for the next row then.
+        A page: processors look ahead by themselves, but not into the next page.  Of rows longer
+        than that, the first cache holds a part, so the first loop fetches a page ahead too.
         """
-        here, v = self.scopes[-1].before, self.vec[0]
-        row = index.ix({a: c for a, c in x.terms if a is not v}, x.const)
+        first, fetcher = self.fetchers.get((buffer, row), (self.inner, self.inner))
         step = min([c for a, c in row.terms if isinstance(a, index.Var) and c > 0], default=0)
         size = step * buffer.type.dtype.itemsize
-        is_new = self.rows.setdefault((buffer, row), here) is here
-        return PAGE if is_new or not PAGE < size <= NEAR else size
+        if not 0 < size <= NEAR:                 # no later loop finds it in the cache
+            return PAGE
+        if size > PAGE and self.inner is fetcher is not first:
+            return size
+        return PAGE if self.inner is (first if size > PAGE else fetcher) else None
 
     def lane_pointer(self, buffer, x, k):
         """The address of the element that lane k reads or writes."""

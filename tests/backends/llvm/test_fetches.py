@@ -1,0 +1,70 @@
+"""Which loop fetches the rows of a large array, and what the kernels' text fetches."""
+
+import re
+
+import pytest
+
+import fgrad
+import fgrad.numpy as fnp
+from fgrad import nn, passes
+from fgrad.backends.llvm import emit, fetches, module
+
+
+def kernel_of(function, *shape):
+    """The first kernel of a function of an array of this shape."""
+    plan = passes.plan(fgrad.make_ir(function)(fnp.zeros(shape)), module.host_target())
+    return plan.steps[0]
+
+
+def fetchers(kernel):
+    with kernel.space:
+        return fetches.fetchers(kernel.body)
+
+
+def functions_called(loop):
+    return {n.op for s in loop.body if hasattr(s, "expr") for n in fetches.scalar.walk(s.expr)}
+
+
+def centred(x):
+    return x - fnp.mean(x, axis=-1, keepdims=True)
+
+
+@pytest.mark.parametrize("function, op", [
+    (nn.softmax, "exp"), (lambda x: nn.logsumexp(x, axis=-1), "exp"),
+    (lambda x: fnp.sum(fnp.tanh(centred(x)), axis=-1), "tanh")])
+def test_rows_are_fetched_by_the_loop_that_computes_most(function, op):
+    [(_, row)] = fetched = fetchers(kernel_of(function, 512, 1024))
+    first, fetcher = fetched[_, row]
+    assert first is not fetcher and op in functions_called(fetcher)
+    assert op not in functions_called(first)
+
+
+def test_a_loop_that_stores_fetches_only_what_no_other_reads():
+    [(_, fetcher)] = fetchers(kernel_of(
+        lambda x: fnp.exp(x / fnp.sum(x, axis=-1, keepdims=True)), 512, 1024)).values()
+    assert fetcher.kind == "reduce"
+
+
+@pytest.mark.parametrize("function, shape", [
+    (fnp.exp, (512, 1024)),                           # one loop reads each row
+    (nn.softmax, (16, 1024))])                        # the cache holds the array
+def test_other_rows_have_no_fetcher(function, shape):
+    assert not fetchers(kernel_of(function, *shape))
+
+
+def distances(function, *shape):
+    """How many bytes behind what it reads a kernel fetches, for each of its loops that does."""
+    fn, _ = emit.function("k", kernel_of(function, *shape))
+    text = "\n".join(fn.lines)
+    behind = dict(re.findall(r"(%\S+) = getelementptr inbounds i8, ptr \S+, i64 (\d+)", text))
+    loops = [re.findall(r"@llvm.prefetch.p0\(ptr (%\S+),", part)
+             for part in re.split(r"^body\.\d+:", text, flags=re.M)]
+    return [min(int(behind[p]) for p in fetched) for fetched in loops if fetched]
+
+
+@pytest.mark.parametrize("columns, expected", [
+    (512, [4096]), (1024, [4096]), (8192, [4096, 32768]), (1 << 17, [4096, 4096])])
+def test_a_page_or_a_row_is_fetched_ahead(columns, expected):
+    def of_powers(x):
+        return nn.logsumexp(x, axis=-1)
+    assert distances(of_powers, max(8, (1 << 19) // columns), columns) == expected
