@@ -80,7 +80,7 @@ def converter(name, lib):
         case "autograd" | "numpy":
             return lambda a: a
         case _:
-            return lib.numpy.asarray
+            return lib.numpy.array
 
 
 def environment(threads, cache):

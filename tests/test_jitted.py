@@ -261,6 +261,39 @@ def test_donated_memory_that_somebody_else_sees_is_copied():
     near(mine, np.ones(10))
 
 
+class Lent:
+    """An array of another library, which keeps its memory."""
+
+    def __init__(self, memory):
+        self.__array_interface__ = memory.__array_interface__
+        self.memory = memory
+
+
+@pytest.mark.parametrize("size", [1000, 20000])
+def test_donated_memory_that_is_part_of_another_array_is_copied(size):
+    """It was overwritten: an array's slices, and what `asarray` makes of NumPy's, share memory."""
+    f = jit(lambda x: x * 2, donate_argnums=0)
+    whole, mine = fnp.ones(size) * 1, np.ones(size, np.float32)
+    words = np.frombuffer(bytearray(mine.tobytes()), np.float32)
+    results = [jit(lambda x: x + 1)(fnp.zeros(size)) for _ in range(2)]       # the second is native
+    lent = [fnp.asarray(x[:9]) for x in (mine, np.from_dlpack(mine), words)]
+    for part in (whole[:9], *lent, fnp.asarray(Lent(mine[:9])), *[x[:9] for x in results]):
+        np.testing.assert_array_equal(np.asarray(f(part)), 2)
+    for kept in (whole, mine, words, *results):
+        np.testing.assert_array_equal(np.asarray(kept), 1)
+
+
+@pytest.mark.parametrize("size", [1000, 20000, 1 << 18])
+def test_memory_that_is_an_arrays_own_is_taken_over(size):
+    f, plus = jit(lambda x: x * 2, donate_argnums=0), jit(lambda x: x + 1)
+    made = [lambda: fnp.array(np.ones(size, np.float32)), lambda: plus(fnp.zeros(size)),
+            lambda: plus(fnp.zeros(size))]
+    for make in made:
+        x = make()
+        pointer = x.np.__array_interface__["data"][0]
+        assert f(x).np.__array_interface__["data"][0] == pointer
+
+
 def test_an_array_donated_twice_is_given_away_once():
     f = jit(lambda x, y: (x * 2, y + 1), donate_argnums=(0, 1))
     x = fnp.ones(1000) * 1

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from .. import ops
+from ..aligned import copied
 from ..bf16 import BF16, foreign_words
 from ..core import ATTACHED, Array, Value, array_of, as_value, frozen_array
 from ..errors import ArgumentError
@@ -73,10 +74,10 @@ def converted(x, dtype, copy):
     if not isinstance(x, (np.ndarray, np.generic)) or x.dtype.kind == "V":
         words = foreign_words(x)
         if words is not None:
-            return frozen_array(np.array(words), BF16) if copy else array_of(words, BF16)
+            return frozen_array(copied(words), BF16) if copy else array_of(words, BF16)
         x = from_protocol(x)
     x = native(x)
-    return frozen_array(np.array(x)) if copy and isinstance(x, np.ndarray) else Array(x)
+    return frozen_array(copied(x)) if copy and isinstance(x, np.ndarray) else Array(x)
 
 
 def from_protocol(x):

@@ -13,6 +13,7 @@ import sys
 import numpy as np
 
 from ... import tree
+from ...aligned import copied, empty
 from ...bf16 import BF16
 from ...core import Array, array_of, memory_of
 from ...later import lazily
@@ -47,7 +48,7 @@ class Executable:
         arrays = [contiguous(memory_of(v)) for v in values]
         for k in self.image.overwritten:
             arrays[k] = given_away(values[k], arrays[k])
-        made = [np.empty(t.shape, held_as(t.dtype)) for t in self.made]
+        made = [empty(t.shape, held_as(t.dtype)) for t in self.made]
         n = self.image.inputs
         data = [*arrays[:n], *made, self.table.words, *arrays[n:]]
         pointers = (ctypes.c_void_p * len(data))(*[a.__array_interface__["data"][0] for a in data])
@@ -84,7 +85,16 @@ class Executable:
 def given_away(value, array):
     """The memory of a donated argument: its own where nobody else can see it, else a copy."""
     own = array is memory_of(value) and sys.getrefcount(array) <= unseen()
-    return array if own else np.array(array, order="C")
+    return array if own and has_memory_alone(array) else copied(array)
+
+
+def has_memory_alone(array):
+    """Is an ndarray's memory no one else's?  It may be a part of another array, or foreign."""
+    if array.base is None:
+        return array.flags.owndata
+    if array.base.__class__ is np.ndarray:
+        return array.base.flags.owndata and sys.getrefcount(array.base) == 2
+    return native_call().owns(array.base)
 
 
 @functools.cache

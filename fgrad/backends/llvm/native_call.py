@@ -24,9 +24,11 @@ import types
 import numpy as np
 
 from ... import config
+from ...aligned import empty
 from ...types import F32, F64
 from ..base import Same
 from . import host, target
+from .native_results import OWNER
 from .native_text import TEXT
 
 METHOD = 0x80 | 0x02                             # METH_FASTCALL | METH_KEYWORDS
@@ -254,6 +256,13 @@ def numpy_interface():
     return (WORD * (SET_BASE + 1)).from_address(get(module._ARRAY_API, None))
 
 
+def owns(base):
+    """Is the base of an ndarray one of the capsules that own the memory of results?"""
+    check = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(
+        ("PyCapsule_IsValid", ctypes.pythonapi))
+    return bool(check(base, OWNER.encode()))
+
+
 # ---------------------------------------------------------------------------- probing layouts
 
 
@@ -343,7 +352,7 @@ def make_python(kernel_address, inputs, outputs, fallback, box, name, *, forms=N
         held = []
         if keywords or not take(args, forms, iter(inputs), box, held):
             return fallback(*args, **keywords)
-        made = [np.empty(shape, type.dtype) for type, shape in zip(outputs, shapes)]
+        made = [empty(shape, type.dtype) for type, shape in zip(outputs, shapes)]
         data = [array.__array_interface__["data"][0] for array in (*held, *made)]
         pointers = (WORD * (len(data) + len(constant_data)))(*data, *constant_data)
         start = ctypes.addressof(pointers)

@@ -16,6 +16,7 @@ TEXT = """
 @pool = internal global [POOL_PLACES x ptr] zeroinitializer         ; big blocks that wait for reuse
 @waiting = internal global i64 0                             ; their bytes
 @turn = internal global i64 0                                ; the place that is overwritten next
+@owner = internal constant [12 x i8] c"OWNER\\00"           ; the name of the capsules of blocks
 
 define internal ptr @api(i32 %which) nounwind alwaysinline {
   %place = getelementptr ptr, ptr @fg.interface, i32 %which
@@ -131,7 +132,7 @@ fail:
 define internal void @block.done(ptr %capsule) nounwind {
 entry:
   %get = call ptr @api(i32 12)
-  %block = call ptr %get(ptr %capsule, ptr null)
+  %block = call ptr %get(ptr %capsule, ptr @owner)
   %p = getelementptr i8, ptr %block, i64 -8
   %size = load i64, ptr %p
   %big = icmp uge i64 %size, POOLED_LEAST
@@ -198,7 +199,7 @@ memory:
   ret ptr null
 wrap:
   %new = call ptr @api(i32 11)
-  %capsule = call ptr %new(ptr %block, ptr null, ptr @block.done)
+  %capsule = call ptr %new(ptr %block, ptr @owner, ptr @block.done)
   %lost = icmp eq ptr %capsule, null
   br i1 %lost, label %free, label %array
 free:
@@ -284,5 +285,6 @@ done:
 """
 SIZES = {                  # bytes from which results are aligned, and wait for reuse; all waiting
     "ALIGNED_LEAST": 1 << 15, "POOLED_LEAST": 1 << 18, "POOLED_MOST": 1 << 28, "POOL_PLACES": 32}
-for _word, _number in SIZES.items():
-    TEXT = TEXT.replace(_word, str(_number))
+OWNER = "fgrad.block"
+for _word, _value in (*SIZES.items(), ("OWNER", OWNER)):
+    TEXT = TEXT.replace(_word, str(_value))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ... import loop_key
+from ...aligned import copied
 from ...core import memory_of, numpy_rule
 from ...errors import DeviceError
 from ...loop import Call, Contract, For, Loop
@@ -259,10 +260,4 @@ def is_buffer(x):
 def settled(x):
     """The ndarray, copied if somebody might still write to it: the device reads it later."""
     x = np.asarray(x)
-    if not x.flags.writeable:
-        return x
-    memory = np.empty(x.nbytes + device.ALIGNMENT, np.uint8)
-    start = -memory.ctypes.data % device.ALIGNMENT
-    out = memory[start:start + x.nbytes].view(x.dtype).reshape(x.shape)
-    out[...] = x
-    return out
+    return copied(x, least=0) if x.flags.writeable else x

@@ -21,11 +21,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ...aligned import LINE
 from ...errors import DeviceError
 from .. import cache
 
 SMALLEST = 256             # bytes of the smallest bucket
-ALIGNMENT = 64             # bytes; what a host array needs to be used in place
 RETIRED = 256 << 20        # bytes of host memory that may wait for the queue before `write` waits
 
 INSTALL = ["the OpenCL driver of your GPU, or",
@@ -329,7 +329,7 @@ class Device:
     def fits_in_place(self, array):
         """May kernels read the host's own array?"""
         return (self.record.host_memory and array.nbytes > 0
-                and array.ctypes.data % ALIGNMENT == 0)
+                and array.ctypes.data % LINE == 0)
 
     def retire(self, nbytes, *kept):
         """Keeps objects alive until the queue has passed this point."""
