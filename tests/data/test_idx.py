@@ -76,7 +76,7 @@ def test_an_empty_file_is_named_so(write):
     (b"\0\0\x07\x01\0\0\0\1a", "bytes 00 00 07 01 00 00 00 01"),
     (b"\1\0\x08\x01\0\0\0\1a", "bytes 01 00 08 01"),
     (b"\0\0\x08", "bytes 00 00 08"),
-    (gzip.compress(b"twice"), "gzip data (packed twice?)"),
+    (gzip.compress(b"twice", mtime=0), "gzip data (packed twice?)"),
 ])
 def test_a_foreign_file_is_told_by_what_it_looks_like(write, start, words):
     pack = gzip.compress if words.startswith("gzip") else bytes
