@@ -45,19 +45,20 @@ def space():
 
 class Var:
     """A loop variable, 0 <= v < extent, in steps of `step`.  Compared by identity."""
-    __slots__ = ("name", "extent", "bit", "step", "order", "free")
+    __slots__ = ("name", "extent", "bit", "step", "order", "free", "hi")
     lo, nodes = 0, ()
 
     def __init__(self, name, extent, bit, step=1):
-        self.name, self.extent, self.bit, self.step = name, extent, bit, step
+        self.name, self.extent, self.bit = name, extent, bit
         self.order, self.free = bit.bit_length(), bit
+        self.go_by(step)
+
+    def go_by(self, step):
+        """Lets it run in steps; `hi` is its last value."""
+        self.step, self.hi = step, max(0, (self.extent - 1) // step * step)
 
     def __repr__(self):
         return self.name
-
-    @property
-    def hi(self):
-        return max(0, (self.extent - 1) // self.step * self.step)
 
 
 class Quot:
@@ -87,13 +88,18 @@ class Ix:
     __slots__ = ("terms", "const", "free", "lo", "hi", "nodes")
 
     def __init__(self, terms, const):
-        self.terms, self.const, self.free, self.lo, self.hi = terms, const, 0, const, const
-        self.nodes = ()
+        free, lo, hi, nodes = 0, const, const, ()
         for a, c in terms:
-            self.free |= a.free
-            self.nodes += a.nodes
-            self.lo += c * (a.lo if c > 0 else a.hi)
-            self.hi += c * (a.hi if c > 0 else a.lo)
+            free |= a.free
+            nodes += a.nodes
+            if c > 0:
+                lo += c * a.lo
+                hi += c * a.hi
+            else:
+                lo += c * a.hi
+                hi += c * a.lo
+        self.terms, self.const, self.free, self.nodes = terms, const, free, nodes
+        self.lo, self.hi = lo, hi
 
     def __repr__(self):
         return text(self)

@@ -192,7 +192,7 @@ def trial(kernel, how):
 def forget(kernel):
     """Takes back what an arrangement told the kernel's loop variables."""
     for v in loops_of(kernel.body):
-        v.step = 1
+        v.go_by(1)
 
 
 def measured(kernel, how, executable, described, count):

@@ -26,6 +26,7 @@ It relies on pull.py, product.py and recompute.py; lower.py turns its groups int
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from math import prod
 
@@ -336,9 +337,10 @@ class Attempt:
 
     def total(self, g, v):
         """The Root of v where it sums the columns of what product g multiplies, or None."""
-        if not self.target.totals or v in self.products:
+        p, reduced = g.product, self.graph.reduced(v)
+        fits = reduced and not Counter(reduced) - Counter(extents(p.k))
+        if not (fits and self.target.totals) or v in self.products:
             return None
-        p = g.product
         at = place_of(v, p.columns)
         expr = g.puller.inside(v, at)
         del g.puller.memo[v, at]

@@ -24,6 +24,7 @@ from .names import Words
 DEEP = 12                  # pulls that call each other before placeholders are used
 
 
+MOVED = 2                  # scalar operations at most of an element that is moved or cast
 WINDOW = 4                 # elements of an argument, written out one by one, that make a window
 
 
@@ -101,6 +102,15 @@ class Graph:
             found = self.probes[v] = self.probe_of(*self.makers[v])
         return found
 
+    def reduced(self, v):
+        """The extents that an element of v reduces over, if need be before it is moved or cast."""
+        while v in self.makers and step_of(self.makers[v][0].op) == "pull":
+            found, inputs = self.probe(v), self.makers[v][0].variables
+            if found.reduces or found.size > MOVED or len(inputs) != 1:
+                return found.reduces
+            v = inputs[0]
+        return ()
+
     def probe_of(self, eqn, k):
         """The Probe of result k of an equation, one for all that have equal types."""
         types = tuple(a.type if a.__class__ is Var else (a.__class__, a) for a in eqn.args)
@@ -126,11 +136,11 @@ def step_of(op):
 
 @dataclass(frozen=True)
 class Probe:
-    """reduces: the element is a reduction.  pointwise: arguments of its shape are read at its index
-    only.  windows: the arguments of which it reads many elements, and each for several indices.
-    size: scalar operations that one element takes.
+    """reduces: the extents over which the element is a reduction, or none.  pointwise: arguments of
+    its shape are read at its index only.  windows: the arguments of which it reads many elements,
+    and each for several indices.  size: scalar operations that one element takes.
     """
-    reduces: bool
+    reduces: tuple
     pointwise: bool
     windows: tuple
     size: int
@@ -163,7 +173,9 @@ def probe(eqn, k):
         size = len(scalar.walk(out))
     again = tuple(k for k, a in enumerate(args) if a.__class__ is ProbeArgument and slides(a, v))
     pointwise = all(s == v.shape and x == at for s, x in reads)
-    return Probe(uncast(out).op == "reduce", pointwise, again, size)
+    whole = uncast(out)
+    reduces = tuple([v.extent for v in whole.data[1]]) if whole.op == "reduce" else ()
+    return Probe(reduces, pointwise, again, size)
 
 
 def slides(a, v):

@@ -240,7 +240,8 @@ def rows_at_once(loop, inner, how):
     rows = next((r for r in (how.rows, 3, 2) if r <= how.rows and loop.var.extent % r == 0), 1)
     if rows == 1 or loop.step != 1:
         return replace(loop, body=[vectorised(inner, how)])
-    loop.var.step, body = rows, []               # before others: row + 3 then lies within the loop
+    body = []
+    loop.var.go_by(rows)                         # before others: row + 3 then lies within the loop
     for s in inner.body:
         found = [scalar.rewrite(s.expr, {loop.var: index.plus(index.of(loop.var), k)}, {}, {})
                  for k in range(rows)]
