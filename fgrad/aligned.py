@@ -24,7 +24,9 @@ def empty(shape, dtype, least=LEAST):
         return np.empty(shape, dtype)
     memory = np.empty(size + LINE, np.uint8)
     start = -memory.__array_interface__["data"][0] % LINE
-    return memory[start:start + size].view(dtype).reshape(shape)
+    out = memory[start:start + size].view(dtype).reshape(shape)
+    memory.flags.writeable = False               # so that nobody undoes that of `out`
+    return out
 
 
 def copied(x, least=LEAST):

@@ -18,8 +18,9 @@ from collections import OrderedDict, namedtuple
 
 from . import compile as driver
 from . import signature, tree
+from .aligned import copied
 from .arguments import check_function
-from .core import EVALUATE, bound_axes, current
+from .core import EVALUATE, Value, array_of, bound_axes, current, memory_of
 from .errors import boundary
 from .history import History, Record, static_numbers
 from .interpreters.call import call
@@ -111,9 +112,10 @@ class Jitted:
         """
         device = driver.device_of(apart.values, self.device)
         compiled = driver.compiled(trace.program, device, trace.donate)
-        values = []
+        values, lent = [], lent_by_numpy(apart) if device == "cpu" else ()
         try:
-            values = compiled(apart.values)
+            values = [copy_of(x) if lent and id(memory_of(x)) in lent else x
+                      for x in compiled(apart.values)]
         finally:                                 # a run that was stopped has written to them, too
             give_away([apart.values[k] for k in trace.donate], values)
         again, trace.called = trace.called, True
@@ -243,6 +245,17 @@ def give_away(donated, results):
     for x in {id(x): x for x in donated}.values():
         if id(x) not in kept:
             x.give_away()
+
+
+def lent_by_numpy(apart):
+    """The memory, by its id, of what is no Array in a call: it may be written to afterwards."""
+    return {id(memory_of(v)) for v, k in zip(apart.values, apart.places)
+            if not isinstance(apart.leaves[k], Value)}
+
+
+def copy_of(x):
+    """An Array in memory of its own."""
+    return array_of(copied(memory_of(x)), x.dtype)
 
 
 @boundary

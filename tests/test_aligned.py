@@ -27,6 +27,15 @@ def test_copies_are_equal_contiguous_and_writable(dtype, shape):
         assert at_a_line(aligned.copied(given, least=0)) or not y.nbytes
 
 
+@pytest.mark.parametrize("size", [3, 20000])
+def test_nobody_writes_to_an_array_of_fgrad(size):
+    double = jit(lambda x: x * 2)
+    x = fnp.array(np.ones(size, np.float32))
+    for y in (x, double(x), double(x)):
+        with pytest.raises(ValueError, match="WRITEABLE"):
+            np.asarray(y).flags.writeable = True
+
+
 @pytest.mark.parametrize("dtype", [np.float32, BF16])
 def test_large_arrays_and_the_results_of_compiled_functions_begin_at_a_line(dtype):
     for size in (17001, 20000, 123457):

@@ -314,6 +314,21 @@ def test_memory_donated_step_after_step_stays_in_place():
     near(third, np.full(1000, 4))
 
 
+@pytest.mark.parametrize("size", [3, 20000])
+def test_results_do_not_share_the_memory_of_numpys_arrays(size):
+    """They did: a loop that filled its batch anew changed what it had been given back."""
+    f = jit(lambda x, y: (x, y + 1, {"x": x}))
+    given, y = np.ones(size, np.float32), fnp.zeros(size)
+    for k in range(4):
+        given[:] = k
+        first, other, rest = f(given, y)
+        given[:] = -1
+        near(first, np.full(size, k))
+        near(rest["x"], np.full(size, k))
+        near(other, np.ones(size))
+    assert f(y, y)[0].np is y.np
+
+
 def test_an_output_that_is_an_input_is_given_back():
     x = fnp.ones(3)
     a, b = jit(lambda x: (x, x))(x)
