@@ -24,7 +24,7 @@ from .steps import Workspace, taken
 from .text import intrinsics
 from .tiles import Machine
 
-CALLED = re.compile(r"@(fg\.[\w.]+)\(")          # functions that kernels share
+CALLED = re.compile(r"@(fg\.[-\w.]+)\(")         # functions that kernels share
 FEW_CALLS = 2              # of a function of vector math, up to which it is written in place
 LONG = 20_000              # scalar operations from which the interpreter's lock is released
 
