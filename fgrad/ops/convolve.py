@@ -191,10 +191,11 @@ def spread(x, w, lhs, rhs, to, window, stride, dilation, inside=""):
     elements.
     """
     phases, wanted = {}, {}
+    for c, s, d in zip(window, stride, dilation):            # before w is cut into other phases
+        if s > 1 and d == 1 and w.shape[rhs.index(c)] % s:
+            return for_each_phase(c, s, x, w, lhs, rhs, to, window, stride, dilation, inside)
     for c, s, d in zip(window, stride, dilation):
         k, n = w.shape[rhs.index(c)], x.shape[lhs.index(c)]
-        if s > 1 and d == 1 and k % s:
-            return for_each_phase(c, s, x, w, lhs, rhs, to, window, stride, dilation, inside)
         wanted[c] = places(n, k, 1, d) if c in inside else (n - 1) * s + extent(k, d)
         if s > 1 and d == 1:
             phases[c] = fresh(lhs + rhs + to + "".join(phases.values()), 1)

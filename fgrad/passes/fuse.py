@@ -500,7 +500,7 @@ class Attempt:
         nodes = scalar.walk(expr)
         latest = self.latest_read(nodes)
         if latest == g.number and not how and g.product is None and g.nest:
-            expr = self.over_own_rows(g, expr, nodes)
+            expr = self.over_own_rows(g, expr, nodes, kept)
             nodes = scalar.walk(expr)
             latest = self.latest_read(nodes)
         if latest >= g.number or hidden(nodes):
@@ -532,16 +532,18 @@ class Attempt:
         """The number of the last kernel that makes something the nodes load, or -1."""
         return max([self.home.get(b, -1) for b in self.graph.loaded(nodes)], default=-1)
 
-    def over_own_rows(self, g, expr, nodes):
+    def over_own_rows(self, g, expr, nodes, kept):
         """The expression with reductions over rows that g stores, over g's innermost loop instead.
 
-        What they read is then at its own index, so it need not be loaded.
+        What they read is then at its own index, so it need not be loaded.  The expression's loops
+        are `kept`; a reduction that depends on one further in would run inside of that very loop.
         """
         last, own, new = g.nest[-1], self.own_values(g), {}
+        inside = last.bit | sum(v.bit for v in kept[len(g.nest):])
         for n in nodes:
             if n.op != "reduce" or extents(n.data[1]) != (last.extent,):
                 continue
-            if n.args[0].free & last.bit:
+            if n.args[0].free & inside:
                 continue
             body = scalar.rewrite(n.args[0], {n.data[1][0]: index.of(last)}, {}, {})
             body = scalar.rewrite(body, {}, own, {})

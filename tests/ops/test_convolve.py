@@ -334,3 +334,25 @@ def test_gradients_of_strided_convolutions_of_any_size_agree(size, window, strid
     w = rng.standard_normal((window, window, 5, 9), "float32")
     function = lambda x, w: conv(x, w, stride=stride, padding=padding)
     assert_compiled_agrees(function, x, w)
+
+
+@pytest.mark.parametrize("kernel,stride", [
+    ((2, 3), (2, 2)), ((3, 2), (2, 2)), ((4, 3), (2, 2)), ((3, 5), (3, 2)), ((6, 4), (2, 3)),
+    ((2, 3, 4), (2, 2, 2)), ((4, 3, 2), (2, 2, 2))])
+def test_strides_that_divide_the_window_along_some_axes_only(kernel, stride):
+    """A window of 2×3 in steps of 2 was cut into its phases along the rows twice."""
+    x = draw(2, *[k + 2 * s for k, s in zip(kernel, stride)], 2).astype("f8")
+    w = draw(*kernel, 2, 3).astype("f8")
+
+    def loss(x, w):
+        return fnp.sum(fnp.sin(conv(x, w, stride=stride)))
+    fgrad.check_grads(loss, (x, w))
+    at_once, compiled = fgrad.grad(loss, (0, 1))(x, w), fgrad.jit(fgrad.grad(loss, (0, 1)))(x, w)
+    for a, b in zip(at_once, compiled):
+        assert_close(np.asarray(b), np.asarray(a), length=64)
+    if len(kernel) == 2:
+        def spaced(x, w):
+            return conv_general_dilated(x, w, (1, 3), ((1, 0), (0, 1)), stride, None, NHWC)
+        want = by_loops(x, w, (1, 3), ((1, 0), (0, 1)), stride)
+        for function in (spaced, fgrad.jit(spaced)):
+            assert_close(np.asarray(function(x, w)), want, length=64)

@@ -415,3 +415,22 @@ def test_what_every_row_would_compute_again_is_stored():
     assert [k.outputs[0].type.size for k in plan.steps] == [64, 512 * 64]
     few = [ArrayType(F32, s) for s in [(8, 64), (64,), (64,)]]
     assert len(assert_plan_agrees(stage(f, few).program).steps) == 1
+
+
+@pytest.mark.parametrize("rows", [1, 2, 20, 70])
+@pytest.mark.parametrize("columns", [1, 7, 33])
+def test_a_sum_over_the_rows_of_a_kernel_is_not_run_inside_of_their_loop(rows, columns):
+    """Every row of e is the same sum over rows; its loop took the name of the one around it."""
+    def f(p):
+        c = fnp.cos(fnp.arange(rows, dtype="float32"))
+        e = fnp.broadcast_to(c, (rows, rows)) @ p
+        return c, e
+    assert_plan_agrees(stage(f, [ArrayType(F32, (rows, columns))]).program, THREADS)
+
+
+@pytest.mark.parametrize("shape", [(2, 17), (20, 7), (200, 97)])
+def test_the_gradient_of_column_sums_of_a_product(shape):
+    def loss(p):
+        return fnp.sum(fnp.sum(p @ p.T, 0) * fnp.cos(fnp.arange(len(p), dtype="float32")))
+    p = fnp.asarray(np.random.default_rng(0).standard_normal(shape), "float32")
+    np.testing.assert_allclose(jit(grad(loss))(p), grad(loss)(p), rtol=1e-4, atol=1e-4)
