@@ -362,13 +362,26 @@ def index_nodes(n):
 
 
 def rewrite(root, to, nodes, memo):
-    """`root` with variables substituted (`to`: Var → Ix) and whole nodes replaced (`nodes`)."""
-    stack = [root]
+    """`root` with variables substituted (`to`: Var → Ix) and whole nodes replaced (`nodes`).
+
+    A reduction keeps its own variables; it gets others where one of them would come to stand for a
+    variable that is substituted into it.
+    """
+    stack, changed, landing = [root], 0, 0
+    for v, x in to.items():
+        changed |= v.bit
+        landing |= x.free
     while stack:
         n = stack[-1]
         if n in memo or n in nodes:
             stack.pop()
             continue
+        if n.op == "reduce" and to:
+            own = sum([v.bit for v in n.data[1]])
+            if own & changed or own & landing and n.free & changed:
+                memo[n] = apart(n, to, landing, nodes)
+                memo[n].origin = memo[n].origin or n.origin
+                continue
         missing = [a for a in n.below if a not in memo and a not in nodes]
         if missing:
             stack.extend(missing)
@@ -377,6 +390,15 @@ def rewrite(root, to, nodes, memo):
         made = memo[n] = rebuilt(n, to, lambda a: nodes[a] if a in nodes else memo[a])
         made.origin = made.origin or n.origin
     return nodes[root] if root in nodes else memo[root]
+
+
+def apart(n, to, landing, nodes):
+    """A reduction rewritten, with new variables for those that are met in what is substituted."""
+    how, variables = n.data
+    new = tuple([index.space().variable(v.extent) if v.bit & landing else v for v in variables])
+    inside = {v: x for v, x in to.items() if v not in variables}
+    inside.update((v, index.of(w)) for v, w in zip(variables, new) if v is not w)
+    return node("reduce", (rewrite(n.args[0], inside, nodes, {}),), (how, new), n.dtype)
 
 
 def rebuilt(n, to, new):

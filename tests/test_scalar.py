@@ -8,7 +8,8 @@ import pytest
 from fgrad import index, scalar
 from fgrad.index import Space, of, plus
 from fgrad.loop import Buffer
-from fgrad.scalar import apply, cast, const, guard, held, load, name, reduce, rewrite, walk
+from fgrad.scalar import (
+    apply, cast, const, guard, held, load, name, node, reduce, rewrite, walk)
 from fgrad.types import BF16, BOOL, F16, F32, F64, I8, I32, U8, ArrayType
 
 X = Buffer("x", ArrayType(F32, (4, 5)), "input")
@@ -76,6 +77,20 @@ def test_rewriting_substitutes_indices_and_keeps_origins():
         n.origin = "v"
         out = rewrite(n, {i: index.combine([(of(j), 5)])}, {}, {})
         assert repr(out) == "exp(x[j,0])" and out.origin == "v"
+
+
+def test_rewriting_keeps_the_variables_of_reductions_apart():
+    with Space() as space:
+        i, j = space.variable(5, "i"), space.variable(5, "j")
+        at = index.combine([(of(i), 5), (of(j), 1)])
+        row = node("reduce", (load(X, at),), ("sum", (j,)), F32)
+        moved = rewrite(row, {i: of(j)}, {}, {})         # j of the outside is not that of the sum
+        (k,) = moved.data[1]
+        assert k is not j and moved.free == j.bit
+        assert moved.args[0] is load(X, index.combine([(of(j), 5), (of(k), 1)]))
+        all_rows = node("reduce", (row,), ("sum", (i,)), F32)
+        out = rewrite(apply("add", row, all_rows), {i: index.of(2)}, {}, {})
+        assert out.args[1] is all_rows and out.free == 0
 
 
 def test_rewriting_moves_the_masks_of_names():

@@ -535,15 +535,15 @@ class Attempt:
     def over_own_rows(self, g, expr, nodes, kept):
         """The expression with reductions over rows that g stores, over g's innermost loop instead.
 
-        What they read is then at its own index, so it need not be loaded.  The expression's loops
-        are `kept`; a reduction that depends on one further in would run inside of that very loop.
+        What they read is then at its own index, so it need not be loaded.  Where that loop is one
+        of the expression's own, `kept`, a reduction must be known outside of it.
         """
         last, own, new = g.nest[-1], self.own_values(g), {}
-        inside = last.bit | sum(v.bit for v in kept[len(g.nest):])
+        outside = sum(v.bit for v in kept[:kept.index(last)]) if last in kept else -1
         for n in nodes:
             if n.op != "reduce" or extents(n.data[1]) != (last.extent,):
                 continue
-            if n.args[0].free & inside:
+            if n.args[0].free & last.bit or n.free & ~outside:
                 continue
             body = scalar.rewrite(n.args[0], {n.data[1][0]: index.of(last)}, {}, {})
             body = scalar.rewrite(body, {}, own, {})

@@ -179,13 +179,14 @@ def partial_kernels(name, body, loop, sums, nest, parts, target, make):
     at = [(index.of(p), 1), (index.of(i), parts)] if target.kind == "gpu" else \
         [(index.of(p), chunk), (index.of(i), 1)]
     before = body[:-1]
+    again = substituted(before, {})              # statements of its own: `make` rewrites them
     rows = part(loop, index.combine(at), i, index.of(p), sums, partial, nest, make)
     kernels = [make(name, before + [For(p, rows, "parallel")])]
     if rest:
         t = nest.space.variable(rest)
         at = index.plus(index.of(t), chunk * parts)
         left = part(loop, at, t, index.of(parts), sums, partial, nest, make)
-        kernels.append(make(name + "_rest", before + left))
+        kernels.append(make(name + "_rest", again + left))
     return kernels + [make(name + "_sum", added(sums, partial, nest, make))]
 
 

@@ -434,3 +434,41 @@ def test_the_gradient_of_column_sums_of_a_product(shape):
         return fnp.sum(fnp.sum(p @ p.T, 0) * fnp.cos(fnp.arange(len(p), dtype="float32")))
     p = fnp.asarray(np.random.default_rng(0).standard_normal(shape), "float32")
     np.testing.assert_allclose(jit(grad(loss))(p), grad(loss)(p), rtol=1e-4, atol=1e-4)
+
+
+def rows_of_a_sum(x):
+    """A sum over rows in a sum over rows, which was taken for one over columns of a square."""
+    v = fnp.sum(x, axis=1)
+    u = fnp.sum(v * fnp.sum(fnp.exp(v)))
+    d = (v * u)[:, None] * x
+    return d - fnp.sum(d, axis=1, keepdims=True)
+
+
+def shares(x):
+    v = fnp.var(x, axis=1)
+    return v - fnp.log(fnp.sum(fnp.exp(v)))
+
+
+def every_pair(x):
+    c = fnp.sum(x, axis=1)
+    return c, fnp.sum(fnp.sin(x[:, :, None] + c), axis=2)
+
+
+@pytest.mark.parametrize("shape", [(5, 5), (20, 20), (5, 7), (1, 1)])
+@pytest.mark.parametrize("f", [
+    rows_of_a_sum, shares, every_pair, grad(lambda x: fnp.sum(shares(x)**2)),
+    grad(lambda x: fnp.sum(rows_of_a_sum(x)**2))])
+def test_sums_over_axes_of_one_size_are_kept_apart(f, shape):
+    """jit(grad(…)) of a softmax of variances of a square was wrong."""
+    assert_plan_agrees(stage(f, [ArrayType(F64, shape)]).program, THREADS)
+
+
+@pytest.mark.parametrize("rows", [17, 16, 5])
+def test_what_is_known_before_a_sum_in_parts_is_known_to_the_part_left_over(rows):
+    """The kernel of the rows left over read names that only the other one bound."""
+    def f(x, y):
+        e = fnp.sum(fnp.maximum(x, y)) * 0.01
+        e = fnp.exp(e) * fnp.exp(e) + e
+        return fnp.sum(e * fnp.maximum(x, y), axis=0)
+    types = [ArrayType(F32, s) for s in [(rows, 200), (200,)]]
+    assert_plan_agrees(stage(f, types).program, THREADS)
