@@ -169,6 +169,14 @@ def test_jit_anywhere_in_a_nesting_changes_nothing(p, words):
     close(jit(nested(f, words))(*xs), want, 1e-8)
 
 
+@examples(30)
+@given(st.sampled_from((4, 17)).flatmap(lambda n: programs(dtypes=F64, sizes=(n,), steps=12)))
+def test_compiled_gradients_where_all_axes_have_one_size(p):
+    """Loops of one extent must not be taken for each other."""
+    derived, xs = into_grad(floats(p)), values(p)
+    close(jit(derived)(*xs), derived(*xs), 1e-8)
+
+
 @examples(40)
 @given(
     programs(dtypes=F64, sizes=SOME, steps=5, host=False),
