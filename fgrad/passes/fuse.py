@@ -50,6 +50,9 @@ PACKED_ONCE = 256                  # columns up to which an operand is computed 
 PROLOGUE = 16                      # cost up to which an operand is computed where it is packed
 EPILOGUE = 30                      # operations in a row that are drawn into a product's kernel
 PRODUCT = "acc"                    # the name of a product within its kernel
+COMPARISONS = {"eq", "ne", "lt", "le", "gt", "ge", "share"}
+EXACT = {"reduce_max", "reduce_min"}   # reductions that give the same in any order
+NONE = frozenset()
 
 
 # ---------------------------------------------------------------------------- records
@@ -130,7 +133,10 @@ def numbers_first(program):
 
 def initially_stored(graph, target, products):
     """Inputs, results, what steps read and give, products, what they want to read stored, and
-    their epilogues, deep values.
+    their epilogues, deep values, and sums that are compared with themselves.
+
+    A sum over the same in another order may differ in its last bit: computed again, the largest of
+    some sums would not equal any of them.
     """
     stored = graph.given | graph.outputs
     for eqn in graph.program.eqns:
@@ -140,7 +146,7 @@ def initially_stored(graph, target, products):
             stored.update(stored_arguments(graph, eqn))
         if kind != "pull":
             stored.update(eqn.outs)
-    depths = {}
+    depths, sums = {}, {}
     for eqn in graph.program.eqns:
         for a in windowed(graph, eqn):
             if depths.get(a, 0) > WINDOW_DEPTH:
@@ -149,7 +155,27 @@ def initially_stored(graph, target, products):
         below = 1 + max([depths.get(a, 0) for a in eqn.variables], default=0)
         for v in eqn.outs:
             depths[v] = inlined_depth(graph, target, v, below, stored, products)
+        inside = [NONE if a in stored else sums.get(a, NONE) - stored for a in eqn.variables]
+        if eqn.op.name in COMPARISONS:
+            graph.compared |= shared_of(inside)
+            stored |= graph.compared
+        for v in eqn.outs:
+            own = [v] if rounds(graph, v) else []
+            sums[v] = NONE if v in stored else NONE.union(*inside, own)
     return stored
+
+
+def shared_of(groups):
+    """What is in more than one of some sets."""
+    counts = Counter(x for group in groups for x in group)
+    return {x for x, n in counts.items() if n > 1}
+
+
+def rounds(graph, v):
+    """Is v a sum whose bits depend on the order of its terms?"""
+    op = graph.makers[v][0].op
+    return (v.dtype.kind == "f" and op.name not in EXACT and step_of(op) == "pull"
+            and bool(graph.probe(v).reduces))
 
 
 def windowed(graph, eqn):
@@ -538,7 +564,8 @@ class Attempt:
         What they read is then at its own index, so it need not be loaded.  Where that loop is one
         of the expression's own, `kept`, a reduction must be known outside of it.
         """
-        last, own, new = g.nest[-1], self.own_values(g), {}
+        last, new = g.nest[-1], {}
+        own = self.own_values(g, self.graph.compared)
         outside = sum(v.bit for v in kept[:kept.index(last)]) if last in kept else -1
         for n in nodes:
             if n.op != "reduce" or extents(n.data[1]) != (last.extent,):
@@ -551,10 +578,10 @@ class Attempt:
             new[n].origin = n.origin
         return scalar.rewrite(expr, {}, new, {})
 
-    def own_values(self, g):
+    def own_values(self, g, but=NONE):
         """The loads of what kernel g stores, at its own index → the expressions stored."""
         return {scalar.load(self.graph.buffer(r.value), index.flat(r.index, r.value.shape)): r.expr
-                for r in g.roots if r.how is None}
+                for r in g.roots if r.how is None and r.value not in but}
 
     def add(self, g, root):
         """root becomes part of kernel g; what it would compute again is noted."""

@@ -40,6 +40,7 @@ class Graph:
         self.names = {}                                      # Var → its printed name, once named
         self.given = {*program.inputs, *(v for v, _ in program.hidden)}
         self.outputs = set(program.outputs)
+        self.compared = set()            # sums that both sides of a comparison have: computed once
         self.after = dict(zip(program.eqns, program.eqns[1:]))
         for eqn in program.eqns:
             for k, v in enumerate(eqn.outs):
