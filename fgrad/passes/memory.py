@@ -183,7 +183,13 @@ def donate_rest(plan, births, deaths, spans, given, partner):
 
 
 def elementwise(body, out, b):
-    """Is every read of b at the index of the store to out, before it, in the same loop body?"""
+    """Is every read of b at the index of the store to out, before it, in the same loop body?
+
+    And is it stored once: what is in front of a loop that is cut into parts runs for each of them.
+    """
+    if any(s.buffer is out for s in stores_of(s for s in body if not is_cut(s))) and any(
+            map(is_cut, body)):
+        return False
     homes, stores, late = set(), [], False
     stack = [body]
     while stack:
@@ -211,6 +217,20 @@ def elementwise(body, out, b):
         return False
     at = stores[0].index
     return all(x is at for x in loaded_at(body, b))
+
+
+def is_cut(s):
+    """May a statement be run in parts?"""
+    return isinstance(s, Contract) or isinstance(s, For) and s.kind == "parallel"
+
+
+def stores_of(body):
+    """The stores among some statements, those in loops too."""
+    for s in body:
+        if isinstance(s, Store):
+            yield s
+        elif isinstance(s, (For, Contract)):
+            yield from stores_of(s.body)
 
 
 def reads(expr, b):

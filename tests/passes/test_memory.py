@@ -4,12 +4,15 @@ import random
 
 import pytest
 
-from fgrad import passes
-from fgrad.passes.memory import aligned, first_fit
+import fgrad.numpy as fnp
+from fgrad import grad, passes
+from fgrad.interpreters.stage import stage
 from fgrad.loop import Buffer
-from fgrad.types import F32, ArrayType
+from fgrad.passes import memory
+from fgrad.passes.memory import aligned, first_fit
+from fgrad.types import F32, F64, ArrayType
 from tests.passes import programs
-from tests.passes.checking import assert_plan_agrees
+from tests.passes.checking import THREADS, assert_plan_agrees
 from tests.passes.programs import Build
 
 
@@ -82,3 +85,23 @@ def test_an_input_that_is_a_result_is_not_given_away():
     p = Build("f")
     x = p.input("x", 5)
     assert not assert_plan_agrees(p.done(x, p.mul(x, 2.0)), donate=(0,)).donated
+
+
+def test_what_every_part_of_a_kernel_stores_takes_the_place_of_nothing():
+    """A part that began late read a sum where another one had stored its mean already."""
+    def f(x):
+        means = fnp.mean(x, axis=0, keepdims=True)
+        size = fnp.abs(x)
+        spread = fnp.var(fnp.where(size > means, size, means * 0.3))
+        return fnp.sum((size + size - means) / (1 + spread * spread)
+                       * fnp.cos(fnp.arange(x.size, dtype=x.dtype).reshape(x.shape)))
+    program = stage(grad(f), [ArrayType(F64, (33, 33))]).program
+    plan = passes.plan(program, THREADS)
+    cut = 0
+    for kernel in plan.steps:
+        before = [s for s in kernel.body if not memory.is_cut(s)]
+        if len(before) < len(kernel.body):
+            stored = {s.buffer for s in memory.stores_of(before)}
+            cut += bool(stored)
+            assert not stored & {out for out, _ in kernel.aliases}, kernel.name
+    assert cut
