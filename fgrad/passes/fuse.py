@@ -363,9 +363,10 @@ class Attempt:
 
     def total(self, g, v):
         """The Root of v where it sums the columns of what product g multiplies, or None."""
+        if not self.target.totals or v in self.products:
+            return None
         p, reduced = g.product, self.graph.reduced(v)
-        fits = reduced and not Counter(reduced) - Counter(extents(p.k))
-        if not (fits and self.target.totals) or v in self.products:
+        if not reduced or Counter(reduced) - Counter(extents(p.k)):
             return None
         at = place_of(v, p.columns)
         expr = g.puller.inside(v, at)

@@ -187,8 +187,8 @@ def elementwise(body, out, b):
 
     And is it stored once: what is in front of a loop that is cut into parts runs for each of them.
     """
-    if any(s.buffer is out for s in stores_of(s for s in body if not is_cut(s))) and any(
-            map(is_cut, body)):
+    before = [s for s in body if not is_cut(s)]
+    if len(before) < len(body) and any(s.buffer is out for s in stores_of(before)):
         return False
     homes, stores, late = set(), [], False
     stack = [body]

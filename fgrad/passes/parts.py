@@ -179,7 +179,7 @@ def partial_kernels(name, body, loop, sums, nest, parts, target, make):
     at = [(index.of(p), 1), (index.of(i), parts)] if target.kind == "gpu" else \
         [(index.of(p), chunk), (index.of(i), 1)]
     before = body[:-1]
-    again = substituted(before, {})              # statements of its own: `make` rewrites them
+    again = substituted(before, {}) if rest else []      # `make` rewrites the statements
     rows = part(loop, index.combine(at), i, index.of(p), sums, partial, nest, make)
     kernels = [make(name, before + [For(p, rows, "parallel")])]
     if rest:

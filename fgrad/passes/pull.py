@@ -22,8 +22,6 @@ from .names import Words
 
 
 DEEP = 12                  # pulls that call each other before placeholders are used
-
-
 MOVED = 2                  # scalar operations at most of an element that is moved or cast
 WINDOW = 4                 # elements of an argument, written out one by one, that make a window
 

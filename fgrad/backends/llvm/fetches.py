@@ -2,7 +2,7 @@
 
 Loops behind each other often read the same row: its maximum, a sum of powers, quotients.  All but
 the first find it in the cache, and while they compute, memory has time for a later row.  Relies on
-`loop`; `emit` relies on it.
+`loop` and on the passes for the cost of a loop; `values` and `emit` rely on it.
 
     fetchers(kernel.body)      # {(buffer, row): (the first For, the one that fetches it)}
 """

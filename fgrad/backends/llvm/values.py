@@ -25,9 +25,9 @@ NEAR = 1 << 18             # bytes of a row that it holds with the next one
 class Values(Expressions, Addresses):
     """Writes the values of scalar nodes: (name, is it a vector).
 
-    `names`: the names of Lets and accumulators → their values.  `fetchers`: see
-    `fetches`.  `inner`: the vector loop around.  `outside`: the names known in front of the
-    innermost loop.  `given`: param → its place in %buffers.
+    `names`: the names of Lets and accumulators → their values.  `fetchers`: which loop
+    fetches a row, see `fetches`.  `inner`: the loop at hand.  `outside`: the names known in front
+    of the innermost loop.  `given`: param → its place in %buffers.
     """
 
     def __init__(self, fn, pointers, env=None):
