@@ -16,6 +16,7 @@ from ..tree import map as tree_map
 from ..types import as_dtype
 from .axes import axes_of, axis_of, broadcast_shapes, shape_of, typed
 from .elementwise import where
+from .indexing import around
 from .joining import concatenate
 from .promotion import as_bool, broadcast_to, cast, same
 from .shape import expand_dims
@@ -133,7 +134,7 @@ def choose(a, choices, mode="raise"):
     choices = [as_value(c) for c in choices]
     n = len(choices)
     if mode == "wrap":
-        index = same(ops.rem, same(ops.add, same(ops.rem, index, n), n), n)
+        index = around(index, n)
     elif mode == "clip":
         index = ops.clamp(0, index, n - 1)
     out = ops.zeros_like(choices[0])

@@ -2,7 +2,8 @@
 
 `Index` takes an index apart once: a basic part (slices, ints, new axes), which is slice, rev and
 reshape, and an advanced part (integer arrays), which is one gather.  `updates.py` writes by the
-same Index.  An index that is known must be in range; one that is only known at run time is clipped.
+same Index.  An index that is known must be in range, and one that is only known at run time is
+clipped, unless a mode says what one out of range means.
 """
 
 from __future__ import annotations
@@ -23,15 +24,16 @@ from .promotion import broadcast_to, cast, same
 class Index:
     """An index of an array of `shape`, taken apart.
 
+    mode: None, where an index that is known must be in range; "clip", "fill" or "wrap".
     Basic part, per axis of the array: start, stop, stride; `turned` are the axes read backwards,
     `plain` is the shape after ints are gone and new axes have come.  Advanced part: `arrays`, of
     one shape, index the axes `axes` of the basic result; their own axes come at `place`.
     """
-    __slots__ = ("shape", "start", "stop", "stride", "turned", "plain", "arrays", "axes", "place",
-                 "is_whole")
+    __slots__ = ("shape", "mode", "start", "stop", "stride", "turned", "plain", "arrays", "axes",
+                 "place", "is_whole")
 
-    def __init__(self, shape, index):
-        self.shape = shape
+    def __init__(self, shape, index, mode=None):
+        self.shape, self.mode = shape, mode_of(mode)
         self.start, self.stop, self.stride = [], [], []
         self.turned, self.plain, self.arrays, self.axes = [], [], [], []
         entries = expanded(index, shape)
@@ -53,14 +55,22 @@ class Index:
             self.take_slice(entry, axis, self.shape[axis])
         elif isinstance(entry, Value):
             self.part(0, self.shape[axis], 1)
-            self.arrays.append(in_range(entry, self.shape[axis], axis, self.shape))
+            self.arrays.append(in_range(entry, axis, self.shape, self.mode))
             self.axes.append(len(self.plain))
             self.plain.append(self.shape[axis])
         else:
-            n = self.shape[axis]
-            if not -n <= entry < n:
+            self.take_int(entry, axis, self.shape[axis])
+
+    def take_int(self, entry, axis, n):
+        """An int; one out of range becomes one in range, or an index array to be filled."""
+        if not -n <= entry < n:
+            if self.mode is None or n == 0 and self.mode != "fill":
                 raise outside(entry, n, axis, self.shape)
-            self.part(entry % n, entry % n + 1, 1)
+            if self.mode == "fill":
+                return self.take(Array(np.array(n, I32)))
+            if self.mode == "clip":
+                entry = min(max(entry, 0), n - 1)
+        self.part(entry % n, entry % n + 1, 1)
 
     def take_slice(self, entry, axis, n):
         """A slice; a negative step reads backwards what the positive one reads."""
@@ -101,11 +111,12 @@ class Index:
             x = ops.rev(x, axes=tuple(self.turned))
         return x if x.shape == self.plain else ops.reshape(x, shape=self.plain)
 
-    def read(self, x, mode="clip", fill=0):
+    def read(self, x, fill=0):
         """x at this index."""
         x = self.basic(x)
         if not self.arrays:
             return x
+        mode = "fill" if self.mode == "fill" else "clip"
         out = ops.gather(x, *self.arrays, axes=self.axes, mode=mode, fill=fill)
         return self.to_place(out)
 
@@ -254,12 +265,29 @@ def place_of_arrays(entries):
 
 # ---------------------------------------------------------------------------- range
 
-def in_range(i, n, axis, shape):
-    """The index array with negative ones counted from the end.
+MODES = {None: None, "raise": None, "clip": "clip", "promise_in_bounds": "clip", "fill": "fill",
+         "drop": "fill", "wrap": "wrap"}
 
-    Raises PositionError if one is known to be out.
+
+def mode_of(mode):
+    """What an index out of range means: of the names for one thing the first in MODES."""
+    if mode not in MODES:
+        raise ArgumentError(f"an index has no mode {mode!r}.",
+                            expected=", ".join(repr(name) for name in MODES))
+    return MODES[mode]
+
+
+def in_range(i, axis, shape, mode=None):
+    """The index array with negative ones counted from the end, in mode "wrap" all of them around.
+
+    Raises PositionError if one is known to be out and there is no mode.
     """
+    n = shape[axis]
     i = cast(i, I32) if i.dtype.itemsize < 4 else i          # i8 cannot count to n
+    if mode == "wrap":
+        return around(i, n)
+    if mode is not None:
+        return i if i.dtype.kind == "u" else wrapped(i, n)
     known = i if isinstance(i, Array) else i.known() if isinstance(i, Tracer) else None
     if known is not None and isinstance(known, Array):
         value = np.asarray(known.np)
@@ -279,6 +307,11 @@ def wrapped(i, n):
     return ops.select(same(ops.lt, i, 0), same(ops.add, i, n), i)
 
 
+def around(i, n):
+    """i modulo n, from 0 to n - 1."""
+    return same(ops.rem, same(ops.add, same(ops.rem, i, n), n), n)
+
+
 def outside(i, n, axis, shape):
     """The error for an index that is out of range."""
     return PositionError(f"index {i} is out of range for axis {axis} of size {n}.",
@@ -296,7 +329,7 @@ def getitem(x, index):
     return index_of(x.shape, index).read(x)
 
 
-def index_of(shape, index):
+def index_of(shape, index, mode=None):
     """The Index; one of ints, slices, None and ... only is taken apart once."""
     key = []
     for part in index if index.__class__ is tuple else (index,):
@@ -304,39 +337,44 @@ def index_of(shape, index):
         if cls is slice:
             part = part.start, part.stop, part.step
             if any(v.__class__ is not int and v is not None for v in part):
-                return Index(shape, index)
+                return Index(shape, index, mode)
         elif cls is not int and part is not None and part is not Ellipsis:
-            return Index(shape, index)
+            return Index(shape, index, mode)
         key.append(part)
-    return plain_index(shape, tuple(key))
+    return plain_index(shape, tuple(key), mode)
 
 
 @functools.lru_cache(maxsize=4096)
-def plain_index(shape, key):
+def plain_index(shape, key, mode):
     """The Index of a key in which slices are tuples."""
-    return Index(shape, tuple([slice(*part) if part.__class__ is tuple else part for part in key]))
+    key = tuple([slice(*part) if part.__class__ is tuple else part for part in key])
+    return Index(shape, key, mode)
 
 
 # ---------------------------------------------------------------------------- functions
 
-def take(a, indices, axis=None, mode="clip", fill_value=0):
+def take(a, indices, axis=None, mode=None, fill_value=0):
     """Elements along an axis at integer indices; None: of the flat array.
 
     n[…,k,…] i[*s] → n[…,*s,…]
 
-    A known index out of range raises PositionError.  At run time it is clipped, or reads
-    `fill_value` for mode="fill".
+    mode: what an index out of range reads: "clip" the nearest element, "wrap" the one as many
+    places around, "fill" `fill_value`.  Without one a known index out of range raises
+    PositionError, and one known only at run time is clipped.  Negative indices count from the end.
+
+    >>> take([1, 2, 3], [0, 4], mode="wrap").tolist()
+    [1, 2]
     """
     x = as_value(a)
     if axis is None:
         x, axis = ops.reshape(x, shape=(x.size,)), 0
     k = axis_of(axis, x.ndim, "take")
     index = as_value(indices)
-    return Index(x.shape, (slice(None),) * k + (index,)).read(x, mode, fill_value)
+    return Index(x.shape, (slice(None),) * k + (index,), mode).read(x, fill_value)
 
 
-def take_along_axis(arr, indices, axis=-1):
-    """arr[…, indices[…], …]: indices of the shape of arr, except along `axis`."""
+def take_along_axis(arr, indices, axis=-1, mode=None, fill_value=0):
+    """arr[…, indices[…], …]: indices of the shape of arr, except along `axis`; modes as in take."""
     x, i = as_value(arr), as_value(indices)
     if axis is None:
         x, i, axis = ops.reshape(x, shape=(x.size,)), ops.reshape(i, shape=(i.size,)), 0
@@ -347,7 +385,9 @@ def take_along_axis(arr, indices, axis=-1):
                              (*i.shape[:k], 1, *i.shape[k + 1:]))
     x = broadcast_to(x, (*shape[:k], x.shape[k], *shape[k + 1:]))
     i = broadcast_to(i, (*shape[:k], i.shape[k], *shape[k + 1:]))
-    return ops.take_along(x, in_range(i, x.shape[k], k, x.shape), k)
+    mode = mode_of(mode)
+    i = in_range(i, k, x.shape, mode)
+    return ops.take_along(x, i, k, "fill" if mode == "fill" else "clip", fill_value)
 
 
 def nonzero(a):

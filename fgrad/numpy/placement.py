@@ -16,7 +16,7 @@ from ..errors import ArgumentError, ShapeError
 from ..types import I32, as_dtype
 from .axes import axis_of, broadcast_shapes, shape_of, text_of, typed
 from .elementwise import where
-from .indexing import known_value, nonzero, take
+from .indexing import around, known_value, nonzero, take
 from .joining import concatenate
 from .matrices import compared
 from .promotion import as_bool, broadcast_to, cast, same
@@ -109,7 +109,7 @@ def put(a, ind, v, mode="clip", *, inplace=False):
     x, places = as_value(a), ravel(ind)
     values = resize(cast(as_value(v), x.dtype), places.shape)
     if mode == "wrap":
-        places = same(ops.rem, same(ops.add, same(ops.rem, places, x.size), x.size), x.size)
+        places = around(places, x.size)
     elif mode != "clip":
         raise ArgumentError(f"put has no mode {mode!r}.", expected="clip or wrap")
     flat = ops.scatter(ravel(x), places, values, axes=(0,), mode="clip")
@@ -176,7 +176,7 @@ def ravel_multi_index(multi_index, dims, mode="raise", order="C"):
         if mode == "clip":
             index = ops.clamp(0, index, n - 1)
         elif mode == "wrap":
-            index = same(ops.rem, same(ops.add, same(ops.rem, index, n), n), n)
+            index = around(index, n)
         out = index if out is None else same(ops.add, same(ops.mul, out, n), index)
     return out
 

@@ -4,8 +4,8 @@
 
 The basic part of an index is written by padding: the update stands in an array of x's shape, with
 the operation's neutral element around it.  Integer arrays are one scatter.  Values may be traced; x
-is never changed.  A known index out of range raises PositionError; one known only at run time is
-not written.
+is never changed.  A known index out of range raises PositionError, and one known only at run time
+is not written, unless a mode says what it means: x.at[i].add(y, mode="drop").
 """
 
 from __future__ import annotations
@@ -30,24 +30,32 @@ class At:
         self.x = x
 
     def __getitem__(self, index):
-        return Part(self.x, index_of(self.x.shape, index))
+        return Part(self.x, index)
 
     def __repr__(self):
         return f"{self.x!r}.at"
 
 
 class Part:
-    """Some elements of x; each method gives a new array, with these elements changed."""
-    __slots__ = ("x", "index")
+    """Some elements of x; each method gives a new array, with these elements changed.
 
-    def __init__(self, x, index):
-        self.x, self.index = x, index
+    mode: what becomes of an index out of range: "drop" writes nothing there, "clip" the nearest
+    element, "wrap" the one as many places around.  Without one a known index out of range raises
+    PositionError, and one known only at run time is dropped.
+    """
+    __slots__ = ("x", "key")
 
-    def get(self, mode="clip", fill_value=0):
-        """The elements; mode "fill" reads `fill_value` where an index is out of range."""
-        return self.index.read(self.x, mode, fill_value)
+    def __init__(self, x, key):
+        self.x, self.key = x, key
 
-    def set(self, values):
+    def get(self, mode=None, fill_value=0):
+        """The elements; mode "fill" reads `fill_value` where an index is out of range.
+
+        Without a mode an index known only at run time is clipped.
+        """
+        return index_of(self.x.shape, self.key, mode).read(self.x, fill_value)
+
+    def set(self, values, mode=None):
         """x with these elements replaced; of equal indices the last one wins.
 
         Raises ShapeError when the values do not broadcast to the elements, DtypeError when x cannot
@@ -57,53 +65,54 @@ class Part:
         >>> fnp.zeros(3).at[0].set(1.0).tolist()
         [1.0, 0.0, 0.0]
         """
-        return self.update("set", values)
+        return self.update("set", values, mode)
 
-    def add(self, values):
+    def add(self, values, mode=None):
         """x with the values added to these elements; equal indices add up."""
-        return self.update("add", values)
+        return self.update("add", values, mode)
 
-    def subtract(self, values):
+    def subtract(self, values, mode=None):
         """x with the values subtracted from these elements."""
-        return self.update("add", ops.neg(self.fitting(values)))
+        index = index_of(self.x.shape, self.key, mode)
+        return self.update("add", ops.neg(self.fitting(values, index)), mode)
 
-    def multiply(self, values):
+    def multiply(self, values, mode=None):
         """x with these elements multiplied."""
-        return self.update("mul", values)
+        return self.update("mul", values, mode)
 
-    def divide(self, values):
+    def divide(self, values, mode=None):
         """x with these elements divided; of floats only."""
-        return self.set(binary_float(ops.div, self.get(), values))
+        return self.set(binary_float(ops.div, self.get(mode), values), mode)
 
-    def power(self, values):
+    def power(self, values, mode=None):
         """x with these elements raised to a power."""
-        return self.set(power(self.get(), values))
+        return self.set(power(self.get(mode), values), mode)
 
-    def min(self, values):
+    def min(self, values, mode=None):
         """x with these elements, or the values where those are smaller."""
-        return self.update("min", values)
+        return self.update("min", values, mode)
 
-    def max(self, values):
+    def max(self, values, mode=None):
         """x with these elements, or the values where those are larger."""
-        return self.update("max", values)
+        return self.update("max", values, mode)
 
-    def apply(self, function):
+    def apply(self, function, mode=None):
         """x with function(elements) in their place."""
-        return self.set(function(self.get()))
+        return self.set(function(self.get(mode)), mode)
 
     # -- how --------------------------------------------------------------------------------------
 
-    def update(self, how, values):
+    def update(self, how, values, mode):
         """x with the values combined by `how` with these elements."""
-        values, index, x = self.fitting(values), self.index, self.x.settled()
+        index, x = index_of(self.x.shape, self.key, mode), self.x.settled()
+        values = self.fitting(values, index)
         if not index.arrays:
             return written(x, index, values, how)
         y = ops.scatter(index.basic(x), *index.arrays, index.from_place(values), axes=index.axes,
-                        mode="drop",
-                        how=how)
+                        mode="clip" if index.mode == "clip" else "drop", how=how)
         return y if index.is_whole and y.shape == x.shape else written(x, index, y, "set")
 
-    def fitting(self, values):
+    def fitting(self, values, index):
         """The values in x's dtype and the shape of the elements."""
         dtype = self.x.settled().dtype
         number = values.__class__ in SCALARS
@@ -112,17 +121,17 @@ class Part:
             raise DtypeError(f"an array of {SHORT[dtype]} cannot hold {SHORT[made]}.",
                              fix=f"convert the array first: x.astype(\"{made}\")")
         values = full_scalar(values, dtype) if number else cast(values, dtype)
-        if len(values.shape) > len(self.index.result):       # as NumPy, drop leading axes of size 1
-            extra = len(values.shape) - len(self.index.result)
+        if len(values.shape) > len(index.result):       # as NumPy, drop leading axes of size 1
+            extra = len(values.shape) - len(index.result)
             if set(values.shape[:extra]) == {1}:
                 values = ops.reshape(values, shape=values.shape[extra:])
         try:
-            return broadcast_to(values, self.index.result)
+            return broadcast_to(values, index.result)
         except ShapeError:
             raise ShapeError(f"values of shape {text_of(values.shape)} do not fit into elements "
                              "of shape "
-                             f"{text_of(self.index.result)}.",
-                             expected=f"a shape that broadcasts to {text_of(self.index.result)}",
+                             f"{text_of(index.result)}.",
+                             expected=f"a shape that broadcasts to {text_of(index.result)}",
                              ) from None
 
 

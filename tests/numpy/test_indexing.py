@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fgrad.numpy as fnp
-from fgrad import jit
+from fgrad import grad, jit
 
 X = np.arange(24.0, dtype=np.float32).reshape(2, 3, 4)
 INDICES = [
@@ -106,3 +106,89 @@ def test_wrong_indices_are_refused(index, error):
     for read in (lambda x: x[index], lambda x: x.at[index].set(0.0)):
         with pytest.raises(error):
             read(fnp.array(X))
+
+
+# ---------------------------------------------------------------------------- indices out of range
+
+FAR = [-9, -4, -3, -1, 0, 2, 3, 8]                           # of 3 places
+PLACES = {"clip": lambda i: min(max(i + 3 if i < 0 else i, 0), 2), "wrap": lambda i: i % 3,
+          "fill": lambda i: (i + 3 if i < 0 else i) if -3 <= i < 3 else None}
+PLACES |= {"drop": PLACES["fill"], "promise_in_bounds": PLACES["clip"]}
+
+
+def at_place(row, i, mode):
+    """The element that an index reads by the table of places; -1 where it reads none."""
+    place = PLACES[mode](i)
+    return -1.0 if place is None else row[place]
+
+
+def written_by(row, indices, mode):
+    """The row after 10, 20, … were added at the indices, one after the other."""
+    row = list(row)
+    for number, i in enumerate(indices, 1):
+        place = PLACES[mode](i)
+        if place is not None:
+            row[place] += 10.0 * number
+    return row
+
+
+@pytest.mark.parametrize("mode", PLACES)
+def test_a_mode_says_what_an_index_out_of_range_reads(mode):
+    x = fnp.arange(6.0).reshape(2, 3)
+    index = fnp.array(FAR)
+    want = [[at_place(row, i, mode) for i in FAR] for row in x.tolist()]
+    ways = [lambda x, i: fnp.take(x, i, 1, mode=mode, fill_value=-1),
+            lambda x, i: x.at[:, i].get(mode=mode, fill_value=-1),
+            lambda x, i: fnp.take_along_axis(x, fnp.stack([i, i]), 1, mode=mode, fill_value=-1)]
+    for read in ways:
+        assert read(x, index).tolist() == want
+        assert jit(read)(x, index).tolist() == want
+        assert jit(lambda x: read(x, index))(x).tolist() == want
+    for number, i in enumerate(FAR):
+        assert x.at[:, i].get(mode=mode, fill_value=-1).tolist() == [row[number] for row in want]
+        assert x.at[1, i].get(mode=mode, fill_value=-1).item() == want[1][number]
+
+
+@pytest.mark.parametrize("mode", PLACES)
+def test_a_mode_says_what_an_index_out_of_range_writes(mode):
+    x = fnp.arange(3.0)
+    values = 10.0 * fnp.arange(1.0, len(FAR) + 1)
+    want = written_by(x.tolist(), FAR, mode)
+    assert x.at[fnp.array(FAR)].add(values, mode=mode).tolist() == want
+    add = jit(lambda x, i: x.at[i].add(values, mode=mode))
+    assert add(x, fnp.array(FAR)).tolist() == want
+    for i in FAR:
+        assert x.at[i].add(10.0, mode=mode).tolist() == written_by(x.tolist(), [i], mode)
+        assert x.at[i].subtract(-10.0, mode=mode).tolist() == written_by(x.tolist(), [i], mode)
+        assert x.at[i].apply(lambda e: e + 10, mode=mode).tolist() == written_by(
+            x.tolist(), [i], mode)
+        assert fnp.ones((2, 3)).at[:, i].multiply(11.0, mode=mode).tolist() == [
+            written_by([1.0, 1.0, 1.0], [i], mode)] * 2
+
+
+@pytest.mark.parametrize("mode", PLACES)
+def test_gradients_of_indices_out_of_range(mode):
+    index, weights = fnp.array(FAR), fnp.arange(1.0, len(FAR) + 1)
+    found = grad(lambda x: (x.at[index].get(mode=mode) * weights).sum())(fnp.zeros(3))
+    assert found.tolist() == [n / 10 for n in written_by([0.0] * 3, FAR, mode)]
+    places = [PLACES[mode](i) for i in FAR]
+    cost = jit(lambda v: (fnp.zeros(3).at[index].add(v, mode=mode) * fnp.array([1.0, 2, 4])).sum())
+    assert grad(cost)(weights).tolist() == [0 if p is None else 2.0 ** p for p in places]
+
+
+def test_modes_that_do_not_exist_and_axes_without_places():
+    x = fnp.arange(3.0)
+    for wrong in (lambda: x.at[0].get(mode="near"), lambda: x.at[0].set(1.0, mode="near"),
+                  lambda: fnp.take(x, 0, mode="raise!"),
+                  lambda: fnp.take_along_axis(x, fnp.array([0]), mode="near")):
+        with pytest.raises(TypeError, match="an index has no mode"):
+            wrong()
+    empty = fnp.zeros((0, 2))
+    assert empty.at[5].get(mode="fill", fill_value=7).tolist() == [7.0, 7.0]
+    assert empty.at[5].set(1.0, mode="drop").shape == (0, 2)
+    for mode in ("clip", "wrap"):
+        with pytest.raises(IndexError, match="the axis is empty"):
+            empty.at[5].get(mode=mode)
+    for index in (3, [0, 3]):
+        with pytest.raises(IndexError, match="index 3 is out of range"):
+            fnp.take(x, index)
