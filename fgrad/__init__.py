@@ -9,6 +9,7 @@
     fgrad.show(f, x)     the program, at every stage             make_ir eval_shape check_grads
     fgrad.debug          print, nans, checks while it runs       pure_callback io_callback
     fgrad.device         where jitted functions run              devices device_put
+    fgrad.flush_denormals()   within a block numbers next to zero are zero
     fgrad.lax            scan cond switch while_loop fori_loop   checkpoint hvp linear_transpose
 
 Arrays: `fgrad.numpy`, `fgrad.random`.  Models: `fgrad.nn`, `fgrad.optim`,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:          # for editors; at run time see _NAMES
     from .control import checkpoint, checkpoint_name, checkpoint_policies
     from .core import Array
     from .custom import custom_jvp, custom_vjp, stop_gradient
+    from .denormals import flush_denormals
     from .errors import (
         ArgumentError, AxisError, AxisNameError, CheckError, ConcretizationError, DataError,
         DeviceError, DonationError, DownloadError, DtypeError, FgradError, FgradWarning,
@@ -53,6 +55,7 @@ _NAMES = {                 # module → what it gives; all of it is loaded at fi
     "control": "checkpoint checkpoint_name checkpoint_policies",
     "core": "Array",
     "custom": "custom_jvp custom_vjp stop_gradient",
+    "denormals": "flush_denormals",
     "errors": """ArgumentError AxisError AxisNameError CheckError ConcretizationError DataError
         DeviceError DonationError DownloadError DtypeError FgradError FgradWarning GradientError
         KeyReuseWarning LeakError MissingFileError MissingRuleError MutationError NanError

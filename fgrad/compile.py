@@ -14,7 +14,7 @@ import threading
 from collections import OrderedDict, namedtuple
 from contextlib import contextmanager
 
-from . import config, passes
+from . import config, denormals, passes
 from .backends import base
 from .core import Array
 from .errors import ArgumentError, DeviceError
@@ -56,7 +56,7 @@ def executable(program, device, donate=()):
     backend, is_complex = base.find(device), program.derive(has_complex)
     made = backend.kept(key)
     if made is None:
-        with uncollected():
+        with uncollected(), denormals.kept():
             plan = passes.plan(pairs().expanded(program), backend.target(device),
                                () if is_complex else donate, backend.tuner(device))
             made = backend.compile(plan, device)

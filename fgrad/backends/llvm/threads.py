@@ -9,6 +9,7 @@ The pool itself is LLVM text that calls POSIX threads, so no part takes the inte
   for parts, never for sleeping workers, so a crowded machine falls to serial speed, not below.
 * An idle worker spins about 50 us, then sleeps on a condition variable.  Ticket and count of
   sleepers are sequentially consistent, which excludes a lost wake-up.
+* Workers compute in the caller's floating-point mode: what it flushes to zero, they do.
 * `busy` is held by the one region that runs in parallel; a nested or concurrent region runs its
   parts in place.  Workers start with the first region that could use them.
 * After a fork the child has no workers: the state is cleared and the next region starts new ones,
@@ -65,7 +66,7 @@ WITH_THREADS = SERIAL + """
 @finished = internal global [16 x i64] zeroinitializer, align 128     ; parts done in this region
 @sleepers = internal global [16 x i64] zeroinitializer, align 128
 @busy     = internal global [16 x i64] zeroinitializer, align 128
-@region   = internal global [16 x i64] zeroinitializer, align 128     ; body, ctx, parts
+@region   = internal global [16 x i64] zeroinitializer, align 128     ; body, ctx, parts, mode
 @stop     = internal global i64 0
 @wanted   = internal global i64 0                                     ; workers, once started
 @workers  = internal global i64 0                                     ; workers there are
@@ -108,10 +109,18 @@ try:
   %fn = load atomic ptr, ptr @region monotonic, align 8
   %ctx = load atomic ptr, ptr getelementptr (i64, ptr @region, i64 1) monotonic, align 8
   %parts = load atomic i64, ptr getelementptr (i64, ptr @region, i64 2) monotonic, align 8
+  %mode = load atomic i64, ptr getelementptr (i64, ptr @region, i64 3) monotonic, align 8
   %then = sub i64 %now, 1
   %swap = cmpxchg ptr @ticket, i64 %now, i64 %then seq_cst seq_cst
   %mine = extractvalue { i64, i1 } %swap, 1
-  br i1 %mine, label %run, label %look
+  br i1 %mine, label %meet, label %look
+meet:
+  %own = call i64 @mode()
+  %same = icmp eq i64 %own, %mode
+  br i1 %same, label %run, label %change
+change:
+  call void @set.mode(i64 %mode)
+  br label %run
 run:
   %part = sub i64 %parts, %left
   call void %fn(ptr %ctx, i64 %part)
@@ -227,6 +236,8 @@ publish:
   store atomic ptr %fn, ptr @region monotonic, align 8
   store atomic ptr %ctx, ptr getelementptr (i64, ptr @region, i64 1) monotonic, align 8
   store atomic i64 %parts, ptr getelementptr (i64, ptr @region, i64 2) monotonic, align 8
+  %mode = call i64 @mode()
+  store atomic i64 %mode, ptr getelementptr (i64, ptr @region, i64 3) monotonic, align 8
   store atomic i64 0, ptr @finished seq_cst, align 8
   %old = load atomic i64, ptr @ticket seq_cst, align 8
   %generation = add i64 %old, 4294967296
@@ -333,6 +344,61 @@ PAUSES = {                                       # by architecture: declaration,
 }
 PAUSES["arm64"] = PAUSES["aarch64"]
 
+# The register that says how a thread rounds and whether it flushes denormal numbers to zero,
+# without the flags of what has happened; and the bits that flush results and arguments.
+X86_MODE = """
+declare void @llvm.x86.sse.stmxcsr(ptr)
+declare void @llvm.x86.sse.ldmxcsr(ptr)
+
+define i64 @mode() nounwind {
+  %at = alloca i32
+  call void @llvm.x86.sse.stmxcsr(ptr %at)
+  %all = load i32, ptr %at
+  %mode = and i32 %all, -64
+  %wide = zext i32 %mode to i64
+  ret i64 %wide
+}
+
+define void @set.mode(i64 %mode) nounwind {
+  %at = alloca i32
+  %short = trunc i64 %mode to i32
+  store i32 %short, ptr %at
+  call void @llvm.x86.sse.ldmxcsr(ptr %at)
+  ret void
+}
+"""
+
+ARM_MODE = """
+define i64 @mode() nounwind {
+  %mode = call i64 asm sideeffect "mrs $0, fpcr", "=r"()
+  ret i64 %mode
+}
+
+define void @set.mode(i64 %mode) nounwind {
+  call void asm sideeffect "msr fpcr, $0", "r"(i64 %mode)
+  ret void
+}
+"""
+
+NO_MODE = """
+define i64 @mode() nounwind {
+  ret i64 0
+}
+
+define void @set.mode(i64 %mode) nounwind {
+  ret void
+}
+"""
+
+MODES = {"x86_64": (X86_MODE, 0x8040), "aarch64": (ARM_MODE, 1 << 24)}
+MODES["arm64"] = MODES["aarch64"]
+
+
+def mode():
+    """(text of @mode and @set.mode, the bits that flush denormal numbers, 0 where there are none).
+    """
+    return MODES.get(host.HOST.triple.split("-")[0], (NO_MODE, 0))
+
 
 def has_threads():
     """Are there POSIX threads in this process?"""
@@ -341,7 +407,7 @@ def has_threads():
 
 def text():
     """The pool's module for this machine."""
-    head = f'target triple = "{host.HOST.triple}"\n'
+    head = f'target triple = "{host.HOST.triple}"\n' + mode()[0]
     if not has_threads():
         return head + WITHOUT_THREADS
     declaration, pause = PAUSES.get(host.HOST.triple.split("-")[0], ("", ""))
@@ -366,9 +432,9 @@ class Pool:
             atexit.register(self.function("finish"))
             os.register_at_fork(after_in_child=self.function("forget"))
 
-    def function(self, name, integers=0):
+    def function(self, name, integers=0, result=None):
         """A function of the module, callable from Python."""
-        kind = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * integers)
+        kind = ctypes.CFUNCTYPE(result, *[ctypes.c_int64] * integers)
         return kind(self.library.address(name))
 
     def spins(self):
