@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from .. import numpy as fnp
 from .. import tree
-from .base import (GradientTransformation, full, given, keep, keep_all, log, mean_of, norm, square,
-                   start, unbiased, zeros)
+from .base import (GradientTransformation, full, given, keep, keep_all, log, mean_of, norm, normal,
+                   square, start, unbiased, zeros)
 
 
 class ScaleByAdamState(NamedTuple):
@@ -253,7 +253,7 @@ def scale_by_novograd(b1=0.9, b2=0.25, eps=1e-8, eps_root=0.0, weight_decay=0.0,
         return keep(v, fnp.where(first, q, b2 * v + (1 - b2) * q))
 
     def moved(m, g, v, p):
-        return b1 * m + g / (fnp.sqrt(v + eps_root) + eps) + weight_decay * p
+        return normal(b1 * m + g / (fnp.sqrt(v + eps_root) + eps) + weight_decay * p)
 
     def update(updates, state, params=None):
         params = given(params, "scale_by_novograd")

@@ -10,8 +10,8 @@ from typing import NamedTuple
 from .. import numpy as fnp
 from .. import random, tree
 from .base import (GradientTransformation, ScheduleState, fitting, given, global_norm, keep,
-                   keep_all, mean_of, norm, root_mean_square, start, stateless, times, unbiased,
-                   zeros)
+                   keep_all, mean_of, norm, normal, root_mean_square, start, stateless, times,
+                   unbiased, zeros)
 from .masking import masked
 
 
@@ -111,7 +111,7 @@ def trace(decay, nesterov=False, accumulator_dtype=None):
     Array([2.], f32[1])
     """
     def update(updates, state, params=None):
-        after = tree.map(lambda u, t: u + decay * t, updates, state.trace)
+        after = tree.map(lambda u, t: normal(u + decay * t), updates, state.trace)
         out = tree.map(lambda u, t: u + decay * t, updates, after) if nesterov else after
         return keep_all(updates, out), TraceState(keep_all(state.trace, after))
     return GradientTransformation(lambda params: TraceState(zeros(params, accumulator_dtype)),

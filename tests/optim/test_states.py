@@ -143,3 +143,29 @@ def test_muon_given_a_vector_says_what_it_needs():
     opt = optim.scale_by_muon()
     with pytest.raises(ShapeError, match="only matrices"):
         opt.update(fnp.ones(3), opt.init(fnp.ones(3)))
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-18])
+@pytest.mark.parametrize("name", ALL)
+def test_states_hold_no_denormal_numbers_where_gradients_stay_zero(name, scale):
+    opt, params, zeros = ALL[name], ones("float32"), tree.map(fnp.zeros_like, ones("float32"))
+    first = tree.map(lambda p: p * scale, params)
+    state = opt.update(first, opt.init(params), params)[1]
+    step = fgrad.jit(lambda state: lax.fori_loop(
+        0, 1200, lambda _, s: opt.update(zeros, s, params)[1], state))
+    for now in (state, step(state)):
+        for x in map(np.asarray, tree.leaves(now)):
+            if x.dtype == "float32":
+                assert not ((x != 0) & (np.abs(x) < np.finfo("float32").tiny)).any()
+
+
+def test_what_fades_in_f16_is_kept_and_gradients_flow_through():
+    opt = optim.trace(0.5)
+
+    def faded(momentum):
+        state = opt.init(momentum)._replace(trace=momentum)
+        return opt.update(fnp.zeros_like(momentum), state)[0]
+    assert faded(fnp.full((3,), 2.0 ** -23, "float16")).tolist() == [2.0 ** -24] * 3
+    momentum = fnp.array([2e-38, 1.0])
+    assert faded(momentum).tolist() == [0.0, 0.5]
+    assert fgrad.jvp(faded, [momentum], [fnp.ones(2)])[1].tolist() == [0.0, 0.5]
