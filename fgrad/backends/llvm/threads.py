@@ -369,13 +369,16 @@ define void @set.mode(i64 %mode) nounwind {
 """
 
 ARM_MODE = """
+declare i64 @llvm.aarch64.get.fpcr()
+declare void @llvm.aarch64.set.fpcr(i64)
+
 define i64 @mode() nounwind {
-  %mode = call i64 asm sideeffect "mrs $0, fpcr", "=r"()
+  %mode = call i64 @llvm.aarch64.get.fpcr()
   ret i64 %mode
 }
 
 define void @set.mode(i64 %mode) nounwind {
-  call void asm sideeffect "msr fpcr, $0", "r"(i64 %mode)
+  call void @llvm.aarch64.set.fpcr(i64 %mode)
   ret void
 }
 """

@@ -9,7 +9,7 @@ import textwrap
 import pytest
 
 from fgrad import config
-from fgrad.backends.llvm import target, threads
+from fgrad.backends.llvm import codegen, host, target, threads
 from tests.at_once import at_once
 
 # count: adds 1 to its own element.  nest: runs count over 4 parts of its own.  order: notes when
@@ -72,7 +72,7 @@ done:
 
 PRELUDE = """
 import ctypes, os, sys, threading, time
-from fgrad.backends.llvm import target, threads
+from fgrad.backends.llvm import codegen, host, target, threads
 pool = threads.pool()
 library = target.load(target.compile_text(sys.argv[1]))
 
@@ -277,3 +277,18 @@ def test_the_module_without_threads_runs_every_part(monkeypatch):
         memory = (ctypes.c_int64 * 6)()
         run(bodies.address("count"), ctypes.addressof(memory), parts)
         assert list(memory) == [1] * parts + [0] * (6 - parts)
+
+
+@pytest.mark.parametrize("triple", ["aarch64-unknown-linux-gnu", "riscv64-unknown-linux-gnu"])
+def test_the_module_is_one_for_other_processors_too(triple, monkeypatch):
+    llvm = codegen.llvm
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    try:
+        machine = llvm.Target.from_triple(triple).create_target_machine(reloc="pic", jit=True)
+    except RuntimeError:
+        pytest.skip("this LLVM does not know it")
+    monkeypatch.setattr(host, "HOST", host.HOST._replace(triple=triple))
+    module = llvm.parse_assembly(threads.text(), llvm.create_context())
+    module.verify()
+    assert b"fg.par_run" in machine.emit_object(module)
