@@ -178,16 +178,21 @@ def run_call(step, memory):
         found[:] = np.asarray(x, found.dtype).reshape(-1)
 
 
-def run_kernel(kernel, memory, share=(0, 1)):
-    """Runs the statements of a kernel, or its share k of so many.  Memory of its own holds a
-    sentinel first, to be noticed."""
+def run_kernel(kernel, memory, share=None):
+    """Runs the statements of a kernel, in parts where a loop may be cut, or its share k of so many.
+
+    Memory of its own holds a sentinel first, to be noticed.  The last part runs first: none may
+    rely on what another one does.
+    """
     for b in (*kernel.outputs, *kernel.scratch):
         if b not in memory or b in kernel.scratch:
             dtype = held_as(b.type.dtype)
             memory[b] = np.full(b.type.size, sentinel(dtype), dtype)
     for b in kernel.params:
         view(memory, b)
-    Run(memory, share).body(kernel.body, {})
+    cut = any(isinstance(s, For) and s.kind == "parallel" for s in kernel.body)
+    for each in [share] if share else [(1, 2), (0, 2)] if cut else [(0, 1)]:
+        Run(memory, each).body(kernel.body, {})
 
 
 RUN = {Call: run_call, Kernel: run_kernel, Loop: run_loop}
