@@ -295,11 +295,36 @@ class Instructions:
         return self.widened(self.narrowed(args[0], BF16, lanes), BF16, lanes)
 
     def to_integer(self, x, old, new, lanes):
+        """A float as an integer, by what saturates; of vectors LLVM would take each lane apart."""
         a, b = type_text(old, lanes), type_text(new, lanes)
-        vec = None if lanes == 1 else lanes
-        name = f"llvm.fpto{'u' if new.kind == 'u' else 's'}i.sat"
-        kinds = f"{mangled(element(new), vec)}.{mangled(element(old), vec)}"
-        return self.op(f"call {b} @{name}.{kinds}({a} {x})")
+        if lanes == 1:
+            name = f"llvm.fpto{'u' if new.kind == 'u' else 's'}i.sat"
+            kinds = f"{mangled(element(new), None)}.{mangled(element(old), None)}"
+            return self.op(f"call {b} @{name}.{kinds}({a} {x})")
+        info, zero = np.iinfo(new), number(0, new, lanes)
+        least, end = number(info.min, old, lanes), number(info.max + 1, old, lanes)
+        if new.itemsize < old.itemsize or new.itemsize < 4:      # the floats have the last integer
+            most, wide = number(info.max, old, lanes), new if new.itemsize >= 4 else I32
+            more = self.op(f"fcmp ogt {a} {x}, {least}")
+            near = self.select(more, x, least, old, lanes)
+            less = self.op(f"fcmp olt {a} {near}, {most}")
+            near = self.select(less, near, most, old, lanes)
+            out = self.cast(self.truncated(near, old, wide, lanes), wide, new, lanes)
+        else:
+            out = self.truncated(x, old, new, lanes)
+            less, more = (self.op(f"fcmp {how} {a} {x}, {edge}")
+                          for how, edge in (("olt", end), ("oge", least)))
+            out = self.select(less, out, number(info.max, new, lanes), new, lanes)
+            out = self.select(more, out, number(info.min, new, lanes), new, lanes)
+        if new.kind == "u":                                      # NaN is not more than 0
+            return out
+        known = self.op(f"fcmp ord {a} {x}, {x}")
+        return self.select(known, out, zero, new, lanes)
+
+    def truncated(self, x, old, new, lanes):
+        """Floats that are in range as integers."""
+        how = "fptoui" if new.kind == "u" else "fptosi"
+        return self.op(f"{how} {type_text(old, lanes)} {x} to {type_text(new, lanes)}")
 
 
 #   instruction   what writes it, where that is more than one LLVM instruction
