@@ -11,6 +11,7 @@ few of them.  Nothing relies on it.
 from __future__ import annotations
 
 import builtins
+import operator
 import typing
 
 import numpy as np
@@ -30,7 +31,7 @@ from .ops import (                                                              
     is_finite, le, log, log1p, logistic, lt, max, min, mul, ne, neg, pow, rem, rsqrt,
     sign, sin, sinh, sqrt, square, sub, tan, tanh)
 from .scalar import REDUCTIONS
-from .types import I32, SCALARS, ArrayType, as_dtype, default_int
+from .types import SCALARS, ArrayType, as_dtype, default_int
 
 if typing.TYPE_CHECKING:                         # for editors; at run time see NAMES
     from .collectives import (                                                       # noqa: F401
@@ -626,15 +627,14 @@ def sort_key_val(keys, values, dimension=-1, is_stable=True):
 
 
 def top_k(operand, k):
-    """(the k largest elements along the last axis, their positions), the largest first."""
-    x = as_value(operand)
-    if not x.ndim or not 0 <= k <= x.shape[-1]:
-        raise ShapeError(f"top_k cannot take {k} of the last axis.", given=f"operand: {x.type}")
-    last = x.ndim - 1
-    # positions from the end make the first of equal elements the first result
-    places = ops.iota(shape=x.shape, axis=last, dtype=I32)
-    values, order = ops.sort(ops.rev(x, axes=(last,)), ops.rev(places, axes=(last,)), axis=last,
-                             keys=1)
-    n = x.shape[last]
-    return tuple([ops.rev(slice_in_dim(v, n - k, n, 1, last), axes=(last,))
-                  for v in (values, order)])
+    """(the k largest elements along the last axis, their positions), the largest first.
+
+    n[*s,m] → n[*s,k], i32[*s,k]; of equal elements the first comes first, and NaN is the largest.
+    Raises ShapeError where there are fewer than k.
+
+    >>> [x.tolist() for x in top_k([1.0, 3.0, 3.0, 2.0], 3)]
+    [[3.0, 3.0, 2.0], [1, 2, 3]]
+    """
+    x, k = as_value(operand), operator.index(k)
+    ops.top_k.type(x.type, k=k)                              # at once the NumPy rule would cut k
+    return ops.top_k(x, k=k)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .. import ops
+from ..control import fori_loop
 from ..core import as_value
 from ..errors import ShapeError
 from ..types import BOOL, I32
@@ -93,17 +94,44 @@ def end_of(x, k):
     return ops.reshape(ops.reduce.rows(x, k, k + 1), shape=())
 
 
+FEW = 48                   # elements up to which each is compared with all of them
+
+
 def searchsorted(a, v, side="left"):
     """Where v would be inserted into the ascending a, before ("left") or behind equal elements.
 
-    → i32[*v]
+    n[k] n[*v] → i32[*v]; NaN is last, as in a sorted array.
 
-    One comparison with every element, which compiled code fuses into one loop.
+    The halves of what is left are compared, log₂ k times; of a few elements all, in one loop.
     """
     x, y = numbers(a, v)
     n = x.shape[0]
+    if n > FEW:
+        return halved(x, y, side)
     wide = (*y.shape, n)
     rows = ops.broadcast(x, shape=wide, axes=tuple(range(y.ndim)))
     values = ops.broadcast(y, shape=wide, axes=(y.ndim,))
-    before = same(ops.lt if side == "left" else ops.le, rows, values)
-    return ops.reduce_sum(ops.convert(before, dtype=I32), axes=(y.ndim,))
+    return ops.reduce_sum(ops.convert(before(rows, values, side), dtype=I32), axes=(y.ndim,))
+
+
+def before(x, v, side):
+    """Does x stand before the place of v, elementwise?   → bool[…]"""
+    found = same(ops.lt if side == "left" else ops.le, x, v)
+    if v.dtype.kind != "f":
+        return found
+    last = isnan(v)
+    if side == "left":
+        last = same(ops.and_, last, ops.not_(isnan(x)))
+    return same(ops.or_, found, last)
+
+
+def halved(x, y, side):
+    """searchsorted by powers of two: a step forward where all elements up to there stand before."""
+    n = x.shape[0]
+    steps = n.bit_length()
+
+    def step(k, place):
+        ahead = place + (1 << (steps - 1 - k))
+        moves = (ahead <= n) & before(ops.gather(x, ahead - 1, axes=(0,)), y, side)
+        return ops.select(moves, ahead, place)
+    return fori_loop(0, steps, step, ops.full(shape=y.shape, value=0, dtype=I32))

@@ -1,4 +1,7 @@
-"""Sorting several arrays together.  It has no pull: compiled code calls the NumPy rule."""
+"""Sorting: several arrays together, and the largest elements.
+
+Neither has a pull: compiled code calls the NumPy rule.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import numpy as np
 from .. import config
 from ..core import Primitive
 from ..errors import ArgumentError, ShapeError
-from ..types import I32
+from ..types import I32, ArrayType
 from . import move
 from .index import take_along
 
@@ -58,7 +61,32 @@ class Sort(Primitive):
         return self(*xs, axis=axis + 1, keys=keys), 0
 
 
-sort = Sort("sort")
+class TopK(Primitive):
+    """The k largest elements along the last axis and their places, the largest first.
+
+    n[*s,m] → n[*s,k], i32[*s,k]      of equal ones the first comes first; NaN is the largest
+    """
+    multiple = True
+
+    def type(self, x, *, k):
+        if not x.ndim or not 0 <= k <= x.shape[-1]:
+            raise ShapeError(f"top_k cannot take {k} of the last axis.", given=f"operand: {x}")
+        shape = (*x.shape[:-1], k)
+        return x.with_shape(shape), ArrayType(I32, shape)
+
+    def numpy(self, x, *, k):
+        places = in_rows(lambda rows: largest(rows, k), x).astype(np.int32)
+        return np.take_along_axis(x, places, -1), places
+
+    def jvp(self, out, args, tangents, /, *, k):
+        """Tangents move with their elements."""
+        return take_along(tangents[0], out[1], args[0].ndim - 1), None
+
+    def batch(self, dims, x, *, k):
+        return self(move.to_front(x, dims[0]), k=k), 0
+
+
+sort, top_k = Sort("sort"), TopK("top_k")
 
 
 # ---------------------------------------------------------------------------- the NumPy rule
@@ -75,7 +103,8 @@ def sort_into(out, x, axis):
     """
     out[...] = x
     if x.ndim > 1:
-        out.sort(axis, kind_for(out))
+        kind = kind_for(out)
+        in_rows(lambda rows: rows.sort(-1, kind), np.moveaxis(out, axis, -1))
         return
     if x.dtype.kind != "f":
         sort_vector(out, kind_for(out))
@@ -103,10 +132,44 @@ def sort_vector(x, kind, threads=None):
         return
     middle = x.size * (threads // 2) // threads
     x.partition(middle)
-    helper = threading.Thread(target=sort_vector, args=(x[middle:], kind, threads - threads // 2))
+    both(lambda: sort_vector(x[:middle], kind, threads // 2),
+         lambda: sort_vector(x[middle:], kind, threads - threads // 2))
+
+
+def both(first, second):
+    """What two functions give, at the same time; raises what either of them raises."""
+    found, raised = [], []
+
+    def run():
+        try:
+            found.append(second())
+        except BaseException as error:
+            raised.append(error)
+    helper = threading.Thread(target=run)
     helper.start()
-    sort_vector(x[:middle], kind, threads // 2)
-    helper.join()
+    try:
+        found.insert(0, first())
+    finally:
+        helper.join()
+    if raised:
+        raise raised[0]
+    return found
+
+
+def in_rows(work, x, threads=None):
+    """work(x), or x's rows cut among so many threads: all there are, if it is worth it.
+
+    → the results along the axis that was cut, None if they are
+    """
+    if threads is None:
+        threads = min(config.threads(), x.size // MANY) if x.ndim > 1 else 1
+    if threads < 2:
+        return work(x)
+    axis = max(range(x.ndim - 1), key=lambda a: x.shape[a])
+    parts = np.array_split(x, [x.shape[axis] * (threads // 2) // threads], axis)
+    found = both(lambda: in_rows(work, parts[0], threads // 2),
+                 lambda: in_rows(work, parts[1], threads - threads // 2))
+    return None if found[0] is None else np.concatenate(found, axis)
 
 
 def kind_for(x):
@@ -136,23 +199,50 @@ def stable_order(x, axis):
     x = np.moveaxis(x, axis, -1)
     if x.dtype.itemsize == 8:
         places = np.argsort(x, -1)
-        words = tied_ranks(np.take_along_axis(x, places, -1)) << 32 | places
+        words = with_places(tied_ranks(np.take_along_axis(x, places, -1)), places)
     else:
-        words = ranks(x) << 32 | np.arange(n)
+        words = with_places(ranks(x), np.arange(n))
     if words.ndim == 1:
         sort_vector(words, "quicksort")
     else:
-        words.sort(-1)
-    return np.moveaxis(words & 0xFFFFFFFF, -1, axis)
+        in_rows(lambda rows: rows.sort(-1), words)
+    words &= 0xFFFFFFFF
+    return np.moveaxis(words, -1, axis)
+
+
+def largest(x, k):
+    """The places of the k largest along the last axis, the largest and the first of them first."""
+    n = x.shape[-1]
+    if n >= 2**31 or x.dtype.itemsize > 4:
+        return n - 1 - stable_order(x[..., ::-1], x.ndim - 1)[..., ::-1][..., :k]
+    words = with_places(ranks(x), np.arange(n - 1, -1, -1))
+    if 0 < k < n:
+        words.partition(n - k, -1)
+    words = words[..., n - k:]
+    words.sort(-1)
+    return n - 1 - (words[..., ::-1] & 0xFFFFFFFF)
+
+
+def with_places(ranks, places):
+    """Words of 64 bits, the rank above and the place below, in the memory of the ranks."""
+    ranks <<= 32
+    ranks |= places
+    return ranks
 
 
 def ranks(x):
     """Numbers i64 of 32 bits, ordered and equal as elements of at most 32 bits; NaN is last."""
     if x.dtype.kind != "f":
         return x.astype(np.int64) - (2**31 if x.dtype.kind == "u" else 0)
-    words = (x + x.dtype.type(0)).astype(np.float32).view(np.int32)     # -0.0 + 0.0 is 0.0
-    ordered = words ^ (words >> 31 & 0x7FFFFFFF)
-    return np.where(np.isnan(x), 2**31 - 1, ordered).astype(np.int64)
+    found = np.add(x, x.dtype.type(0), dtype=np.float32)     # -0.0 + 0.0 is 0.0
+    words = found.view(np.int32)
+    last = np.isnan(found)
+    signs = words >> 31
+    signs &= 0x7FFFFFFF
+    words ^= signs
+    if last.any():
+        words[last] = 2**31 - 1
+    return words.astype(np.int64)
 
 
 def tied_ranks(ordered):

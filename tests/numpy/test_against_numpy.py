@@ -174,3 +174,25 @@ def test_there_are_at_least_250_of_numpys_functions():
     names = [n for n in vars(np) if callable(getattr(np, n))
              and not isinstance(getattr(np, n), type)]
     assert len([n for n in names if callable(getattr(fnp, n, None))]) >= 250
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "uint8"])
+@pytest.mark.parametrize("n", [0, 1, 2, 47, 48, 49, 63, 64, 65, 1000])
+def test_places_in_sorted_arrays(n, dtype, side):
+    rng = np.random.default_rng(n)
+    a, v = rng.integers(0, 60, n).astype(dtype), rng.integers(0, 66, (7, 9)).astype(dtype)
+    if dtype[0] == "f":
+        a[-3:], v.reshape(-1)[:3] = np.nan, [np.nan, np.inf, -np.inf]
+    a.sort()
+    want = np.searchsorted(a, v, side)
+    for search in (fnp.searchsorted, fgrad.jit(fnp.searchsorted)):
+        np.testing.assert_array_equal(np.asarray(search(a, v, side=side)), want)
+    rows = fgrad.vmap(lambda a, v: fnp.searchsorted(a, v, side))(np.stack([a, a]), v[:2])
+    np.testing.assert_array_equal(np.asarray(rows), want[:2])
+    assert fnp.searchsorted(a, v[0, 0], side) == want[0, 0]
+
+
+def test_places_of_many_numbers_in_a_large_array_take_little_memory():
+    a, v = np.arange(300_000.0), np.linspace(-1, 300_001, 200_000)
+    np.testing.assert_array_equal(np.asarray(fnp.searchsorted(a, v)), np.searchsorted(a, v))

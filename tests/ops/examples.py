@@ -362,4 +362,5 @@ EXAMPLES = {
     "sort": [case(X((5,)), axis=0, keys=1), case(X((2, 3)), axis=1, keys=1),
              case(X((0,)), axis=0, keys=1), case(I(6, high=2), X((6,)), axis=0, keys=1),
              case(I(6, high=2), X((6,)), X((6,)), axis=0, keys=2)],
+    "top_k": [case(X((5,)), k=2), case(X((2, 3)), k=3), case(X((2, 3)), k=0), case(X((0, 2)), k=1)],
 }

@@ -1,0 +1,75 @@
+"""The largest elements: what a stable sort gives, whatever the dtype, on one thread or several."""
+
+import numpy as np
+import pytest
+
+import fgrad
+import fgrad.numpy as fnp
+from fgrad import lax
+from fgrad.ops import sort
+
+DTYPES = ["bool", "int8", "uint8", "int16", "int32", "uint32", "int64", "float16", "float32",
+          "float64"]
+
+
+def drawn(dtype, shape, ties):
+    """Random elements, many of them equal; of floats NaN, infinities and zeros of each sign too."""
+    rng = np.random.default_rng(len(shape) + ties)
+    x = rng.integers(-5, 6, shape) if ties else rng.normal(size=shape) * 100
+    with np.errstate(invalid="ignore"):
+        x = np.abs(x).astype(dtype) if dtype[0] in "ub" else x.astype(dtype)
+    if x.dtype.kind == "f" and x.size > 9:
+        x.reshape(-1)[[1, 4, 5, 8]] = [np.nan, -np.inf, np.inf, -0.0]
+        x.reshape(-1)[7] = -x.reshape(-1)[1]                  # a NaN with a sign
+    return x
+
+
+def expected(x, k):
+    """The places by a stable sort of the elements backwards."""
+    order = np.argsort(x[..., ::-1], -1, kind="stable")[..., ::-1]
+    return (x.shape[-1] - 1 - order)[..., :k]
+
+
+@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_it_is_what_a_stable_sort_gives(dtype, ties):
+    for shape, k in [((40,), 7), ((3, 33), 33), ((2, 3, 17), 1), ((4, 1), 1), ((3, 5), 0)]:
+        x = drawn(dtype, shape, ties)
+        want = expected(x, k)
+        for found in (lax.top_k(x, k), fgrad.jit(lax.top_k, static_argnums=1)(x, k)):
+            values, places = map(np.asarray, found)
+            np.testing.assert_array_equal(places, want)
+            np.testing.assert_array_equal(values, np.take_along_axis(x, want, -1))
+            assert values.dtype == x.dtype and places.dtype == np.int32
+
+
+def test_rows_are_cut_among_threads(monkeypatch):
+    monkeypatch.setattr(fgrad.config, "threads", lambda: 3)
+    x = drawn("float32", (5, 200_000), True)
+    np.testing.assert_array_equal(np.asarray(lax.top_k(x, 4)[1]), expected(x, 4))
+    np.testing.assert_array_equal(np.asarray(fnp.sort(x, 1)), np.sort(x, 1, kind="stable"))
+    np.testing.assert_array_equal(np.asarray(fnp.sort(x.T, 0)), np.sort(x.T, 0, kind="stable"))
+    np.testing.assert_array_equal(np.asarray(fnp.argsort(x, 1)), np.argsort(x, 1, kind="stable"))
+
+
+def test_what_a_thread_raises_is_raised():
+    def work(rows):
+        raise MemoryError if rows[0, 0] else ZeroDivisionError
+    found = __import__("sys").modules[sort.__module__]
+    with pytest.raises(MemoryError):
+        found.both(lambda: 1, lambda: work(np.ones((1, 1))))
+    with pytest.raises(ZeroDivisionError):
+        found.both(lambda: work(np.zeros((1, 1))), lambda: 1)
+    assert found.both(lambda: 1, lambda: 2) == [1, 2]
+
+
+def test_tangents_move_with_their_elements_and_rows_may_be_mapped():
+    x = fnp.array(np.random.default_rng(0).normal(size=(4, 9)))
+    weights = fnp.arange(1.0, 4.0)
+    slope = fgrad.grad(lambda x: (lax.top_k(x, 3)[0] * weights).sum())(x)
+    want = np.zeros((4, 9))
+    np.put_along_axis(want, expected(np.asarray(x), 3), np.asarray(weights), 1)
+    np.testing.assert_array_equal(np.asarray(slope), want)
+    for ours, theirs in zip(fgrad.vmap(lambda row: lax.top_k(row, 3), in_axes=1)(x.T),
+                            lax.top_k(x, 3)):
+        np.testing.assert_array_equal(np.asarray(ours), np.asarray(theirs))
