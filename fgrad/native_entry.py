@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import threading
 import weakref
+from types import MemberDescriptorType
 
 from . import types
-from .backends.base import Same
+from .backends.base import Attributes, Same
 from .signature import STANDARD, Static
 from .types import ArrayType
 
@@ -77,10 +78,29 @@ def form_of(structure, given, keys):
     if cls is dict and all(isinstance(name, str) for name in names):
         parts = {name: form_of(s, given[name], keys) for name, s in zip(names, children)}
         return None if None in parts.values() else parts
+    if structure.kind.fields:
+        return form_of_fields(structure, given, keys)
     if not issubclass(cls, (tuple, list)):
         return None
     parts = [form_of(s, x, keys) for s, x in zip(children, given)]
     return None if None in parts else structure.kind.make(names, parts)
+
+
+def form_of_fields(structure, given, keys):
+    """The form of an instance whose attributes are its parts, if it holds them itself."""
+    cls, (names, fixed) = structure.kind.cls, structure.kind.fields
+    parts = {name: form_of(s, getattr(given, name), keys)
+             for name, s in zip(names, structure.children)}
+    held = cls.__getattribute__ is object.__getattribute__ and all(
+        is_held(getattr(cls, name, None)) for name in names)
+    if not held or None in parts.values():
+        return None
+    return Attributes(cls, parts | {name: Same(getattr(given, name)) for name in fixed})
+
+
+def is_held(found):
+    """Is an attribute that a class has so the instance's own: a slot, or a field's default?"""
+    return isinstance(found, MemberDescriptorType) or not hasattr(type(found), "__get__")
 
 
 def leaf_form(key, given):

@@ -30,12 +30,14 @@ DISPLAYED = 40             # nodes within nodes up to which Python surely reads 
 class Kind:
     """How nodes of one class come apart: `parts(node) → (children, meta)`, `make(meta, children)`.
 
-    `keys(meta, n)` names the children in paths; `sign` prints them.
+    `keys(meta, n)` names the children in paths; `sign` prints them.  `fields`: where these are
+    attributes, (the names of the children, the names of what makes the meta).
     """
-    __slots__ = ("cls", "parts", "make", "keys", "sign")
+    __slots__ = ("cls", "parts", "make", "keys", "sign", "fields")
 
-    def __init__(self, cls, parts, make, keys, sign):
+    def __init__(self, cls, parts, make, keys, sign, fields):
         self.cls, self.parts, self.make, self.keys, self.sign = cls, parts, make, keys, sign
+        self.fields = fields
 
 
 class Structure:
@@ -72,11 +74,13 @@ LEAF = Structure(None, None, ())
 KINDS = {}                 # class → Kind; written by register_node only
 
 
-def register_node(cls, parts, make, keys=None, sign=None):
+def register_node(cls, parts, make, keys=None, sign=None, fields=None):
     """Instances of `cls` are nodes.
 
     parts(node) → (children, meta);   make(meta, children) → node; meta must be hashable.
     keys(meta, n) names the children in paths, sign(meta, printed children) prints them.
+    fields: the names of attributes, (those of the children, those of the meta), if that is all
+    that parts(node) reads.
     Raises ArgumentError when the class is registered already.
 
     >>> class Pair:
@@ -89,7 +93,7 @@ def register_node(cls, parts, make, keys=None, sign=None):
         raise ArgumentError(f"{cls.__name__} is registered as a pytree already.")
     keys = keys or (lambda meta, n: tuple(range(n)))
     sign = sign or (lambda meta, parts: f"{cls.__name__}({', '.join(parts)})")
-    KINDS[cls] = Kind(cls, parts, make, keys, sign)
+    KINDS[cls] = Kind(cls, parts, make, keys, sign, fields)
 
 
 def order(key):
@@ -188,7 +192,8 @@ def register_fields(cls, dynamic, fixed):
             object.__setattr__(out, name, value)
         return out
 
-    register_node(cls, parts, make, lambda meta, n: tuple(f".{name}" for name in dynamic))
+    register_node(cls, parts, make, lambda meta, n: tuple(f".{name}" for name in dynamic),
+                  fields=(dynamic, fixed))
 
 
 # ---------------------------------------------------------------------------- flatten, unflatten

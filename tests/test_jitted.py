@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import fgrad.numpy as fnp
-from fgrad import signature, tree
+from fgrad import pytree, random, signature, static, tree
 from fgrad.compile import uncollected
 from fgrad.core import Array
 from fgrad.errors import ArgumentError, ConcretizationError, DonationError, FgradWarning
@@ -553,3 +553,76 @@ def test_the_garbage_collector_rests_while_something_compiles_and_only_then(enab
         assert gc.isenabled() == enabled
     finally:
         (gc.enable if was else gc.disable)()
+
+
+# ---------------------------------------------------------------------------- keys and classes
+
+
+def python_calls(f, *args):
+    """The names of the Python functions that a call runs."""
+    names = []
+    sys.setprofile(lambda frame, event, _: names.append(frame.f_code.co_name)
+                   if event == "call" else None)
+    try:
+        f(*args)
+    finally:
+        sys.setprofile(None)
+    return names
+
+
+@pytree
+class Layer:
+    w: object
+    b: object = 0.5
+    act: object = static(default=fnp.tanh)
+
+
+class Watched:
+    """A node whose attribute is made anew whenever it is asked for."""
+
+    def __init__(self, x):
+        self.hidden = x
+
+    @property
+    def x(self):
+        return self.hidden + 1
+
+
+tree.register_node(Watched, lambda n: ((n.x,), None), lambda _, xs: Watched(xs[0]),
+                   fields=(("x",), ()))
+
+
+def test_keys_and_instances_of_pytrees_are_arguments_of_native_calls():
+    key, x = random.key(0), fnp.ones(3)
+    layer = Layer(fnp.ones((3, 3)))
+    calls = [(jit(lambda k, x: random.uniform(k, (3,)) + x), (key, x)),
+             (jit(lambda l, x: l.act(x @ l.w + l.b)), (layer, x)),
+             (jit(lambda s, x: s["layers"][0].b * x + random.normal(s["key"], (3,))),
+              ({"layers": [layer, layer], "key": key}, x))]
+    for f, args in calls:
+        want = np.asarray(f(*args))
+        for _ in range(2):
+            f(*args)
+        assert python_calls(f, *args) == []
+        np.testing.assert_array_equal(np.asarray(f(*args)), want)
+
+
+def test_other_attributes_and_other_static_ones_are_seen():
+    f, x = jit(lambda l, x: l.act(x @ l.w + l.b)), fnp.ones(3)
+    one, other = Layer(fnp.ones((3, 3))), Layer(fnp.ones((3, 3)), act=fnp.sin)
+    for _ in range(4):
+        for layer in (one, other, Layer(fnp.zeros((3, 3)), b=2.0)):
+            np.testing.assert_allclose(np.asarray(f(layer, x)),
+                                       np.asarray(layer.act(x @ layer.w + layer.b)), rtol=1e-6)
+    keys = random.split(random.key(3), 3)
+    draw = jit(lambda k: random.bits(k, (2,)))
+    for _ in range(3):
+        drawn = [draw(k).tolist() for k in keys]
+        assert drawn == [random.bits(random.clone(k), (2,)).tolist() for k in keys]
+
+
+def test_attributes_that_are_made_when_asked_for_are_read_by_python():
+    f, node = jit(lambda n: n.x * 2), Watched(fnp.ones(3))
+    for _ in range(4):
+        assert f(node).tolist() == [6.0] * 3
+    assert python_calls(f, node)

@@ -19,6 +19,13 @@ class Same:
         self.object = object
 
 
+class Attributes:
+    """The form of an argument of this very class: forms of its attributes, by name."""
+
+    def __init__(self, cls, parts):
+        self.cls, self.parts = cls, parts
+
+
 class Backend:
     """Runs Plans on the devices of one kind."""
 

@@ -77,7 +77,7 @@ class Key:
 
 
 tree.register_node(Key, lambda k: ((k.data,), None), lambda _, children: revived(*children),
-                   lambda meta, n: (".data",))
+                   lambda meta, n: (".data",), fields=(("data",), ()))
 
 
 def revived(data):

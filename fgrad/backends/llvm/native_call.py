@@ -26,7 +26,7 @@ import numpy as np
 from ... import config
 from ...aligned import empty
 from ...types import F32, F64
-from ..base import Same
+from ..base import Attributes, Same
 from . import host, target
 from .native_results import OWNER
 from .native_text import TEXT
@@ -53,7 +53,8 @@ class Interface(ctypes.Structure):
         "PyObject_Vectorcall", "PyType_GenericAlloc", "PyCapsule_New", "PyCapsule_GetPointer",
         "PyMem_RawMalloc", "PyMem_RawFree", "PyErr_NoMemory", "PyDict_Size",
         "PyContextVar_Get", "PyLong_AsLongLongAndOverflow",
-        "PyList_New", "PyList_SetItem", "PyDict_New", "PyDict_SetItem")]
+        "PyList_New", "PyList_SetItem", "PyDict_New", "PyDict_SetItem", "PyObject_GetAttr",
+        "PyErr_Clear")]
 
 
 class Form(ctypes.Structure):
@@ -106,7 +107,8 @@ def entry(kernel_address, inputs, outputs, fallback, box, name, **options):
     box, an ndarray or a NumPy scalar; each result is a box of a read-only ndarray.
     Options: `forms`, one per positional argument, where these are not the inputs themselves: ARRAY,
     FLOAT (a Python float for an f32 or f64 input without axes), Same(object), or a tuple, named
-    tuple, list or dict with string keys of forms, whose ARRAYs and FLOATs are the inputs in order;
+    tuple, list, dict with string keys or Attributes of forms, whose ARRAYs and FLOATs are the
+    inputs in order;
     `returned`, the form of what is returned, ARRAY or containers of ARRAYs as in `forms` (without
     it: the one result, or the tuple of several); `assemble`, a callable that is given the tuple of
     results and makes what is returned, where that has no such form; `constants`, ndarrays;
@@ -162,13 +164,20 @@ def add_nodes(form, types, rows, keys):
         rows.append(Node(1, type.dtype.itemsize, id(float)))
     elif isinstance(form, Same):
         rows.append(Node(2, 0, id(form.object)))
+    elif isinstance(form, Attributes):
+        add_container(6, form.cls, form.parts, types, rows, keys)
     else:
-        parts = form.values() if isinstance(form, dict) else form
-        keys.append((WORD * len(form))(*map(id, form)) if isinstance(form, dict) else None)
-        address = None if keys[-1] is None else ctypes.addressof(keys[-1])
-        rows.append(Node(container_kind(form), len(form), id(form.__class__), address))
-        for part in parts:
-            add_nodes(part, types, rows, keys)
+        add_container(container_kind(form), form.__class__, form, types, rows, keys)
+
+
+def add_container(kind, cls, form, types, rows, keys):
+    """The same for the Node of a container, and of its parts: a dict of them, or a sequence."""
+    names = (WORD * len(form))(*map(id, form)) if isinstance(form, dict) else None
+    keys.append(names)
+    address = None if names is None else ctypes.addressof(names)
+    rows.append(Node(kind, len(form), id(cls), address))
+    for part in form.values() if isinstance(form, dict) else form:
+        add_nodes(part, types, rows, keys)
 
 
 def container_kind(form):
@@ -393,6 +402,10 @@ def take(given, form, types, box, held):
         return given.__class__ is float
     if isinstance(form, Same):
         return given is form.object
+    if isinstance(form, Attributes):
+        return given.__class__ is form.cls and all(
+            take(getattr(given, name, None), part, types, box, held)
+            for name, part in form.parts.items())
     if given.__class__ is not form.__class__ or len(given) != len(form):
         return False
     if isinstance(form, dict):

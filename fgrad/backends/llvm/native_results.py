@@ -8,7 +8,7 @@ interpreter's lock held.  `native_text.py` and `operators_text.py` build on it.
 TEXT = """
 %Interface = type { ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr,
                       ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr,
-                      ptr, ptr, ptr, ptr }
+                      ptr, ptr, ptr, ptr, ptr, ptr }
 %Result = type { ptr, ptr, i64, ptr, i64, i64 }   ; dtype, shape, ndim, dims, type number, bytes
 %Box = type { ptr, i64, i64, i64 }              ; its class, the offsets of its np, shape, dtype
 

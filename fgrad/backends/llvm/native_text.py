@@ -176,7 +176,8 @@ sort:
   %size.p = getelementptr i8, ptr %given, i64 16
   %inside = getelementptr i8, ptr %given, i64 24
   switch i64 %kind, label %miss [ i64 1, label %float  i64 3, label %tuple
-                                  i64 4, label %list   i64 5, label %dict ]
+                                  i64 4, label %list   i64 5, label %dict
+                                  i64 6, label %compare ]
 float:
   call void @number(ptr %state, ptr %given, i64 %count)
   ret ptr %next
@@ -194,9 +195,10 @@ sized:
   %size = load i64, ptr %size.p
   br label %compare
 compare:
-  %length = phi i64 [ %dict.size, %dict ], [ %size, %sized ]
-  %things = phi ptr [ null, %dict ], [ %items, %sized ]
-  %is.dict = icmp eq ptr %things, null
+  %length = phi i64 [ %dict.size, %dict ], [ %size, %sized ], [ %count, %sort ]
+  %things = phi ptr [ null, %dict ], [ %items, %sized ], [ null, %sort ]
+  %is.sequence = icmp ne ptr %things, null
+  %is.dict = icmp eq i64 %kind, 5
   %fits = icmp eq i64 %length, %count
   br i1 %fits, label %child, label %miss
 child:
@@ -205,10 +207,21 @@ child:
   %child.more = icmp slt i64 %c, %count
   br i1 %child.more, label %fetch, label %done
 fetch:
-  br i1 %is.dict, label %by.key, label %by.place
-by.key:
+  br i1 %is.sequence, label %by.place, label %by.name
+by.name:
   %key.p = getelementptr ptr, ptr %keys, i64 %c
   %key = load ptr, ptr %key.p
+  br i1 %is.dict, label %by.key, label %by.attribute
+by.attribute:
+  %get.attribute = call ptr @api(i32 23)
+  %attribute = call ptr %get.attribute(ptr %given, ptr %key)
+  %lacks = icmp eq ptr %attribute, null
+  br i1 %lacks, label %clear, label %fetched
+clear:
+  %clear.f = call ptr @api(i32 24)
+  call void %clear.f()
+  ret ptr null
+by.key:
   %get = call ptr @api(i32 6)
   %found = call ptr %get(ptr %given, ptr %key)
   %absent = icmp eq ptr %found, null
@@ -218,8 +231,15 @@ by.place:
   %item = load ptr, ptr %item.p
   br label %fetched
 fetched:
-  %thing = phi ptr [ %found, %by.key ], [ %item, %by.place ]
+  %thing = phi ptr [ %found, %by.key ], [ %item, %by.place ], [ %attribute, %by.attribute ]
+  %lent = phi ptr [ null, %by.key ], [ null, %by.place ], [ %attribute, %by.attribute ]
   %child.next = call ptr @walk(ptr %state, ptr %child.node, ptr %thing)
+  %is.lent = icmp ne ptr %lent, null
+  br i1 %is.lent, label %give.back, label %answered
+give.back:                                          ; the instance keeps the arrays that it holds
+  call void @release(ptr %lent)
+  br label %answered
+answered:
   %lost = icmp eq ptr %child.next, null
   br i1 %lost, label %miss, label %walked
 walked:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from fgrad.backends.llvm import native_call, runner, target
-from fgrad.backends.llvm.native_call import ARRAY, FLOAT, Same
+from fgrad.backends.llvm.native_call import ARRAY, FLOAT, Attributes, Same
 from fgrad.types import BF16, BOOL, DTYPES, F32, F64, I32, ArrayType
 from tests.at_once import at_once
 
@@ -592,4 +592,52 @@ def test_trees_lose_and_keep_no_reference(make):
     run()
     before = counts()
     run()
+    assert counts() == before
+
+
+class Slots:
+    __slots__ = ("a", "b", "kind")
+
+    def __init__(self, a, b, kind="mean"):
+        self.a, self.b, self.kind = a, b, kind
+
+
+class Plain(Slots):
+    """The same in a dictionary of its own, but for what is not set."""
+    __slots__ = ("__dict__",)
+
+
+@pytest.mark.parametrize("cls", [Slots, Plain])
+def test_attributes_are_taken_from_an_instance_of_that_very_class(make, cls):
+    type, text = ArrayType(F64, ()), """
+    define void @kernel(ptr %data, ptr %constants) {
+      %a.p = getelementptr ptr, ptr %data, i64 1
+      %out.p = getelementptr ptr, ptr %data, i64 3
+      %a = load ptr, ptr %a.p
+      %out = load ptr, ptr %out.p
+      %x = load double, ptr %a
+      store double %x, ptr %out
+      ret void
+    }
+    """
+    address = target.load(target.compile_text(text)).address("kernel")
+    form = Attributes(cls, {"a": [ARRAY, ARRAY], "kind": Same("mean"), "b": FLOAT})
+    call = make(address, [type] * 3, [type], lambda *a: "missed", Box, "step", forms=(form,))
+    x, y = np.array(1.0), np.array(2.0)
+    given = cls([x, y], 3.0)
+    assert call(given).np == 2.0
+    less, other = cls([x, y], 3.0), Slots if cls is Plain else Plain
+    del less.b
+    strange = [less, cls([x], 3.0), cls([x, y], 3), cls([x, y], 3.0, "sum"), other([x, y], 3.0),
+               ([x, y], "mean", 3.0), {"a": [x, y], "kind": "mean", "b": 3.0}, None]
+    for wrong in strange:
+        assert call(wrong) == "missed", wrong
+
+    def counts():
+        gc.collect()
+        return [sys.getrefcount(thing) for thing in (given, x, given.a, less, cls)]
+    before = counts()
+    for _ in range(300):
+        call(given)
+        call(less)
     assert counts() == before
