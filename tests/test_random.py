@@ -12,6 +12,7 @@ import fgrad.numpy as fnp
 from fgrad import random, tree
 from fgrad.errors import KeyReuseWarning
 from fgrad.numpy.special import erf_inv
+from fgrad.ops import random as hash_of
 
 # jax.random.X(jax.random.key(42), ...), with jax_threefry_partitionable=True
 GOLDEN = {'split': [[1832780943, 270669613], [64467757, 2916123636], [2465931498, 255383827]],
@@ -216,3 +217,18 @@ def test_a_generator_counts_by_itself():
     assert rng.bernoulli(0.5, (2,)).dtype == bool and rng.split(3).shape == (3,)
     again = tree.map(lambda x: x, rng)
     assert again.normal((2,)).tolist() == rng.normal((2,)).tolist()
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 4, 5])
+def test_a_few_counters_are_hashed_by_ints_as_many_are_by_arrays(n):
+    draw = np.random.default_rng(n)
+    for _ in range(20):
+        key = draw.integers(0, 2**32, 2).astype(np.uint32)
+        count = draw.integers(0, 2**64, n, dtype=np.uint64)
+        for ours, theirs in zip(hash_of.hashed(key, count), hash_of.hashed_arrays(key, count)):
+            assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape)
+            np.testing.assert_array_equal(ours, theirs)
+        keys = random.wrap_key_data(np.stack([key, key]))
+        many = random.fold_in(keys, fnp.array([n, 7], "uint32"))
+        one = random.fold_in(random.wrap_key_data(key), n)
+        np.testing.assert_array_equal(np.asarray(one.data), np.asarray(many.data)[0])

@@ -8,6 +8,7 @@ separate keys.
 
 from __future__ import annotations
 
+import operator
 from functools import partial
 from math import prod
 
@@ -22,6 +23,8 @@ from .silence import quiet
 
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 PARITY = 0x1BD11BDA
+WORD = 0xFFFFFFFF
+FEW = 4                    # counters up to which Python's ints are faster than NumPy's arrays
 BLOCK = 1 << 15            # counters hashed at a time by NumPy, so that they stay in the cache
 
 
@@ -43,9 +46,25 @@ def rotated(x, r, constant, add, shl, shr):
     return add(shl(x, constant(r)), shr(x, constant(32 - r)))
 
 
-@quiet
+def threefry_of_ints(k0, k1, x0, x1):
+    """The same of Python ints."""
+    return threefry(k0, k1, x0, x1, int, lambda x, y: (x + y) & WORD, operator.xor,
+                    lambda x, r: (x << r) & WORD, operator.rshift)
+
+
 def hashed(key, count):
     """Threefry of NumPy keys u32[*b, 2] and counters u64[*s]: two words u32[*b, *s]."""
+    if key.ndim > 1 or count.size > FEW:
+        return hashed_arrays(key, count)
+    k0, k1 = key.tolist()
+    words = [threefry_of_ints(k0, k1, n >> 32, n & WORD) for n in count.reshape(-1).tolist()]
+    words = np.array(words, U32).reshape(*count.shape, 2)
+    return words[..., 0], words[..., 1]
+
+
+@quiet
+def hashed_arrays(key, count):
+    """The same, by NumPy: some hundred operations on arrays."""
     high, low = (count >> U64.type(32)).astype(U32), count.astype(U32)
     lead = key.shape[:-1] + (1,) * count.ndim
     k0, k1 = [np.array(key[..., w]).reshape(lead) for w in (0, 1)]
@@ -158,6 +177,8 @@ class RandomFoldIn(Primitive):
 
     @quiet
     def numpy(self, key, data, /):
+        if key.ndim == 1:
+            return np.array(threefry_of_ints(*key.tolist(), 0, int(data)), U32)
         k0, k1 = np.array(key[..., 0]), np.array(key[..., 1])
         words = threefry(k0, k1, np.zeros_like(data), np.asarray(data), U32.type,
                          np.add, np.bitwise_xor, np.left_shift, np.right_shift)
