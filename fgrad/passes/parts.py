@@ -22,6 +22,7 @@ from ..loop import Accumulate, Buffer, For, Start, Store
 from ..scalar import REDUCTIONS
 from ..types import ArrayType
 
+APART = 128                # bytes from which two threads do not wait for each other's writes
 WRITTEN_OUT = 64           # partial results that are added in one expression
 COLUMNS = (512, 384, 320, 256, 192, 128, 96, 64)      # columns of a block of column sums
 
@@ -174,7 +175,7 @@ def partial_kernels(name, body, loop, sums, nest, parts, target, make):
     rest = loop.var.extent - chunk * parts
     rows = parts + bool(rest)
     partial = {r.value: Buffer(make.names.unique("part"), ArrayType(
-        r.expr.dtype, (rows, max(1, prod(r.value.shape))))) for r in sums}
+        r.expr.dtype, (rows, row_of(r, target)))) for r in sums}
     p, i = nest.space.variable(parts), nest.space.variable(chunk)
     at = [(index.of(p), 1), (index.of(i), parts)] if target.kind == "gpu" else \
         [(index.of(p), chunk), (index.of(i), 1)]
@@ -190,11 +191,20 @@ def partial_kernels(name, body, loop, sums, nest, parts, target, make):
     return kernels + [make(name + "_sum", added(sums, partial, nest, make))]
 
 
+def row_of(r, target):
+    """How many elements the partial results of a part take.
+
+    On a CPU whole lines of the cache (two, for the prefetcher): no two threads write to one line.
+    """
+    size, line = prod(r.value.shape), APART // r.expr.dtype.itemsize
+    return -(-size // line) * line if size > 1 and target.kind == "cpu" else max(1, size)
+
+
 def part(loop, at, i, p, sums, partial, nest, make):
     """One part: its partial results set to the identity, then its iterations."""
-    rows = {make.buffer(r.value): (partial[r.value], prod(r.value.shape)) for r in sums}
-    fills = [fill(buffer, index.combine([(p, size)]), size, r, nest)
-             for r in sums for buffer, size in [rows[make.buffer(r.value)]]]
+    rows = {make.buffer(r.value): partial[r.value] for r in sums}
+    fills = [fill(buffer, index.combine([(p, buffer.type.shape[1])]), prod(r.value.shape), r, nest)
+             for r in sums for buffer in [rows[make.buffer(r.value)]]]
     body = redirected(substituted(loop.body, {loop.var: at}), rows, p)
     inner = For(i, body, "serial")
     return accumulators(inner, p.free) or fills + [inner]
@@ -207,8 +217,9 @@ def redirected(body, rows, p):
         if isinstance(s, For):
             out.append(replace(s, body=redirected(s.body, rows, p)))
         elif isinstance(s, Store) and s.how and s.buffer in rows:
-            buffer, size = rows[s.buffer]
-            out.append(replace(s, buffer=buffer, index=index.combine([(p, size), (s.index, 1)])))
+            buffer = rows[s.buffer]
+            at = index.combine([(p, buffer.type.shape[1]), (s.index, 1)])
+            out.append(replace(s, buffer=buffer, index=at))
         else:
             out.append(s)
     return out
@@ -229,16 +240,16 @@ def added(sums, partial, nest, make):
 
 def total_of(buffer, size, e, r, nest, name):
     """(the sum of element e over all parts, statements before it): written out, or as a loop."""
-    parts = buffer.type.shape[0]
+    parts, row = buffer.type.shape
     combine = REDUCTIONS[r.how][0]
     if parts <= WRITTEN_OUT:
-        found = [scalar.load(buffer, index.plus(index.of(e), k * size)) for k in range(parts)]
+        found = [scalar.load(buffer, index.plus(index.of(e), k * row)) for k in range(parts)]
         while len(found) > 1:
             pairs = [scalar.apply(combine, a, b) for a, b in zip(found[::2], found[1::2])]
             found = pairs + found[len(found) // 2 * 2:]
         return found[0], []
     p = nest.space.variable(parts)
-    at = index.combine([(index.of(p), size), (index.of(e), 1)])
+    at = index.combine([(index.of(p), row), (index.of(e), 1)])
     loop = For(p, [Accumulate(name, r.how, scalar.load(buffer, at))], "reduce")
     total = scalar.name(name, r.expr.dtype, e.bit if size != 1 else 0)
     return total, [Start(name, r.how, r.expr.dtype), loop]

@@ -7,7 +7,7 @@ from fgrad import passes
 from fgrad.passes import Target
 from fgrad.types import DTYPES, F16, F32, I32, I64, NUMBERS
 from tests.passes import programs
-from tests.passes.checking import TARGETS, assert_plan_agrees
+from tests.passes.checking import TARGETS, THREADS, assert_plan_agrees
 from tests.passes.golden import assert_golden
 from tests.passes.programs import Build, normalised
 
@@ -106,3 +106,14 @@ def test_partial_sums_do_not_depend_on_anything_but_the_number_of_parts():
     a, b = (passes.plan(program, Target(threads=4, region_cost=10)) for _ in range(2))
     assert str(a) == str(b)
     assert np.dtype(a.steps[0].outputs[0].type.dtype) == F32
+
+
+@pytest.mark.parametrize("n", [1, 5, 16, 50, 64, 100])
+@pytest.mark.parametrize("how", ["reduce_sum", "reduce_max"])
+def test_no_two_threads_write_to_one_line_of_the_cache(n, how):
+    """Rows of 50 sums shared a line: two threads took twice as long as one."""
+    p = Build("f")
+    x = p.input("x", 900, n)
+    plan = assert_plan_agrees(p.done(getattr(p, how)(x, axes=(0,))), THREADS)
+    rows = [b.type for k in plan.steps for b in k.outputs if b.kind == "temporary"]
+    assert rows and all(n == 1 or t.shape[1] * t.dtype.itemsize % 128 == 0 for t in rows)
