@@ -18,6 +18,9 @@ from ..errors import DtypeError, ShapeError
 from ..types import COMPLEX, F32, F64, SHORT, complex_of, part_of
 from . import elementwise, move
 from .complex import complex, imag, real
+from .rows import in_rows
+
+MANY = 1 << 15             # elements that are worth a thread of their own
 
 
 class Transform(Primitive):
@@ -51,9 +54,9 @@ class FFT(Transform):
         return resized(x, axis, x.shape[axis])
 
     def numpy(self, x, /, *, axis, inverse):
-        if inverse:
-            return np.fft.ifft(x, axis=axis, norm="forward").astype(x.dtype, copy=False)
-        return np.fft.fft(x, axis=axis).astype(x.dtype, copy=False)
+        transform, norm = (np.fft.ifft, "forward") if inverse else (np.fft.fft, "backward")
+        found = in_rows(lambda rows: transform(rows, axis=axis, norm=norm), x, axis, MANY)
+        return found.astype(x.dtype, copy=False)
 
     def transpose(self, ct, i, x, /, *, axis, inverse):
         return self(ct, axis=axis, inverse=inverse)
@@ -69,7 +72,8 @@ class RFFT(Transform):
         return resized(x, axis, n // 2 + 1 if n else 0).with_dtype(complex_of(x.dtype))
 
     def numpy(self, x, /, *, axis):
-        return np.fft.rfft(x, axis=axis).astype(complex_of(x.dtype), copy=False)
+        found = in_rows(lambda rows: np.fft.rfft(rows, axis=axis), x, axis, MANY)
+        return found.astype(complex_of(x.dtype), copy=False)
 
     def transpose(self, ct, i, x, /, *, axis):
         """Re Σ ct[k] exp(-2πi kn / N), where ct beyond the first N // 2 + 1 is zero."""
@@ -94,7 +98,9 @@ class IRFFT(Transform):
         return out
 
     def numpy(self, x, /, *, axis, n):
-        return np.fft.irfft(x, n, axis=axis, norm="forward").astype(part_of(x.dtype), copy=False)
+        found = in_rows(lambda rows: np.fft.irfft(rows, n, axis=axis, norm="forward"), x, axis,
+                        MANY)
+        return found.astype(part_of(x.dtype), copy=False)
 
     def transpose(self, ct, i, x, /, *, axis, n):
         """Σ ct[n] exp(2πi kn / N), twice where X[k] stands for X[N - k] too."""

@@ -5,8 +5,6 @@ Neither has a pull: compiled code calls the NumPy rule.
 
 from __future__ import annotations
 
-import threading
-
 import numpy as np
 
 from .. import config
@@ -15,6 +13,7 @@ from ..errors import ArgumentError, ShapeError
 from ..types import I32, ArrayType
 from . import move
 from .index import take_along
+from .rows import MANY, both, in_rows
 
 
 class Sort(Primitive):
@@ -92,7 +91,6 @@ sort, top_k = Sort("sort"), TopK("top_k")
 # ---------------------------------------------------------------------------- the NumPy rule
 
 FEW = 256                  # elements up to which NumPy's stable argsort is the fastest
-MANY = 1 << 17             # elements that are worth a thread of their own
 
 
 def sort_into(out, x, axis):
@@ -134,42 +132,6 @@ def sort_vector(x, kind, threads=None):
     x.partition(middle)
     both(lambda: sort_vector(x[:middle], kind, threads // 2),
          lambda: sort_vector(x[middle:], kind, threads - threads // 2))
-
-
-def both(first, second):
-    """What two functions give, at the same time; raises what either of them raises."""
-    found, raised = [], []
-
-    def run():
-        try:
-            found.append(second())
-        except BaseException as error:
-            raised.append(error)
-    helper = threading.Thread(target=run)
-    helper.start()
-    try:
-        found.insert(0, first())
-    finally:
-        helper.join()
-    if raised:
-        raise raised[0]
-    return found
-
-
-def in_rows(work, x, threads=None):
-    """work(x), or x's rows cut among so many threads: all there are, if it is worth it.
-
-    → the results along the axis that was cut, None if they are
-    """
-    if threads is None:
-        threads = min(config.threads(), x.size // MANY) if x.ndim > 1 else 1
-    if threads < 2:
-        return work(x)
-    axis = max(range(x.ndim - 1), key=lambda a: x.shape[a])
-    parts = np.array_split(x, [x.shape[axis] * (threads // 2) // threads], axis)
-    found = both(lambda: in_rows(work, parts[0], threads // 2),
-                 lambda: in_rows(work, parts[1], threads - threads // 2))
-    return None if found[0] is None else np.concatenate(found, axis)
 
 
 def kind_for(x):

@@ -399,7 +399,10 @@ def simple_concatenate(walk, eqn):
     args = [a for a in eqn.args if a.shape[eqn.params["axis"]]] or eqn.args[:1]
     if len(args) == 1 and args[0].type is eqn.outs[0].type:
         return args[0]
-    flat = [b for a in args for b in parts_along(walk, a, eqn.params["axis"])]
+    axis = eqn.params["axis"]
+    flat = joined(walk, eqn, [b for a in args for b in parts_along(walk, a, axis)], axis)
+    if len(flat) == 1 and flat[0].type is eqn.outs[0].type:
+        return flat[0]
     return instead(eqn, "concatenate", *flat, **eqn.params) if len(flat) != len(eqn.args) else None
 
 
@@ -407,6 +410,29 @@ def parts_along(walk, x, axis):
     """The arrays that a concatenated one is made of along the axis, or the array itself."""
     inner = walk.maker(x, "concatenate")
     return inner.args if inner is not None and inner.params["axis"] == axis else (x,)
+
+
+def joined(walk, eqn, parts, axis):
+    """The parts, of neighbouring slices of one array one."""
+    out = parts[:1]
+    for x in parts[1:]:
+        before, behind = walk.maker(out[-1], "slice"), walk.maker(x, "slice")
+        if before is not None and behind is not None and adjoin(before, behind, axis):
+            out[-1] = sliced(walk, eqn, behind.args[0], before.params["start"],
+                             behind.params["stop"])
+        else:
+            out.append(x)
+    return out
+
+
+def adjoin(before, behind, axis):
+    """Does a slice go on along an axis where the one before it ends?"""
+    if before.args[0] is not behind.args[0] or max(
+            before.params["stride"] + behind.params["stride"]) > 1:
+        return False
+    spans = [list(zip(e.params["start"], e.params["stop"])) for e in (before, behind)]
+    alike = all(a == b for k, (a, b) in enumerate(zip(*spans)) if k != axis)
+    return alike and spans[0][axis][1] == spans[1][axis][0]
 
 
 def simple_reduction(walk, eqn):

@@ -18,6 +18,10 @@ def simplified(write, *shape, dtype=F32):
     return simplify(p.done(write(p, x))).check()
 
 
+def column(p, x, k):
+    return p.slice(x, start=(0, k), stop=(2, k + 1), stride=(1, 1))
+
+
 @pytest.mark.parametrize("write, left", [
     (lambda p, x: p.mul(x, 1), []),
     (lambda p, x: p.sub(x, 0), []),
@@ -38,6 +42,12 @@ def simplified(write, *shape, dtype=F32):
     (lambda p, x: p.reduce_sum(x, axes=()), []),
     (lambda p, x: p.slice(x, start=(0, 0), stop=(2, 3), stride=(1, 1)), []),
     (lambda p, x: p.concatenate(x, axis=0), []),
+    (lambda p, x: p.concatenate(column(p, x, 0), column(p, x, 1), column(p, x, 2), axis=1), []),
+    (lambda p, x: p.concatenate(column(p, x, 1), column(p, x, 2), axis=1), ["slice"]),
+    (lambda p, x: p.concatenate(column(p, x, 1), column(p, x, 0), axis=1),
+     ["slice", "slice", "concatenate"]),
+    (lambda p, x: p.concatenate(column(p, x, 0), column(p, x, 1), axis=0),
+     ["slice", "slice", "concatenate"]),
     (lambda p, x: p.add(x, p.exp(p.full(shape=(2, 3), value=0.0, dtype=F32))), ["full", "add"]),
     (lambda p, x: p.add(x, p.reshape(p.full(shape=(6,), value=2.0, dtype=F32), shape=(2, 3))),
      ["full", "add"]),
