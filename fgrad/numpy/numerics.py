@@ -12,7 +12,7 @@ from ..core import Array, as_value
 from ..errors import ArgumentError, ShapeError
 from ..types import I32, default_int
 from .axes import axis_of, shape_of, typed
-from .contract import matmul, numbers
+from .contract import numbers
 from .indexing import known_value
 from .promotion import as_float, binary, same, together
 from .reductions import mean
@@ -46,13 +46,12 @@ def convolve(a, v, mode="full"):
     if mode not in ("full", "same", "valid"):
         raise ArgumentError(f"convolve has no mode {mode!r}.", expected="full, same or valid")
     x, y = (x, y) if x.size >= y.size else (y, x)
-    n, m = x.size, y.size
-    wide = ops.pad(x, 0, low=(m - 1,), high=(m - 1,), interior=(0,))
-    places = np.arange(n + m - 1)[:, None] + np.arange(m)
-    out = matmul(ops.gather(wide, Array(places.astype(I32)), axes=(0,)), ops.rev(y, axes=(0,)))
-    cut = {"full": 0, "same": (m - 1) // 2, "valid": m - 1}[mode]
-    size = {"full": n + m - 1, "same": n, "valid": n - m + 1}[mode]
-    return ops.reduce.rows(out, cut, cut + size)
+    m = y.size
+    low = {"full": m - 1, "same": m // 2, "valid": 0}[mode]
+    high = {"full": m - 1, "same": (m - 1) // 2, "valid": 0}[mode]
+    wide = ops.pad(x, 0, low=(low,), high=(high,), interior=(0,))
+    return ops.conv_general(wide, ops.rev(y, axes=(0,)), lhs="n", rhs="n", to="n", window="n",
+                            stride=(1,), dilation=(1,))
 
 
 def trapezoid(y, x=None, dx=1.0, axis=-1):

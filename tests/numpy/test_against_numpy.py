@@ -196,3 +196,17 @@ def test_places_in_sorted_arrays(n, dtype, side):
 def test_places_of_many_numbers_in_a_large_array_take_little_memory():
     a, v = np.arange(300_000.0), np.linspace(-1, 300_001, 200_000)
     np.testing.assert_array_equal(np.asarray(fnp.searchsorted(a, v)), np.searchsorted(a, v))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32", "complex64"])
+@pytest.mark.parametrize("n, m", [(1, 1), (5, 3), (3, 5), (4, 4), (7, 1), (64, 33), (100, 17)])
+def test_convolutions_of_vectors(n, m, dtype):
+    rng = np.random.default_rng(n)
+    a, v = (rng.integers(-9, 9, k).astype(dtype) for k in (n, m))
+    a = a * (1 - 2j) if dtype == "complex64" else a
+    for name in ("convolve", "correlate"):
+        for mode in ("full", "same", "valid"):
+            want = getattr(np, name)(a, v, mode)
+            for compute in (getattr(fnp, name), fgrad.jit(getattr(fnp, name))):
+                found = np.asarray(compute(a, v, mode=mode))
+                np.testing.assert_array_equal(found, want.astype(found.dtype))
