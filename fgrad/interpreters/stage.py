@@ -38,10 +38,10 @@ class Specialise(BaseException):
 
 class Staged(Tracer):
     """A variable of a Program being written.  `is_number`: it stands for a Python number."""
-    __slots__ = ("type", "var", "eqn", "is_number")
+    __slots__ = ("type", "variable", "eqn", "is_number")
 
     def __init__(self, owner, var, eqn=None, is_number=False):
-        self.owner, self.type, self.var, self.eqn = owner, var.type, var, eqn
+        self.owner, self.type, self.variable, self.eqn = owner, var.type, var, eqn
         self.is_number = is_number
 
     shape = property(lambda self: self.type.shape)
@@ -54,7 +54,7 @@ class Staged(Tracer):
         """None: raises Specialise when only whole Python numbers went into it, else
         ConcretizationError.
         """
-        inputs = self.owner.inputs_of(self.var)
+        inputs = self.owner.inputs_of(self.variable)
         specialisable = self.owner.specialisable
         if inputs and all(k in specialisable for k in inputs):
             self.owner.signal = Specialise(self.owner, inputs)
@@ -144,7 +144,7 @@ class Stage(Noting):
         if self.numbers:
             args, is_number = self.with_numbers(op, args)
         types = op.type(*[a if a.__class__ in SCALARS else a.type for a in args], **params)
-        variables = [a.var if a.__class__ is Staged else a for a in args]
+        variables = [a.variable if a.__class__ is Staged else a for a in args]
         outs = [Var(t) for t in (types if op.multiple else (types,))]
         eqn = Equation(op, variables, params, outs, self.source or source.here(), self.mark)
         self.eqns.append(eqn)
@@ -185,7 +185,8 @@ class Stage(Noting):
         if a.dtype == dtype:
             return a
         var = Var(ArrayType(dtype, a.shape))
-        eqn = Equation(convert, (a.var,), dict(dtype=dtype), (var,), self.source or source.here(),
+        eqn = Equation(convert, (a.variable,), dict(dtype=dtype), (var,),
+                       self.source or source.here(),
                        self.mark)
         self.eqns.append(eqn)
         return Staged(self, var, eqn, True)
@@ -309,7 +310,8 @@ def stage(function, types, *, name="f", names=(), numbers=(), specialisable=(), 
         out = owner.run(function, *tracers)
         if owner.signal is None:
             pairs, structure = tree.flatten_with_path(out)
-            results = [owner.run(result, owner, path, x).var for path, x in pairs]
+            results = [owner.run(result, owner, path, x).variable
+                       for path, x in pairs]
     finally:
         # a bare except, or NumPy, may have eaten the signal
         owner.finished = True
@@ -319,8 +321,8 @@ def stage(function, types, *, name="f", names=(), numbers=(), specialisable=(), 
         notice_unrolled(owner)
     closed = list(owner.captured.values())[len(lent):]
     captured = [pair for pair in closed if isinstance(pair[0], Tracer)]
-    hidden = [(s.var, a) for a, s in closed if not isinstance(a, Tracer)]
-    inputs = [*owner.inputs, *(s.var for _, s in captured)]
+    hidden = [(s.variable, a) for a, s in closed if not isinstance(a, Tracer)]
+    inputs = [*owner.inputs, *(s.variable for _, s in captured)]
     program = Program(name, inputs, owner.eqns, results, hidden)
     return Trace(program, tuple(a for a, _ in captured), structure)
 

@@ -8,7 +8,7 @@ import pytest
 
 import fgrad.numpy as fnp
 from fgrad import debug, grad, jit, make_ir, vmap
-from fgrad.core import Array
+from fgrad.core import Array, Value
 from fgrad.errors import DtypeError, FgradError, NanError, ShapeError
 from fgrad.types import default_dtype
 from tests.messages import COLUMNS, ENTRANCES
@@ -194,3 +194,41 @@ def test_every_public_function_has_a_docstring():
                and not getattr(fnp, n).__doc__]
     assert lacking == []
     assert len([n for n in dir(fnp) if callable(getattr(fnp, n)) and not n.startswith("_")]) > 120
+
+
+# methods without arguments, and those that need some; the rest is about devices and copies
+CALLS = {"sum": (), "prod": (), "mean": (), "var": (), "std": (), "max": (), "min": (), "all": (),
+         "any": (), "argmax": (), "argmin": (), "cumsum": (), "cumprod": (), "ptp": (), "ravel": (),
+         "flatten": (), "transpose": (), "round": (), "argsort": (), "sort": (), "diagonal": (),
+         "trace": (), "conj": (), "conjugate": (), "squeeze": (), "copy": (), "swapaxes": (0, 1),
+         "repeat": (2,), "clip": (0.1, 0.7), "dot": (np.ones(3),), "take": (np.array([2, 0]),),
+         "reshape": (9,), "astype": ("float64",)}
+
+
+def subclasses(cls):
+    for sub in cls.__subclasses__():
+        yield sub
+        yield from subclasses(sub)
+
+
+def test_no_attribute_of_a_traced_value_hides_a_method():
+    """x.var() in a jitted function found the variable that stands for x."""
+    methods = {name for name in dir(Array) if callable(getattr(Value, name, None))}
+    assert {"var", "sum", "take"} <= methods
+    for cls in subclasses(Value):
+        slots = {name for base in cls.__mro__ for name in getattr(base, "__slots__", ())}
+        assert not slots & methods, cls
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_every_method_works_on_traced_values(name):
+    x, args = fnp.array(np.random.default_rng(0).random((3, 3))), CALLS[name]
+    def call(x):
+        return getattr(x, name)(*args)
+    want = np.asarray(call(x))
+    np.testing.assert_allclose(np.asarray(jit(call)(x)), want, rtol=1e-12)
+    np.testing.assert_allclose(np.asarray(vmap(call)(fnp.stack([x, x])))[1], want, rtol=1e-12)
+    np.testing.assert_allclose(np.asarray(jit(vmap(call))(fnp.stack([x, x])))[1], want, rtol=1e-12)
+    if want.dtype.kind == "f":
+        slope = grad(lambda x: call(x).sum())
+        np.testing.assert_allclose(np.asarray(jit(slope)(x)), np.asarray(slope(x)), rtol=1e-9)
