@@ -19,7 +19,7 @@ import numpy as np
 from ..core import PRIMITIVES, array_in, array_of, memory_of, numpy_rule
 from ..ir import Equation, Program, Var
 from ..ops.elementwise import Elementwise
-from ..types import SCALARS, ArrayType, finfo, held_as, is_exact
+from ..types import BOOL, I32, SCALARS, ArrayType, computed, finfo, held_as, is_exact
 from .prune import without_dead
 
 AGAIN = 8                  # times that one equation is rewritten
@@ -439,12 +439,34 @@ def simple_reduction(walk, eqn):
     return eqn.args[0] if not eqn.params["axes"] else None
 
 
+def simple_position(walk, eqn):
+    """argmax and argmin along another axis than the last: the best of a column, then its place.
+
+    Along the last axis both are found row by row, by loops behind each other.
+    """
+    x, axis = eqn.args[0], eqn.params["axis"]
+    if axis == len(x.shape) - 1 or x.__class__ is not Var:
+        return None
+    dtype = I32 if x.dtype == BOOL else computed(x.dtype)
+    if dtype is not x.dtype:
+        x = before(walk, eqn, "convert", x, dtype=dtype)
+    best = before(walk, eqn, "reduce_" + eqn.op.name[3:], x, axes=(axis,))
+    wide = before(walk, eqn, "broadcast", best, shape=x.shape, axes=(axis,))
+    is_best, is_nan = before(walk, eqn, "eq", x, wide), before(walk, eqn, "ne", x, x)
+    found = before(walk, eqn, "or", is_best, is_nan)
+    place = before(walk, eqn, "iota", shape=x.shape, axis=axis, dtype=I32)
+    nowhere = before(walk, eqn, "full", shape=x.shape, value=x.shape[axis], dtype=I32)
+    chosen = before(walk, eqn, "select", found, place, nowhere)
+    return instead(eqn, "reduce_min", chosen, axes=(axis,))
+
+
 RULES = {
     "add": simple_add, "sub": simple_sub, "mul": simple_mul, "div": simple_div, "neg": simple_neg,
     "integer_pow": simple_integer_pow, "select": simple_select, "convert": simple_convert,
     "reshape": moved(simple_reshape), "transpose": moved(simple_transpose),
     "broadcast": moved(simple_broadcast), "rev": moved(simple_rev), "slice": moved(simple_slice),
     "pad": simple_pad, "concatenate": simple_concatenate,
+    "argmax": simple_position, "argmin": simple_position,
     "reduce_sum": simple_reduction, "reduce_max": simple_reduction, "reduce_min": simple_reduction,
     "reduce_prod": simple_reduction,
 }
