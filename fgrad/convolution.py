@@ -19,6 +19,9 @@ from .ops.convolve import extent, fitted, places, spread
 from .types import SHORT
 
 
+MANY = 8                   # channels from which they come last inside: a window's lie side by side
+
+
 # ---------------------------------------------------------------------------- arguments
 
 def per_axis(value, count, name):
@@ -102,6 +105,11 @@ def conv_general_dilated(lhs, rhs, window_strides, padding, lhs_dilation=None, r
     spacing = per_axis(1 if lhs_dilation is None else lhs_dilation, count, "lhs_dilation")
     dilation = per_axis(1 if rhs_dilation is None else rhs_dilation, count, "rhs_dilation")
     check_groups(x, w, lhs, rhs, feature_group_count, batch_group_count)
+    asked = to
+    if lhs[-1] != "C" and x.shape[lhs.index("C")] >= MANY:
+        inside = "N" + window + "C", window + "IO", "N" + window + "C"
+        x, w = relabelled(x, lhs, inside[0]), relabelled(w, rhs, inside[1])
+        lhs, rhs, to = inside
     sizes = [extent(x.shape[lhs.index(c)], s) for c, s in zip(window, spacing)]
     taps = [w.shape[rhs.index(c)] for c in window]
     pairs = padding_pairs(padding, sizes, taps, stride, dilation)
@@ -113,7 +121,14 @@ def conv_general_dilated(lhs, rhs, window_strides, padding, lhs_dilation=None, r
         axes, starts = [lhs.index(c) for c in window], [-a for a, _ in pairs]
         x = fitted(x, axes, starts, [max(0, a + n + b) for (a, b), n in zip(pairs, sizes)])
         out = ops.conv_general(x, w, **params, stride=stride, dilation=dilation)
-    return merged(out, wide, to)
+    return relabelled(merged(out, wide, to), to, asked)
+
+
+def relabelled(x, labels, to):
+    """x with its axes in another order."""
+    if labels == to:
+        return x
+    return ops.transpose(x, perm=tuple(labels.index(c) for c in to))
 
 
 def conv_general_dilated_patches(lhs, filter_shape, window_strides, padding, lhs_dilation=None,
@@ -138,7 +153,7 @@ def conv_general_dilated_patches(lhs, filter_shape, window_strides, padding, lhs
         per_axis(1 if value is None else value, len(window), name) for value, name in (
             (filter_shape, "filter_shape"), (window_strides, "window_strides"),
             (lhs_dilation, "lhs_dilation"), (rhs_dilation, "rhs_dilation")))
-    x = ops.transpose(x, perm=tuple(lhs.index(c) for c in "NC" + window))
+    x = relabelled(x, lhs, "NC" + window)
     x = ops.pad(x, 0, low=(0,) * x.ndim, high=(0,) * x.ndim,
                 interior=(0, 0, *[s - 1 for s in spacing]))
     pairs = padding_pairs(padding, x.shape[2:], taps, stride, dilation)
@@ -148,7 +163,7 @@ def conv_general_dilated_patches(lhs, filter_shape, window_strides, padding, lhs
     seen = [x_at(x, tap, out, stride, dilation) for tap in ndindex(*taps)]
     x = ops.concatenate(*seen, axis=2)
     x = ops.reshape(x, shape=(x.shape[0], x.shape[1] * x.shape[2], *out))
-    return ops.transpose(x, perm=tuple(("NC" + window).index(c) for c in to))
+    return relabelled(x, "NC" + window, to)
 
 
 def x_at(x, tap, out, stride, dilation):

@@ -249,3 +249,28 @@ def test_patches_keep_infinities_to_themselves_and_have_derivatives():
     with pytest.raises(ShapeError, match="axes"):
         lax.conv_general_dilated_patches(x[0], (2, 2), (1, 1), "SAME",
                                          dimension_numbers=("NHWC", "HWIO", "NHWC"))
+
+
+@pytest.mark.parametrize("channels, groups", [(3, 1), (8, 1), (9, 3), (16, 16)])
+@pytest.mark.parametrize("labels", [None, ("NCHW", "HWIO", "NHWC"), ("CNHW", "OIHW", "NHCW"),
+                                    ("NHWC", "OIHW", "NCHW")])
+def test_the_order_of_axes_changes_no_convolution(channels, groups, labels):
+    rng = np.random.default_rng(channels)
+    x = rng.normal(size=(2, 7, 6, channels))
+    w = rng.normal(size=(3, 2, channels // groups, 2 * channels))
+    plain = "NHWC", "HWIO", "NHWC"
+    found = labels or ("NCHW", "OIHW", "NCHW")
+    orders = [[a.index(c) for c in b] for a, b in zip(plain, found)]
+
+    def convolved(x, w, labels):
+        return lax.conv_general_dilated(x, w, (2, 1), "SAME", (1, 2), (1, 2), labels, groups)
+    want = np.asarray(convolved(x, w, plain))
+    ours = [x.transpose(orders[0]), w.transpose(orders[1])]
+    for compute in (convolved, jit(convolved, static_argnums=2)):
+        got = np.asarray(compute(*ours, labels))
+        np.testing.assert_allclose(got, want.transpose(orders[2]), rtol=1e-9, atol=1e-9)
+    slopes = grad(lambda *a: (convolved(*a, labels) ** 2).sum(), (0, 1))(*ours)
+    wanted = grad(lambda *a: (convolved(*a, plain) ** 2).sum(), (0, 1))(x, w)
+    for a, b, order in zip(slopes, wanted, orders):
+        np.testing.assert_allclose(np.asarray(a), np.asarray(b).transpose(order), rtol=1e-9,
+                                   atol=1e-8)
