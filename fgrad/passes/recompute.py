@@ -18,8 +18,13 @@ TREE = 200                         # nodes of an expression under a guard, writt
 
 
 def holes(root_expr, order, found):
-    """Origins of reductions and dear values evaluated more than once per index under `order`."""
+    """Origins of reductions and dear values evaluated more than once per index under `order`.
+
+    And of reductions that several passes over a row evaluate for each of its elements: stored once,
+    they leave these passes to vectors.
+    """
     seen, stack = set(), [(root_expr, order, sum([v.bit for v in order]))]
+    passes = {}                                        # origin → the loops that evaluate it
     while stack:
         n, order, mask = stack.pop()
         if not (n.args or n.free) or (n, order) in seen:
@@ -34,12 +39,15 @@ def holes(root_expr, order, found):
                 found.add(n.origin)
                 continue                               # its own kernel is judged next time
             if n.op == "reduce":
+                if n.origin is not None and depth == len(order):
+                    passes.setdefault(n.origin, set()).add(order)
                 order = order[:depth] + n.data[1]
                 mask = sum([v.bit for v in order])
         elif again >= OFTEN and is_small(n, again, order[:depth]):
             found.add(n.origin)
             continue
         stack.extend([(a, order, mask) for a in n.below])
+    found.update(origin for origin, orders in passes.items() if len(orders) > 1)
 
 
 def repeated(order, outside):

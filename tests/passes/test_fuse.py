@@ -490,3 +490,19 @@ def test_what_is_compared_with_itself_is_computed_once(f):
     for seed in range(12):
         x = fnp.asarray(np.random.default_rng(seed).standard_normal((33, 33)))
         np.testing.assert_allclose(jit(grad(f))(x), grad(f)(x), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("n", [3, 64])
+def test_reductions_are_computed_once_where_several_passes_read_them(n):
+    """A softmax of q @ K.T computed each product three times, one number at a time."""
+    p = Build("f")
+    q, k = p.input("q", 2, n), p.input("k", 2, 40, n)
+    product = p.mul(p.broadcast(q, shape=(2, 40, n), axes=(1,)), k)
+    scores = p.reduce_sum(product, axes=(2,))
+    best = p.broadcast(p.reduce_max(scores, axes=(1,)), shape=(2, 40), axes=(1,))
+    powers = p.exp(p.sub(scores, best))
+    total = p.broadcast(p.reduce_sum(powers, axes=(1,)), shape=(2, 40), axes=(1,))
+    program = p.done(p.div(powers, total))
+    for target in TARGETS:
+        plan = assert_plan_agrees(program, target)
+        assert str(plan).count(" += (q[") == 1
