@@ -107,7 +107,7 @@ def conv_general_dilated(lhs, rhs, window_strides, padding, lhs_dilation=None, r
     check_groups(x, w, lhs, rhs, feature_group_count, batch_group_count)
     asked = to
     if lhs[-1] != "C" and x.shape[lhs.index("C")] >= MANY:
-        inside = "N" + window + "C", window + "IO", "N" + window + "C"
+        inside = channels_last(window)
         x, w = relabelled(x, lhs, inside[0]), relabelled(w, rhs, inside[1])
         lhs, rhs, to = inside
     sizes = [extent(x.shape[lhs.index(c)], s) for c, s in zip(window, spacing)]
@@ -245,13 +245,17 @@ def conv(x, w, *, stride=1, padding="VALID", dilation=1, groups=1):
     x, w = as_value(x), as_value(w)
     count = w.ndim - 2
     stride, dilation = per_axis(stride, count, "stride"), per_axis(dilation, count, "dilation")
-    labels = channels_last(w.ndim)
+    labels = channels_last(window_axes(w.ndim))
     return conv_general_dilated(x, w, stride, padding, None, dilation, labels, groups)
 
 
-def channels_last(ndim):
-    """The labels of arrays with `ndim` axes, channels last."""
-    axes = labels_of(None, ndim)[0][2:]
+def window_axes(ndim):
+    """The labels of the window's axes, of arrays with `ndim`."""
+    return labels_of(None, ndim)[0][2:]
+
+
+def channels_last(axes):
+    """The labels of arrays with these axes of the window, channels last."""
     return "N" + axes + "C", axes + "IO", "N" + axes + "C"
 
 
@@ -268,7 +272,7 @@ def conv_transpose(lhs, rhs, strides, padding, rhs_dilation=None, dimension_numb
     (1, 6, 1)
     """
     x, w = as_value(lhs), as_value(rhs)
-    last = channels_last(w.ndim)
+    last = channels_last(window_axes(w.ndim))
     labels = last if dimension_numbers is None else labels_of(dimension_numbers, w.ndim)
     window = [a for a, c in enumerate(labels[1]) if c not in "OI"]
     stride = per_axis(strides, len(window), "strides")

@@ -9,7 +9,6 @@ pool; `compile` relies on it, so that no constant is folded in another mode.
 from __future__ import annotations
 
 from contextlib import contextmanager
-from contextvars import ContextVar
 from ctypes import c_int64
 
 import numpy as np
@@ -18,7 +17,7 @@ from .errors import DeviceError
 from .later import lazily
 
 threads = lazily("fgrad.backends.llvm.threads")
-FLUSHED = ContextVar("fgrad_denormals_flushed", default=False)
+used = False               # has any thread flushed them?  Those that it started would go on
 
 
 @contextmanager
@@ -27,8 +26,8 @@ def flush_denormals():
 
     That goes for compiled functions, on all their threads, and for what NumPy and Python compute;
     functions need not be compiled again.  Gradients and momenta that fade away (0.9 ** 900 of an
-    Adam step's, of a unit that is dead) are computed with at full speed then.  Results change by
-    less than the least normal number.  An OpenCL device has rules of its own.
+    Adam step's, of a unit that is dead) are computed with at full speed then.  What such numbers
+    would have made of others is lost: 1e-39 * 1e30 is 0.  An OpenCL device has rules of its own.
 
     Raises DeviceError for a processor on which fgrad cannot do so (neither x86-64 nor 64-bit ARM).
 
@@ -39,11 +38,13 @@ def flush_denormals():
     >>> flushed, (x * 0.5).tolist()[0] > 0
     ([0.0, 0.5], True)
     """
-    if not threads().mode()[1]:
+    global used
+    if not threads().float_mode()[1]:
         raise DeviceError("it is not known how this processor flushes denormal numbers.",
                           expected="x86-64, or 64-bit ARM")
     for dtype in "efd":
-        np.finfo(dtype)                        # kept by NumPy, which asks the processor
+        np.finfo(dtype)                          # kept by NumPy, which asks the processor
+    used = True
     with switched(True):
         yield
 
@@ -51,7 +52,7 @@ def flush_denormals():
 @contextmanager
 def kept():
     """Within the block denormal numbers are kept, even if a block around it flushes them."""
-    if not FLUSHED.get():
+    if not used:
         yield
         return
     with switched(False):
@@ -61,12 +62,11 @@ def kept():
 @contextmanager
 def switched(flushed):
     """The mode of this thread changed, within the block."""
-    pool, bits = threads().pool(), threads().mode()[1]
+    pool, bits = threads().pool(), threads().float_mode()[1]
     mode, change = pool.function("mode", 0, c_int64), pool.function("set.mode", 1)
-    before, token = mode() & bits, FLUSHED.set(flushed)
+    before = mode() & bits
     change(mode() & ~bits | flushed * bits)
     try:
         yield
     finally:
         change(mode() & ~bits | before)
-        FLUSHED.reset(token)

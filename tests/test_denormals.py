@@ -18,7 +18,7 @@ SIZES = [1, 17, 300_000]                         # the last one in parts, on all
 
 @pytest.fixture(autouse=True)
 def switchable():
-    if not threads.mode()[1]:
+    if not threads.float_mode()[1]:
         pytest.skip("neither x86-64 nor ARM")
 
 
@@ -79,14 +79,25 @@ def test_a_thread_that_runs_already_is_not_concerned():
     assert found[0] > 0
 
 
-def test_what_is_compiled_within_the_block_is_right_behind_it():
+@pytest.mark.parametrize("threaded", [False, True])
+def test_what_is_compiled_within_the_block_is_right_behind_it(threaded):
+    """A thread that is started within the block flushes them too."""
     def f(x):
         small = fgrad.lax.full((), 1e-20, "float32")
-        return x + small * small * 10            # 1e-39, if a pass computes it
-    x = fnp.zeros(3)
+        return x + small * small * (10 + threaded)       # 1e-39, if a pass computes it
+    x, found = fnp.zeros(3), []
     compiled = fgrad.jit(f)
+
+    def first_call():
+        found.append(np.asarray(compiled(x)).any())
     with fgrad.flush_denormals():
-        assert not np.asarray(compiled(x)).any()
+        if threaded:
+            thread = threading.Thread(target=first_call)
+            thread.start()
+            thread.join()
+        else:
+            first_call()
+    assert found == [False]
     np.testing.assert_array_equal(np.asarray(compiled(x)), np.asarray(f(x)))
     assert np.asarray(compiled(x)).all()
 

@@ -186,8 +186,7 @@ class Stage(Noting):
             return a
         var = Var(ArrayType(dtype, a.shape))
         eqn = Equation(convert, (a.variable,), dict(dtype=dtype), (var,),
-                       self.source or source.here(),
-                       self.mark)
+                       self.source or source.here(), self.mark)
         self.eqns.append(eqn)
         return Staged(self, var, eqn, True)
 
@@ -310,8 +309,7 @@ def stage(function, types, *, name="f", names=(), numbers=(), specialisable=(), 
         out = owner.run(function, *tracers)
         if owner.signal is None:
             pairs, structure = tree.flatten_with_path(out)
-            results = [owner.run(result, owner, path, x).variable
-                       for path, x in pairs]
+            results = [owner.run(result, owner, path, x).variable for path, x in pairs]
     finally:
         # a bare except, or NumPy, may have eaten the signal
         owner.finished = True

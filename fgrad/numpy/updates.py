@@ -73,8 +73,7 @@ class Part:
 
     def subtract(self, values, mode=None):
         """x with the values subtracted from these elements."""
-        index = index_of(self.x.shape, self.key, mode)
-        return self.update("add", ops.neg(self.fitting(values, index)), mode)
+        return self.update("add", values, mode, ops.neg)
 
     def multiply(self, values, mode=None):
         """x with these elements multiplied."""
@@ -102,10 +101,12 @@ class Part:
 
     # -- how --------------------------------------------------------------------------------------
 
-    def update(self, how, values, mode):
-        """x with the values combined by `how` with these elements."""
+    def update(self, how, values, mode, change=None):
+        """x with the values, or what `change` makes of them, combined by `how` with these elements.
+        """
         index, x = index_of(self.x.shape, self.key, mode), self.x.settled()
         values = self.fitting(values, index)
+        values = values if change is None else change(values)
         if not index.arrays:
             return written(x, index, values, how)
         y = ops.scatter(index.basic(x), *index.arrays, index.from_place(values), axes=index.axes,

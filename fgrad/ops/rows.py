@@ -1,6 +1,6 @@
 """NumPy's work on rows, cut among threads: it lets go of Python's lock meanwhile.
 
-Relies on nothing; operations that compiled code calls rely on it.
+Relies on the number of threads (`config`); sorting and Fourier transforms rely on it.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ import threading
 import numpy as np
 
 from .. import config
-
-MANY = 1 << 17             # elements to sort that are worth a thread of their own
 
 
 def both(first, second):
@@ -34,7 +32,7 @@ def both(first, second):
     return found
 
 
-def in_rows(work, x, axis=-1, many=MANY, threads=None):
+def in_rows(work, x, axis, many, threads=None):
     """work(x), which goes along an axis of x, its rows cut among threads.
 
     threads: all there are where None, but each gets `many` elements at least.

@@ -13,7 +13,7 @@ from ..errors import ArgumentError, ShapeError
 from ..types import I32, ArrayType
 from . import move
 from .index import take_along
-from .rows import MANY, both, in_rows
+from .rows import both, in_rows
 
 
 class Sort(Primitive):
@@ -74,7 +74,7 @@ class TopK(Primitive):
         return x.with_shape(shape), ArrayType(I32, shape)
 
     def numpy(self, x, *, k):
-        places = in_rows(lambda rows: largest(rows, k), x).astype(np.int32)
+        places = in_rows(lambda rows: largest(rows, k), x, -1, MANY).astype(np.int32)
         return np.take_along_axis(x, places, -1), places
 
     def jvp(self, out, args, tangents, /, *, k):
@@ -91,6 +91,7 @@ sort, top_k = Sort("sort"), TopK("top_k")
 # ---------------------------------------------------------------------------- the NumPy rule
 
 FEW = 256                  # elements up to which NumPy's stable argsort is the fastest
+MANY = 1 << 17             # elements that are worth a thread of their own
 
 
 def sort_into(out, x, axis):
@@ -102,7 +103,7 @@ def sort_into(out, x, axis):
     out[...] = x
     if x.ndim > 1:
         kind = kind_for(out)
-        in_rows(lambda rows: rows.sort(-1, kind), np.moveaxis(out, axis, -1))
+        in_rows(lambda rows: rows.sort(axis, kind), out, axis, MANY)
         return
     if x.dtype.kind != "f":
         sort_vector(out, kind_for(out))
@@ -167,7 +168,7 @@ def stable_order(x, axis):
     if words.ndim == 1:
         sort_vector(words, "quicksort")
     else:
-        in_rows(lambda rows: rows.sort(-1), words)
+        in_rows(lambda rows: rows.sort(-1), words, -1, MANY)
     words &= 0xFFFFFFFF
     return np.moveaxis(words, -1, axis)
 

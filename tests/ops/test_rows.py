@@ -26,10 +26,10 @@ def test_results_are_put_together_where_they_were_cut(shape, axis, threads):
     def work(part):
         seen.append(part.shape[axis])
         return np.cumsum(part, axis)
-    found = rows.in_rows(work, x, axis, threads=threads)
+    found = rows.in_rows(work, x, axis, 1, threads)
     np.testing.assert_array_equal(found, np.cumsum(x, axis))
     assert set(seen) == {x.shape[axis]}
-    assert rows.in_rows(lambda part: None, x, axis, threads=threads) is None
+    assert rows.in_rows(lambda part: None, x, axis, 1, threads) is None
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2])

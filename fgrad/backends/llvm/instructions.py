@@ -301,25 +301,29 @@ class Instructions:
             name = f"llvm.fpto{'u' if new.kind == 'u' else 's'}i.sat"
             kinds = f"{mangled(element(new), None)}.{mangled(element(old), None)}"
             return self.op(f"call {b} @{name}.{kinds}({a} {x})")
-        info, zero = np.iinfo(new), number(0, new, lanes)
-        least, end = number(info.min, old, lanes), number(info.max + 1, old, lanes)
-        if new.itemsize < old.itemsize or new.itemsize < 4:      # the floats have the last integer
-            most, wide = number(info.max, old, lanes), new if new.itemsize >= 4 else I32
-            more = self.op(f"fcmp ogt {a} {x}, {least}")
-            near = self.select(more, x, least, old, lanes)
-            less = self.op(f"fcmp olt {a} {near}, {most}")
-            near = self.select(less, near, most, old, lanes)
-            out = self.cast(self.truncated(near, old, wide, lanes), wide, new, lanes)
-        else:
-            out = self.truncated(x, old, new, lanes)
-            less, more = (self.op(f"fcmp {how} {a} {x}, {edge}")
-                          for how, edge in (("olt", end), ("oge", least)))
-            out = self.select(less, out, number(info.max, new, lanes), new, lanes)
-            out = self.select(more, out, number(info.min, new, lanes), new, lanes)
+        # in 8 and 16 bits, and in fewer than the float has, the last integer is one of the floats
+        near = new.itemsize < 4 or new.itemsize < old.itemsize
+        out = (self.of_clamped if near else self.clamped)(x, old, new, lanes)
         if new.kind == "u":                                      # NaN is not more than 0
             return out
         known = self.op(f"fcmp ord {a} {x}, {x}")
-        return self.select(known, out, zero, new, lanes)
+        return self.select(known, out, number(0, new, lanes), new, lanes)
+
+    def of_clamped(self, x, old, new, lanes):
+        """Floats as integers, moved into range before; NaN becomes the least."""
+        least, most = (number(end, old, lanes) for end in (np.iinfo(new).min, np.iinfo(new).max))
+        x = self.select(self.compare("gt", x, least, old, lanes), x, least, old, lanes)
+        x = self.select(self.compare("lt", x, most, old, lanes), x, most, old, lanes)
+        wide = new if new.itemsize >= 4 else I32
+        return self.cast(self.truncated(x, old, wide, lanes), wide, new, lanes)
+
+    def clamped(self, x, old, new, lanes):
+        """Floats as integers, those out of range replaced behind; NaN becomes the least."""
+        info, out = np.iinfo(new), self.truncated(x, old, new, lanes)
+        less = self.compare("lt", x, number(info.max + 1, old, lanes), old, lanes)
+        out = self.select(less, out, number(info.max, new, lanes), new, lanes)
+        more = self.compare("ge", x, number(info.min, old, lanes), old, lanes)
+        return self.select(more, out, number(info.min, new, lanes), new, lanes)
 
     def truncated(self, x, old, new, lanes):
         """Floats that are in range as integers."""

@@ -397,10 +397,15 @@ MODES = {"x86_64": (X86_MODE, 0x8040), "aarch64": (ARM_MODE, 1 << 24)}
 MODES["arm64"] = MODES["aarch64"]
 
 
-def mode():
+def architecture():
+    """The processor's, as the triple has it."""
+    return host.HOST.triple.split("-")[0]
+
+
+def float_mode():
     """(text of @mode and @set.mode, the bits that flush denormal numbers, 0 where there are none).
     """
-    return MODES.get(host.HOST.triple.split("-")[0], (NO_MODE, 0))
+    return MODES.get(architecture(), (NO_MODE, 0))
 
 
 def has_threads():
@@ -410,10 +415,10 @@ def has_threads():
 
 def text():
     """The pool's module for this machine."""
-    head = f'target triple = "{host.HOST.triple}"\n' + mode()[0]
+    head = f'target triple = "{host.HOST.triple}"\n' + float_mode()[0]
     if not has_threads():
         return head + WITHOUT_THREADS
-    declaration, pause = PAUSES.get(host.HOST.triple.split("-")[0], ("", ""))
+    declaration, pause = PAUSES.get(architecture(), ("", ""))
     body = WITH_THREADS.replace("PAUSE_DECLARATION", declaration).replace("PAUSE", pause)
     return head + body.replace("SETMASK", str(int(signal.SIG_SETMASK)))
 

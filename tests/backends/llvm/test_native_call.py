@@ -529,8 +529,9 @@ def test_trees_of_arguments_are_taken_apart(make):
     assert missed == []
 
 
-def test_the_inputs_of_a_tree_come_in_the_order_of_its_form(make):
-    type, text = ArrayType(F64, ()), """
+def second_of_three():
+    """The address of a kernel that gives the second of three f64[]."""
+    text = """
     define void @kernel(ptr %data, ptr %constants) {
       %a.p = getelementptr ptr, ptr %data, i64 1
       %out.p = getelementptr ptr, ptr %data, i64 3
@@ -541,7 +542,11 @@ def test_the_inputs_of_a_tree_come_in_the_order_of_its_form(make):
       ret void
     }
     """
-    address = target.load(target.compile_text(text)).address("kernel")
+    return target.load(target.compile_text(text)).address("kernel")
+
+
+def test_the_inputs_of_a_tree_come_in_the_order_of_its_form(make):
+    type, address = ArrayType(F64, ()), second_of_three()
     for forms, args in ((({"a": ARRAY, "b": FLOAT}, FLOAT), ({"b": 2.0, "a": np.float64(1)}, 3.0)),
                         ((FLOAT, [ARRAY], ARRAY), (1.0, [np.array(2.0)], np.float64(3))),
                         (((), FLOAT, {}, [FLOAT, []], FLOAT), ((), 1.0, {}, [2.0, []], 3.0))):
@@ -609,18 +614,7 @@ class Plain(Slots):
 
 @pytest.mark.parametrize("cls", [Slots, Plain])
 def test_attributes_are_taken_from_an_instance_of_that_very_class(make, cls):
-    type, text = ArrayType(F64, ()), """
-    define void @kernel(ptr %data, ptr %constants) {
-      %a.p = getelementptr ptr, ptr %data, i64 1
-      %out.p = getelementptr ptr, ptr %data, i64 3
-      %a = load ptr, ptr %a.p
-      %out = load ptr, ptr %out.p
-      %x = load double, ptr %a
-      store double %x, ptr %out
-      ret void
-    }
-    """
-    address = target.load(target.compile_text(text)).address("kernel")
+    type, address = ArrayType(F64, ()), second_of_three()
     form = Attributes(cls, {"a": [ARRAY, ARRAY], "kind": Same("mean"), "b": FLOAT})
     call = make(address, [type] * 3, [type], lambda *a: "missed", Box, "step", forms=(form,))
     x, y = np.array(1.0), np.array(2.0)

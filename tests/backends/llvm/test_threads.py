@@ -72,7 +72,7 @@ done:
 
 PRELUDE = """
 import ctypes, os, sys, threading, time
-from fgrad.backends.llvm import codegen, host, target, threads
+from fgrad.backends.llvm import target, threads
 pool = threads.pool()
 library = target.load(target.compile_text(sys.argv[1]))
 
