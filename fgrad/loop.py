@@ -289,6 +289,15 @@ class Plan:
     def __str__(self):
         return printed().plan_text(self)
 
+    @property
+    def origins(self):
+        """Buffer → the one whose storage it takes over, to the end of the chain."""
+        out = {}
+        for step in self.steps:
+            for b, param in getattr(step, "aliases", ()):
+                out[b] = out.get(param, param)
+        return {**out, **self.donated}
+
     def room(self, b, k):
         """The bytes that a temporary needs which step k writes first."""
         return self.shares[b] * self.steps[k].turns.groups if b in self.shares else b.type.nbytes
@@ -307,3 +316,22 @@ def whole_turns(steps):
 def turns_of(step):
     """The Turns of a step, or None."""
     return getattr(step, "turns", None)
+
+
+def copied(step):
+    """The buffer that a kernel only copies, element by element, or None."""
+    body = step.body if isinstance(step, Kernel) else ()
+    while len(body) == 1 and isinstance(body[0], For):
+        body = body[0].body
+    if len(body) != 1 or not isinstance(body[0], Store):
+        return None
+    (s,) = body
+    plain = s.expr.op == "load" and s.how is None and not s.when
+    b, at = s.expr.data if plain else (None, None)
+    return b if at is s.index and b is not None and b.type == s.buffer.type else None
+
+
+def is_idle(step):
+    """Does a step only copy an array onto itself?"""
+    b = copied(step)
+    return b is not None and (step.outputs[0], b) in step.aliases

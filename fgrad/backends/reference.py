@@ -101,7 +101,7 @@ def run_plan(plan, arrays, constants=None):
     values = zip(buffers, [*arrays, *constants])
     memory = {b: np.array(x, held_as(b.type.dtype)).reshape(-1) for b, x in values}
     memory.update(arena_views(plan))
-    memory.update((out, memory[b]) for out, b in plan.donated.items())
+    memory.update((b, memory[a]) for b, a in plan.origins.items() if a.kind == "input")
     with np.errstate(all="ignore"):
         run_steps(plan, memory)
     return [view(memory, b) for b in plan.outputs]

@@ -20,7 +20,7 @@ from .reduce import (
 from .contract import dot_general
 from .index import (
     dynamic_slice, dynamic_update_slice, gather, scatter, scatter_add, scatter_max, scatter_min,
-    scatter_mul, scatter_set, take_along)
+    scatter_mul, scatter_set, take_along, update_slice)
 from .complex import complex, imag, real
 from .sort import sort, top_k
 

@@ -200,7 +200,8 @@ class Scatter(Primitive):
         return self(x, *indices, move.to_front(updates, e, n), axes=axes, mode=mode), 0
 
     def push(self, x, /, *rest, axes, mode="clip"):
-        """A function from the index of an update to (index into the result, ranges, value).
+        """The shape of the updates, and a function from the index of one to (index into the
+        result, ranges, value).
 
         The result starts as x; where every range holds, value is combined by `how` with what is at
         the index.  "set" keeps the last update in row-major order.
@@ -216,7 +217,7 @@ class Scatter(Primitive):
             else:
                 found, ranges = zip(*[at_index(v, n) for v, n in zip(nodes, sizes)])
             return move.weave(i[k:], found, axes), ranges, updates(i)
-        return target
+        return updates.shape, target
 
 
 class ScatterAdd(Scatter):
@@ -411,6 +412,22 @@ class DynamicUpdateSlice(Primitive):
         return element
 
 
+class UpdateSlice(DynamicUpdateSlice):
+    """dynamic_update_slice where nobody needs x any more: compiled code writes the block into it.
+
+    n[*s] n[*m] i[] … → n[*s]
+    """
+    pull, how = None, "set"
+
+    def push(self, x, update, /, *starts):
+        """The block's shape, and where its elements go: see Scatter."""
+        def target(i):
+            at = tuple(index.plus(v, start_index(s, n, m))
+                       for v, s, n, m in zip(i, starts, x.shape, update.shape))
+            return at, (), update(i)
+        return update.shape, target
+
+
 def check_starts(name, x, starts, sizes):
     """Raises unless there is one scalar integer start per axis of x, and sizes fit."""
     starting = [f"start {k}: {s}" for k, s in enumerate(starts)]
@@ -453,3 +470,4 @@ SCATTERS = {"set": scatter_set, "add": scatter_add, "mul": scatter_mul,
             "min": scatter_min, "max": scatter_max}
 dynamic_slice = DynamicSlice("dynamic_slice")
 dynamic_update_slice = DynamicUpdateSlice("dynamic_update_slice")
+update_slice = UpdateSlice("update_slice")

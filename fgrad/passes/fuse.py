@@ -103,9 +103,9 @@ class Fused:
 
 # ---------------------------------------------------------------------------- what is stored
 
-def fuse(program, target):
-    """The Program as Nests and Steps, in order."""
-    graph = Graph(numbers_first(program))
+def fuse(program, target, donated=()):
+    """The Program as Nests and Steps, in order.  donated: inputs that may be overwritten."""
+    graph = Graph(numbers_first(program), donated)
     products = {}
     stored = initially_stored(graph, target, products)
     while True:
@@ -317,18 +317,17 @@ class Attempt:
             self.prepare(eqn)
 
     def prepare(self, eqn):
-        """Arguments of a scan or push that are not plain to read are stored."""
+        """Arguments of a scan or push that are not plain to read are stored, or may be overwritten.
+        """
+        over = self.graph.overwritten(eqn, self.stored)
         for v in eqn.variables:
-            if v in self.stored:
-                self.read_by_steps.add(v)
-                continue
             with index.Space() as space:
-                axes = tuple(space.variable(n) for n in v.shape)
-                at = tuple(index.of(a) for a in axes)
+                at = tuple(index.of(space.variable(n)) for n in v.shape)
                 nodes = scalar.walk(Puller(self.graph, self.stored)(v, at))
-                if any(n.op in ("reduce", "guard") or n.cost >= EXPENSIVE for n in nodes):
+                loaded, dear = self.graph.loaded(nodes), {n.op for n in nodes} & {"reduce", "guard"}
+                if dear or loaded & over or any(n.cost >= EXPENSIVE for n in nodes):
                     self.found.add(v)
-                self.read_by_steps |= self.graph.loaded(nodes)
+                self.read_by_steps |= loaded
 
     def store(self, v):
         """v joins a kernel, or starts one."""

@@ -221,13 +221,12 @@ def lower_push(eqn, name, fused, names, target):
     if 0 in out.shape:
         return []
     kernels = [push_copy(eqn.args[0], out, name + "_copy", fused, names, target)]
-    shape = eqn.args[-1].shape
+    shape, push = eqn.op.push(*graph.arguments(eqn), **eqn.params)
     if 0 in shape:
         return kernels
     space = index.Space()
     with space:
         loops = [space.variable(n) for n in shape]
-        push = eqn.op.push(*graph.arguments(eqn), **eqn.params)
         at, when, value = Puller(graph, fused.stored).asked(push, tuple(map(index.of, loops)))
         offset = index.flat(at, out.shape)
         when = tuple((x, lo, hi) for x, lo, hi in when if x.lo < lo or x.hi >= hi)

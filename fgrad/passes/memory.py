@@ -15,7 +15,7 @@ import heapq
 import math
 
 from .. import scalar, text
-from ..loop import (Call, Contract, For, Kernel, Loop, Store, of_columns, turns_of,
+from ..loop import (Call, Contract, For, Kernel, Loop, Store, is_idle, of_columns, turns_of,
                     whole_turns)
 
 ALIGN = 64
@@ -129,6 +129,8 @@ def in_place(plan, births, deaths, spans, donate, partner):
                 candidates.remove(match)
                 taken.add(match)
                 step.aliases.append((out, match))
+                if is_idle(step):
+                    step.note = "in place: nothing to copy"
                 take(plan, out, match, root)
     donate_rest(plan, births, deaths, spans, [b for b in given if b not in taken], partner)
     return root

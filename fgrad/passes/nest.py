@@ -21,7 +21,8 @@ from .names import Words
 def nest(plan, make, prepared):
     """Gives every Loop of the Plan its inner Plans.  Changes it in place.
 
-    make(program) → a Plan without memory; prepared(program): the Program, simplified.
+    make(program, donate) → a Plan without memory; inputs of the positions `donate` may be
+    overwritten.  prepared(program): the Program, simplified.
     """
     for step in plan.steps:
         if isinstance(step, Loop):
@@ -38,8 +39,8 @@ def inner(loop, k, make, prepared):
     carry = dict(enumerate(program.inputs[at:at + len(loop.starts)]))
     if loop.kind == "while" and k == 0:
         return plan_memory(make(separate(program, program.inputs, {})))
-    plan = make(separate(program, program.inputs, carry))
     positions = [at + j for j in carry]
+    plan = make(separate(program, program.inputs, carry), positions)
     partner = {plan.inputs[at + j]: plan.outputs[j] for j in carry}
     return plan_memory(plan, positions, partner)
 

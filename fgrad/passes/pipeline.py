@@ -1,9 +1,10 @@
 """The compiler's middle, start to end: a Program becomes a Plan, or the printed forms on its way.
 
-    hoist → simplify → share → fuse → lower → schedule → turns → nest → memory
+    hoist → simplify → share → updates → fuse → lower → schedule → turns → nest → memory
 
-hoist and nest are about loops: what moves in front of them, and the Plans inside of them.  `plan`
-is called by the compile driver; `stages` by what shows programs.
+hoist and nest are about loops: what moves in front of them, and the Plans inside of them; updates
+about arrays of which a part is overwritten.  `plan` is called by the compile driver; `stages` by
+what shows programs.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ from .simplify import simplify
 from .schedule import schedule, schedule_for
 from .target import CPU
 from .turns import in_turns
+from .updates import behind_readers, block_writes
 
-PIPELINE = "hoist simplify share fuse lower schedule turns nest memory".split()
+PIPELINE = "hoist simplify share updates fuse lower schedule turns nest memory".split()
 
 
 def plan(program, target=CPU, donate=(), tuner=None):
@@ -30,21 +32,35 @@ def plan(program, target=CPU, donate=(), tuner=None):
 
     donate: positions of inputs whose storage results may take over.  tuner: see `schedule`.
     """
-    return plan_memory(without_memory(prepared(program), target, tuner), donate)
+    return plan_memory(without_memory(prepared(program), target, tuner, donate), donate)
 
 
-def without_memory(program, target, tuner=None, inner=False):
+def without_memory(program, target, tuner=None, donate=(), inner=False):
     """The Plan of a prepared Program, whose nested Plans have their memory.
 
-    inner: it is the body of a loop, whose kernels store last.
+    donate: positions of inputs that may be overwritten.  inner: it is the body of a loop, whose
+    kernels store last.
     """
-    fused = fuse(program, target)
-    steps = lower(fused, target)
+    fused = in_kernels(program, target, donate)
+    steps = lowered(fused, target, donate)
     if inner:
         stores_last(steps)
     made = planned(fused, arranged(steps, target, tuner))
-    nest(made, lambda p: without_memory(p, target, tuner, inner=True), prepared)
+    nest(made, lambda p, donate=(): without_memory(p, target, tuner, donate, inner=True), prepared)
     return made
+
+
+def in_kernels(program, target, donate=()):
+    """The Program shared out into steps."""
+    donated = [program.inputs[k] for k in donate]
+    return fuse(block_writes(program, donated), target, donated)
+
+
+def lowered(fused, target, donate=()):
+    """The steps of a fused Program, in loops."""
+    steps = lower(fused, target)
+    kinds(fused.graph, fused.program)
+    return behind_readers(steps, [fused.graph.buffer(fused.program.inputs[k]) for k in donate])
 
 
 def arranged(steps, target, tuner):
@@ -55,10 +71,11 @@ def arranged(steps, target, tuner):
 def stages(program, target=CPU, tuner=None):
     """The printed forms of a Program on its way: stage name → text."""
     ready = prepared(program)
-    fused = fuse(ready, target)
-    steps = lower(fused, target)
+    fused = in_kernels(ready, target)
+    steps = lowered(fused, target)
     unscheduled = planned(fused, steps)
-    nest(unscheduled, lambda p: without_memory(p, target, tuner, inner=True), prepared)
+    nest(unscheduled, lambda p, donate=(): without_memory(p, target, tuner, donate, inner=True),
+         prepared)
     loops = plan_text(unscheduled)
     scheduled = planned(fused, arranged(steps, target, tuner))
     return {"ir": str(program), "simplified": str(ready), "fused": fused_text(fused),
@@ -74,7 +91,6 @@ def prepared(program):
 def planned(fused, steps):
     """The Plan of these steps, without its memory."""
     graph, program = fused.graph, fused.program
-    kinds(graph, program)
     inputs = [graph.buffer(v) for v in program.inputs]
     constants = [(graph.buffer(v), x) for v, x in program.hidden]
     return Plan(program.name, inputs, [graph.buffer(v) for v in program.outputs], constants, steps)

@@ -29,7 +29,7 @@ WINDOW = 4                 # elements of an argument, written out one by one, th
 class Graph:
     """A Program with its makers, readers and buffers looked up by variable."""
 
-    def __init__(self, program):
+    def __init__(self, program, donated=()):
         self.program = program
         self.makers, self.readers = {}, {}
         self.probes, self.kinds = {}, {}                     # Var → Probe; what decides it → Probe
@@ -37,7 +37,7 @@ class Graph:
         self.buffers, self.variables = {}, {}                # Var → Buffer, and back
         self.names = {}                                      # Var → its printed name, once named
         self.given = {*program.inputs, *(v for v, _ in program.hidden)}
-        self.outputs = set(program.outputs)
+        self.outputs, self.kept = set(program.outputs), self.given.difference(donated)
         self.compared = set()            # sums that both sides of a comparison have: computed once
         self.after = dict(zip(program.eqns, program.eqns[1:]))
         for eqn in program.eqns:
@@ -64,6 +64,17 @@ class Graph:
         """The (source, mark) of the equation that makes v."""
         eqn, _ = self.makers.get(v, (None, 0))
         return (eqn.source, eqn.mark) if eqn is not None else None
+
+    def overwritten(self, eqn, stored):
+        """The stored values whose memory a push may take over: of what it changes, and of what
+        that was made from by pushes.
+        """
+        found, op, v = set(), eqn.op, eqn.args[0]
+        while step_of(op) == "push" and v in stored and v not in self.kept:
+            found.add(v)
+            eqn, _ = self.makers.get(v, (eqn, 0))
+            op, v = (eqn.op, eqn.args[0]) if v in eqn.outs else (None, None)
+        return found
 
     def name(self, v):
         """The user's name of a variable, or None."""

@@ -339,6 +339,8 @@ EXAMPLES = {
     "dynamic_update_slice": [case(X((5,)), X((3,)), I()), case(X((4, 3)), X((2, 1)), I(), I()),
                              case(X((3,)), X((0,)), I()), case(X(()), X(())),
                              case(X((3,)), X((3,)), I())],
+    "update_slice": [case(X((5,)), X((3,)), I()), case(X((4, 3)), X((2, 1)), I(), I()),
+                     case(X((3,)), X((0,)), I()), case(X(()), X(())), case(X((3,)), X((3,)), I())],
     # linalg
     "cholesky": [case(Matrices(s, True)) for s in SQUARES], "eigh": [case(X(s)) for s in SQUARES],
     "qr": [case(X(s)) for s in (*SQUARES, (4, 2), (2, 3, 1))] + [case(X((2, 2)), full=True)],

@@ -111,12 +111,12 @@ def push(op, args, params):
     """The result of an operation by its push rule, update after update."""
     with index.Space(), np.errstate(all="ignore"):
         pulled, memory = pulled_args(args)
-        out, updates = wide(args[0]), np.asarray(args[-1])
-        variables = [index.space().variable(n) for n in updates.shape]
-        if updates.size == 0:
+        out, (shape, target) = wide(args[0]), op.push(*pulled, **params)
+        variables = [index.space().variable(n) for n in shape]
+        if 0 in shape:
             return out
-        where, ranges, node = op.push(*pulled, **params)(tuple(index.of(v) for v in variables))
-        for place in itertools.product(*map(range, updates.shape)):
+        where, ranges, node = target(tuple(index.of(v) for v in variables))
+        for place in itertools.product(*map(range, shape)):
             env = dict(zip(variables, place))
             if all(lo <= at(x, env, memory) < hi for x, lo, hi in ranges):
                 found = tuple(at(x, env, memory) for x in where)

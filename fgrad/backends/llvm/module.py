@@ -13,14 +13,14 @@ from itertools import groupby
 from math import prod
 
 from ... import loop_key
-from ...loop import Call, Contract, For, Kernel, Loop, turns_of
+from ...loop import Call, Contract, For, Kernel, Loop, is_idle, turns_of
 from ...passes.memory import aligned
 from ...passes.target import Target
 from .. import cache
 from . import emit, host, product, steps, target, threads, vmath
 from .image import Image
 from .runner import PYTHON
-from .steps import Workspace, taken
+from .steps import Workspace
 from .text import intrinsics
 from .tiles import Machine
 
@@ -80,8 +80,7 @@ def origins(plan, given, made):
 
 def overwritten(plan):
     """The positions of inputs that are written to."""
-    found = {*plan.donated.values(), *taken(plan).values()}
-    return sorted({plan.inputs.index(b) for b in found if b.kind == "input"})
+    return sorted({plan.inputs.index(b) for b in plan.origins.values() if b.kind == "input"})
 
 
 def work(plan):
@@ -126,7 +125,7 @@ class Module:
                     out.append((step, [self.steps_of(p) for p in step.plans]))
                 elif isinstance(step, Call):
                     out.append((step, PYTHON, [*step.params, *step.outputs]))
-                else:
+                elif not is_idle(step):
                     out += self.added(step)
         return out
 

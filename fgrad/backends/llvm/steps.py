@@ -25,15 +25,6 @@ class Workspace(NamedTuple):
     place: int
 
 
-def taken(plan):
-    """Buffer → the one whose storage it takes over, to the end of the chain."""
-    origin = {}
-    for step in plan.steps:
-        for out, param in getattr(step, "aliases", ()):
-            origin[out] = origin.get(param, param)
-    return origin
-
-
 class Layout:
     """The slot of every buffer, inner Plans' included.
 
@@ -64,7 +55,7 @@ class Layout:
         self.shares.update(plan.shares)
         for b, offset in plan.offsets.items():
             self.number[b] = self.slot(base + offset)
-        for b, origin in {**taken(plan), **plan.donated}.items():
+        for b, origin in plan.origins.items():
             if b not in self.number:
                 self.number[b] = self.of(origin)
         for step in plan.steps:

@@ -1,0 +1,75 @@
+"""Updates in place: what writes a part of an array does not copy the rest, where nobody needs it.
+
+A push begins with a copy of the array it changes.  memory.py drops the copy where the array dies in
+it: a temporary, a donated argument, the carry of a loop.  For that
+
+    block_writes   lets `dynamic_update_slice` of such an array be a push, not a select over all
+    behind_readers lets steps that overwrite an array come behind those that still read it
+
+and fuse.py stores what a push writes before it overwrites what that is computed from.
+"""
+
+from __future__ import annotations
+
+from ..ir import Equation, Program
+from ..loop import Loop, copied
+from ..ops import dynamic_update_slice, update_slice
+from .pull import step_of
+
+PART = 4                   # times as large as the block is an array that is written in place
+
+
+def block_writes(program, donated):
+    """The Program, where blocks are written into arrays that may be overwritten.
+
+    donated: inputs whose memory may be taken over.
+    """
+    spent, kept = set(donated), set(program.outputs)
+    for eqn in program.eqns:
+        if step_of(eqn.op) != "pull" or eqn.op is dynamic_update_slice:
+            kept.update(eqn.variables)
+    eqns = []
+    for eqn in program.eqns:
+        if eqn.op is dynamic_update_slice:
+            x, block = eqn.args[:2]
+            if x in spent and eqn.outs[0] in kept and PART * block.type.size <= x.type.size:
+                eqn = Equation(update_slice, eqn.args, eqn.params, eqn.outs, eqn.source, eqn.mark)
+        if step_of(eqn.op) != "pull":
+            spent.update(eqn.outs)
+        eqns.append(eqn)
+    return Program(program.name, program.inputs, eqns, program.outputs, program.hidden)
+
+
+def behind_readers(steps, donated):
+    """The steps, where those that may overwrite an array come behind all that read it and do not
+    need what they make.
+
+    donated: Buffers of inputs that may be overwritten.
+    """
+    steps = list(steps)
+    for k in reversed(range(len(steps))):
+        for b in overwritten(steps[k]):
+            if b.kind == "temporary" or b in donated:
+                steps[k:] = put_off(steps[k:], b)
+    return steps
+
+
+def overwritten(step):
+    """The buffers that a step copies first, to change the copy."""
+    if isinstance(step, Loop):
+        return step.starts
+    b = copied(step)
+    return [b] if b is not None else []
+
+
+def put_off(steps, b):
+    """The steps, those behind the first in front of it that the last reader of b takes."""
+    readers = [k for k, s in enumerate(steps) if b in s.params]
+    made, first, late = set(steps[0].outputs), [], []
+    for s in steps[:readers[-1] + 1]:
+        if s is steps[0] or not made.isdisjoint(s.params) or not made.isdisjoint(s.outputs):
+            made.update(s.outputs)
+            late.append(s)
+        else:
+            first.append(s)
+    return first + late + steps[readers[-1] + 1:]
