@@ -21,7 +21,7 @@ Deciding is repeated until nothing more is stored.
 
     layernorm(x) with gradient         one kernel, nest i,j:  dx[i,j] =,  dg[j] +=,  db[j] +=
 
-It relies on pull.py, product.py and recompute.py; lower.py turns its groups into loops.
+It relies on pull.py, product.py, recompute.py and stored.py; lower.py turns its groups into loops.
 """
 
 from __future__ import annotations
@@ -33,25 +33,18 @@ from math import prod
 from .. import index, scalar
 from ..ir import Program
 from ..scalar import EXPENSIVE
-from ..types import I32
 from .collapse import collapse_reduction
 from .pull import Graph, Puller, step_of, uncast
 from .product import TOTAL, product_of, read_around, total_of, unguarded
 from .recompute import (column_form, hidden, holes, outer_form, prologue_cost, read_again,
                         reads_again)
+from .stored import initially_stored
 
-DEPTH, DEPTH_SHARED = 100, 50      # inlined operations, a reduction counts 20
-REDUCTION_DEPTH = 20
-LARGE = 4                          # scalar operations that count as one more in depth
-WINDOW_DEPTH = 3                   # inlined operations under a window that slides over them
 SIZE = 400                         # scalar nodes of one kernel
 LOOKBACK = 4                       # kernels tried for joining
 PACKED_ONCE = 256                  # columns up to which an operand is computed about once
 PROLOGUE = 16                      # cost up to which an operand is computed where it is packed
-EPILOGUE = 30                      # operations in a row that are drawn into a product's kernel
 PRODUCT = "acc"                    # the name of a product within its kernel
-COMPARISONS = {"eq", "ne", "lt", "le", "gt", "ge", "share"}
-EXACT = {"reduce_max", "reduce_min"}   # reductions that give the same in any order
 NONE = frozenset()
 
 
@@ -71,7 +64,8 @@ class Root:
 class Nest:
     """A kernel to be: stored values that share loops.
 
-    product: the kernel is a contraction.  first: the value it was started for.
+    product: the kernel is a contraction.  first: the value it was started for.  passes: see
+    recompute.holes.
     """
     number: int
     space: index.Space
@@ -82,6 +76,7 @@ class Nest:
     size: int = 0
     product: object = None
     first: object = None
+    passes: dict = field(default_factory=dict)
 
 
 @dataclass(eq=False)
@@ -107,7 +102,8 @@ def fuse(program, target, donated=()):
     """The Program as Nests and Steps, in order.  donated: inputs that may be overwritten."""
     graph = Graph(numbers_first(program), donated)
     products = {}
-    stored = initially_stored(graph, target, products)
+    stored = initially_stored(graph, products, lambda v, stored: Attempt(
+        graph, stored, target, {v: True}).product(v))
     while True:
         attempt = Attempt(graph, stored, target, products)
         more = attempt.run()
@@ -129,120 +125,6 @@ def numbers_first(program):
         if ready:
             known.update(eqn.outs)
     return Program(program.name, program.inputs, early + late, program.outputs, program.hidden)
-
-
-def initially_stored(graph, target, products):
-    """Inputs, results, what steps read and give, products, what they want to read stored, and
-    their epilogues, deep values, and sums that are compared with themselves.
-
-    A sum over the same in another order may differ in its last bit: computed again, the largest of
-    some sums would not equal any of them.
-    """
-    stored = graph.given | graph.outputs
-    for eqn in graph.program.eqns:
-        kind = step_of(eqn.op)
-        assert eqn.op.name != "call", "programs are inlined before they are compiled"
-        if kind in ("call", "loop"):
-            stored.update(stored_arguments(graph, eqn))
-        if kind != "pull":
-            stored.update(eqn.outs)
-    depths, sums = {}, {}
-    for eqn in graph.program.eqns:
-        for a in windowed(graph, eqn):
-            if depths.get(a, 0) > WINDOW_DEPTH:
-                stored.add(a)
-                depths[a] = 0
-        below = 1 + max([depths.get(a, 0) for a in eqn.variables], default=0)
-        for v in eqn.outs:
-            depths[v] = inlined_depth(graph, target, v, below, stored, products)
-        inside = [NONE if a in stored else sums.get(a, NONE) - stored for a in eqn.variables]
-        if eqn.op.name in COMPARISONS:
-            graph.compared |= shared_of(inside)
-            stored |= graph.compared
-        for v in eqn.outs:
-            own = [v] if rounds(graph, v) else []
-            sums[v] = NONE if v in stored else NONE.union(*inside, own)
-    return stored
-
-
-def shared_of(groups):
-    """What is in more than one of some sets."""
-    counts = Counter(x for group in groups for x in group)
-    return {x for x, n in counts.items() if n > 1}
-
-
-def rounds(graph, v):
-    """Is v a sum whose bits depend on the order of its terms?"""
-    op = graph.makers[v][0].op
-    return (v.dtype.kind == "f" and op.name not in EXACT and step_of(op) == "pull"
-            and bool(graph.probe(v).reduces))
-
-
-def windowed(graph, eqn):
-    """The arguments over which a written-out window slides: each element is used several times."""
-    if step_of(eqn.op) != "pull":
-        return ()
-    found = {eqn.args[k] for v in eqn.outs for k in graph.probe(v).windows}
-    return [a for a in eqn.variables if a in found]
-
-
-def stored_arguments(graph, eqn):
-    """The arguments that a call or loop reads from memory: not a scan's counters."""
-    if step_of(eqn.op) == "call":
-        return eqn.variables
-    return [a for a, c in zip(eqn.args, counters(graph, eqn)) if not c]
-
-
-def counters(graph, eqn):
-    """Per argument of a loop: is it one of the xs of a scan, and 0, 1, 2, … as i32?"""
-    if eqn.op.loop != "scan":
-        return [False] * len(eqn.args)
-    at = eqn.params["n_consts"] + eqn.params["n_carry"]
-    makers = [graph.makers.get(a, (None, 0))[0] for a in eqn.args[at:]]
-    return [False] * at + [m is not None and m.op.name == "iota" and len(m.outs[0].shape) == 1
-                           and m.outs[0].dtype == I32 for m in makers]
-
-
-def inlined_depth(graph, target, v, below, stored, products):
-    """The depth of v after it has been stored or not: products and values that are too deep are."""
-    if v in stored and not (step_of(graph.makers[v][0].op) == "pull" and graph.probe(v).reduces):
-        return 0
-    if graph.probe(v).reduces:
-        product = Attempt(graph, stored, target, {v: True}).product(v)
-        if product is not None:
-            products[v] = True
-            stored |= {v, epilogue_end(graph, v, stored), *product}
-            return 0
-        below += REDUCTION_DEPTH - 1
-    elif v not in stored:
-        below += graph.probe(v).size // LARGE
-    shared = len(graph.readers.get(v, ())) > 1 and not graph.probe(v).reduces
-    limit = DEPTH_SHARED if shared else DEPTH
-    if v in stored:
-        return 0
-    if below > limit:
-        maker = graph.makers[v][0]
-        stored.add(maker.args[0] if maker.op.name == "broadcast" else v)    # the smaller one
-        return 0
-    return below
-
-
-def epilogue_end(graph, v, stored):
-    """The last of the only readers of v, each at its own index: what is stored instead of v."""
-    for _ in range(EPILOGUE):
-        if v in graph.outputs:
-            break
-        readers = graph.readers.get(v, ())
-        if len(readers) != 1 or step_of(readers[0].op) != "pull" or readers[0].op.multiple:
-            return v
-        (w,) = readers[0].outs
-        wider = w.dtype.itemsize > v.dtype.itemsize
-        if w.shape != v.shape or wider or not graph.probe(w).pointwise:
-            return v
-        v = w
-        if v in stored:
-            return v
-    return v
 
 
 def unstore(attempt):
@@ -574,6 +456,8 @@ class Attempt:
                 continue
             body = scalar.rewrite(n.args[0], {n.data[1][0]: index.of(last)}, {}, {})
             body = scalar.rewrite(body, {}, own, {})
+            if any(m.op == "reduce" and m.free & last.bit for m in scalar.walk(body)):
+                continue                                   # it would be computed again
             new[n] = scalar.node("reduce", (body,), (n.data[0], (last,)), n.dtype)
             new[n].origin = n.origin
         return scalar.rewrite(expr, {}, new, {})
@@ -611,7 +495,7 @@ class Attempt:
         if g.product is not None:
             self.judge_product(g, root, nodes)
         else:
-            holes(root.expr, root.nest, self.found)
+            holes(root.expr, root.nest, self.found, g.passes)
 
     def accumulates(self, n, nest):
         cpu = self.target.kind == "cpu"

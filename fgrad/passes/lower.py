@@ -12,12 +12,13 @@ from ..ir import Var
 from ..loop import Accumulate, Call, Contract, For, Kernel, Let, Loop, Start, Store
 from ..text import identifier
 from .collapse import collapse, indices, merged
-from .fuse import PRODUCT, Nest, counters, sums_columns
+from .fuse import PRODUCT, Nest, sums_columns
 from .levels import Levels, guards_inward, inner_nodes
 from .names import Words
 from .parts import cost_of, split, spread, substituted
 from .product import TOTAL
 from .pull import Puller
+from .stored import counters
 
 
 def lower(fused, target):

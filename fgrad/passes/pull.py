@@ -69,11 +69,13 @@ class Graph:
         """The stored values whose memory a push may take over: of what it changes, and of what
         that was made from by pushes.
         """
-        found, op, v = set(), eqn.op, eqn.args[0]
-        while step_of(op) == "push" and v in stored and v not in self.kept:
+        found = set()
+        while eqn is not None and step_of(eqn.op) == "push":
+            v = eqn.args[0]
+            if v not in stored or v in self.kept:
+                break
             found.add(v)
-            eqn, _ = self.makers.get(v, (eqn, 0))
-            op, v = (eqn.op, eqn.args[0]) if v in eqn.outs else (None, None)
+            eqn, _ = self.makers.get(v, (None, 0))
         return found
 
     def name(self, v):

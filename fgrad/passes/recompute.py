@@ -17,19 +17,19 @@ KEPT = 1 << 20                     # bytes of a value that is worth storing to b
 TREE = 200                         # nodes of an expression under a guard, written out as a tree
 
 
-def holes(root_expr, order, found):
+def holes(root_expr, order, found, passes):
     """Origins of reductions and dear values evaluated more than once per index under `order`.
 
     And of reductions that several passes over a row evaluate for each of its elements: stored once,
-    they leave these passes to vectors.
+    they leave these passes to vectors.  passes: of the kernel so far, filled in: origin → the
+    passes that evaluate it, each the loops around it and the reduction that it is.
     """
-    seen, stack = set(), [(root_expr, order, sum([v.bit for v in order]))]
-    passes = {}                                        # origin → the loops that evaluate it
+    seen, stack = set(), [(root_expr, order, sum([v.bit for v in order]), None)]
     while stack:
-        n, order, mask = stack.pop()
-        if not (n.args or n.free) or (n, order) in seen:
+        n, order, mask, inside = stack.pop()
+        if not (n.args or n.free) or (n, order, inside) in seen:
             continue
-        seen.add((n, order))
+        seen.add((n, order, inside))
         depth, again = len(order), 1
         if n.free & mask != mask:
             depth, again = repeated(order, [v for v in order if not n.free & v.bit])
@@ -40,14 +40,14 @@ def holes(root_expr, order, found):
                 continue                               # its own kernel is judged next time
             if n.op == "reduce":
                 if n.origin is not None and depth == len(order):
-                    passes.setdefault(n.origin, set()).add(order)
-                order = order[:depth] + n.data[1]
+                    passes.setdefault(n.origin, {})[order, inside] = None
+                order, inside = order[:depth] + n.data[1], n
                 mask = sum([v.bit for v in order])
         elif again >= OFTEN and is_small(n, again, order[:depth]):
             found.add(n.origin)
             continue
-        stack.extend([(a, order, mask) for a in n.below])
-    found.update(origin for origin, orders in passes.items() if len(orders) > 1)
+        stack.extend([(a, order, mask, inside) for a in n.below])
+    found.update(origin for origin, these in passes.items() if len(these) > 1)
 
 
 def repeated(order, outside):

@@ -8,6 +8,7 @@ import pytest
 import fgrad.numpy as fnp
 from fgrad import grad, lax, passes, vjp
 from fgrad.convolution import conv
+from fgrad.interpreters.call import inline
 from fgrad.interpreters.stage import stage
 from fgrad.jitted import jit
 from fgrad.loop import Contract, Kernel
@@ -506,3 +507,38 @@ def test_reductions_are_computed_once_where_several_passes_read_them(n):
     for target in TARGETS:
         plan = assert_plan_agrees(program, target)
         assert str(plan).count(" += (q[") == 1
+
+
+def normalized(a, v):
+    u = a @ v
+    return u / fnp.sqrt(fnp.sum(u * u))
+
+
+def steepest(a, v):
+    u = a @ v
+    s = v - u * (fnp.sum(v * v) / fnp.sum(v * u))
+    return s, fnp.sum(s * s)
+
+
+def spread(a, v):
+    u = a @ v
+    return fnp.sum((u - fnp.mean(u)) ** 2)
+
+
+@pytest.mark.parametrize("f", [normalized, steepest, spread])
+@pytest.mark.parametrize("n", [3, 40])
+def test_a_product_with_a_vector_is_computed_once(f, n):
+    """Each sum over it, and each part of what is divided by its norm, computed it again."""
+    program = stage(f, [ArrayType(F64, (n, n)), ArrayType(F64, (n,))]).program
+    for target in TARGETS:
+        plan = assert_plan_agrees(inline(program), target)
+        assert str(plan).count("(a[") == 1
+
+
+def test_a_row_that_two_sums_read_is_computed_once():
+    def f(x, y):
+        d = fnp.sum((x[:, None] - y) ** 2, axis=2)
+        return fnp.sum(d * 2.0, axis=1), fnp.sum(d * d, axis=1)
+    program = stage(f, [ArrayType(F64, (5, 3)), ArrayType(F64, (40, 3))]).program
+    for target in TARGETS:
+        assert str(assert_plan_agrees(inline(program), target)).count("(a[") == 1

@@ -78,6 +78,14 @@ def test_an_array_that_takes_the_place_of_another_is_copied():
     assert loop.others
 
 
+def test_an_array_that_has_no_arguments_is_changed_where_it_is():
+    """The gradient of a read at an index: zeros, which a kernel of their own stored."""
+    def f(x, k):
+        zeros = fnp.zeros(9)
+        return zeros.at[k].add(x[k]), zeros
+    assert copies(plan_of(f, X, K)) == (1, 1)
+
+
 @pytest.mark.parametrize("donate", [(), (0,)])
 def test_a_donated_array_is_changed_where_it_is_and_no_other(donate):
     plan = plan_of(lambda x, k: x.at[k].set(x[0] + 1.0), X, K, donate=donate)

@@ -1,0 +1,139 @@
+"""What is stored before kernels are tried, by looking at one operation after the other.
+
+Arguments, results, what steps of their own read and give, products with their operands and
+epilogues, what is too deep to be computed where it is read, and sums that are compared with
+themselves.  fuse.py begins with it, and adds what kernels would compute again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from ..types import I32
+from .pull import step_of
+
+DEPTH, DEPTH_SHARED = 100, 50      # inlined operations, a reduction counts 20
+REDUCTION_DEPTH = 20
+LARGE = 4                          # scalar operations that count as one more in depth
+WINDOW_DEPTH = 3                   # inlined operations under a window that slides over them
+EPILOGUE = 30                      # operations in a row that are drawn into a product's kernel
+COMPARISONS = {"eq", "ne", "lt", "le", "gt", "ge", "share"}
+EXACT = {"reduce_max", "reduce_min"}   # reductions that give the same in any order
+NONE = frozenset()
+
+
+def initially_stored(graph, products, operands):
+    """Inputs, results, what steps read and give, products, what they want to read stored, and
+    their epilogues, deep values, and sums that are compared with themselves.
+
+    products: the values that are products, filled in.  operands(v, stored): what should be stored
+    before v if it is a product, or None.
+
+    A sum over the same in another order may differ in its last bit: computed again, the largest of
+    some sums would not equal any of them.
+    """
+    stored = graph.given | graph.outputs
+    for eqn in graph.program.eqns:
+        kind = step_of(eqn.op)
+        assert eqn.op.name != "call", "programs are inlined before they are compiled"
+        if kind in ("call", "loop"):
+            stored.update(stored_arguments(graph, eqn))
+        if kind != "pull":
+            stored.update(eqn.outs)
+    depths, sums = {}, {}
+    for eqn in graph.program.eqns:
+        for a in windowed(graph, eqn):
+            if depths.get(a, 0) > WINDOW_DEPTH:
+                stored.add(a)
+                depths[a] = 0
+        below = 1 + max([depths.get(a, 0) for a in eqn.variables], default=0)
+        for v in eqn.outs:
+            depths[v] = inlined_depth(graph, v, below, stored, products, operands)
+        inside = [NONE if a in stored else sums.get(a, NONE) - stored for a in eqn.variables]
+        if eqn.op.name in COMPARISONS:
+            graph.compared |= shared_of(inside)
+            stored |= graph.compared
+        for v in eqn.outs:
+            own = [v] if rounds(graph, v) else []
+            sums[v] = NONE if v in stored else NONE.union(*inside, own)
+    return stored
+
+
+def shared_of(groups):
+    """What is in more than one of some sets."""
+    counts = Counter(x for group in groups for x in group)
+    return {x for x, n in counts.items() if n > 1}
+
+
+def rounds(graph, v):
+    """Is v a sum whose bits depend on the order of its terms?"""
+    op = graph.makers[v][0].op
+    return (v.dtype.kind == "f" and op.name not in EXACT and step_of(op) == "pull"
+            and bool(graph.probe(v).reduces))
+
+
+def windowed(graph, eqn):
+    """The arguments over which a written-out window slides: each element is used several times."""
+    if step_of(eqn.op) != "pull":
+        return ()
+    found = {eqn.args[k] for v in eqn.outs for k in graph.probe(v).windows}
+    return [a for a in eqn.variables if a in found]
+
+
+def stored_arguments(graph, eqn):
+    """The arguments that a call or loop reads from memory: not a scan's counters."""
+    if step_of(eqn.op) == "call":
+        return eqn.variables
+    return [a for a, c in zip(eqn.args, counters(graph, eqn)) if not c]
+
+
+def counters(graph, eqn):
+    """Per argument of a loop: is it one of the xs of a scan, and 0, 1, 2, … as i32?"""
+    if eqn.op.loop != "scan":
+        return [False] * len(eqn.args)
+    at = eqn.params["n_consts"] + eqn.params["n_carry"]
+    makers = [graph.makers.get(a, (None, 0))[0] for a in eqn.args[at:]]
+    return [False] * at + [m is not None and m.op.name == "iota" and len(m.outs[0].shape) == 1
+                           and m.outs[0].dtype == I32 for m in makers]
+
+
+def inlined_depth(graph, v, below, stored, products, operands):
+    """The depth of v after it has been stored or not: products and values that are too deep are."""
+    if v in stored and not (step_of(graph.makers[v][0].op) == "pull" and graph.probe(v).reduces):
+        return 0
+    if graph.probe(v).reduces:
+        product = operands(v, stored)
+        if product is not None:
+            products[v] = True
+            stored |= {v, epilogue_end(graph, v, stored), *product}
+            return 0
+        below += REDUCTION_DEPTH - 1
+    elif v not in stored:
+        below += graph.probe(v).size // LARGE
+    shared = len(graph.readers.get(v, ())) > 1 and not graph.probe(v).reduces
+    limit = DEPTH_SHARED if shared else DEPTH
+    if v in stored:
+        return 0
+    if below > limit:
+        maker = graph.makers[v][0]
+        stored.add(maker.args[0] if maker.op.name == "broadcast" else v)    # the smaller one
+        return 0
+    return below
+
+
+def epilogue_end(graph, v, stored):
+    """The last of the only readers of v, each at its own index: what is stored instead of v."""
+    for _ in range(EPILOGUE):
+        if v in graph.outputs:
+            break
+        readers = graph.readers.get(v, ())
+        if len(readers) != 1 or step_of(readers[0].op) != "pull" or readers[0].op.multiple:
+            return v
+        (w,) = readers[0].outs
+        wider = w.dtype.itemsize > v.dtype.itemsize
+        if w.shape != v.shape or wider or not graph.probe(w).pointwise:
+            return v
+        v = w
+        if v in stored:
+            return v
+    return v
