@@ -1,16 +1,17 @@
 """The compiler's middle, start to end: a Program becomes a Plan, or the printed forms on its way.
 
-    hoist → simplify → share → updates → fuse → lower → schedule → turns → nest → memory
+    hoist → branches → simplify → share → updates → fuse → lower → schedule → turns → nest → memory
 
-hoist and nest are about loops: what moves in front of them, and the Plans inside of them; updates
-about arrays of which a part is overwritten.  `plan` is called by the compile driver; `stages` by
-what shows programs.
+hoist, branches and nest are about control flow: what moves in front of a loop, branches that are
+computed side by side, the Plans inside; updates about arrays of which a part is overwritten.
+`plan` is called by the compile driver; `stages` by what shows programs.
 """
 
 from __future__ import annotations
 
 from ..loop import Plan
 from ..loop_text import plan_text
+from .branches import flat_branches
 from .fuse import fuse
 from .fused_text import fused_text
 from .hoist import hoist
@@ -24,7 +25,7 @@ from .target import CPU
 from .turns import in_turns
 from .updates import behind_readers, block_writes
 
-PIPELINE = "hoist simplify share updates fuse lower schedule turns nest memory".split()
+PIPELINE = "hoist branches simplify share updates fuse lower schedule turns nest memory".split()
 
 
 def plan(program, target=CPU, donate=(), tuner=None):
@@ -85,7 +86,7 @@ def stages(program, target=CPU, tuner=None):
 
 def prepared(program):
     """The Program after the passes over the array IR."""
-    return share(simplify(program.derive(hoist)))
+    return share(simplify(flat_branches(program.derive(hoist))))
 
 
 def planned(fused, steps):
