@@ -15,6 +15,7 @@ from .pull import step_of
 DEPTH, DEPTH_SHARED = 100, 50      # inlined operations, a reduction counts 20
 REDUCTION_DEPTH = 20
 LARGE = 4                          # scalar operations that count as one more in depth
+READS = 64                         # elements of other arrays that one is computed from, inlined
 WINDOW_DEPTH = 3                   # inlined operations under a window that slides over them
 EPILOGUE = 30                      # operations in a row that are drawn into a product's kernel
 COMPARISONS = {"eq", "ne", "lt", "le", "gt", "ge", "share"}
@@ -40,7 +41,7 @@ def initially_stored(graph, products, operands):
             stored.update(stored_arguments(graph, eqn))
         if kind != "pull":
             stored.update(eqn.outs)
-    depths, sums = {}, {}
+    depths, sums, reads = {}, {}, Reads(graph)
     for eqn in graph.program.eqns:
         for a in windowed(graph, eqn):
             if depths.get(a, 0) > WINDOW_DEPTH:
@@ -49,6 +50,9 @@ def initially_stored(graph, products, operands):
         below = 1 + max([depths.get(a, 0) for a in eqn.variables], default=0)
         for v in eqn.outs:
             depths[v] = inlined_depth(graph, v, below, stored, products, operands)
+            if reads.of(v, stored) > READS:
+                stored.add(v)
+                depths[v] = 0
         inside = [NONE if a in stored else sums.get(a, NONE) - stored for a in eqn.variables]
         if eqn.op.name in COMPARISONS:
             graph.compared |= shared_of(inside)
@@ -57,6 +61,36 @@ def initially_stored(graph, products, operands):
             own = [v] if rounds(graph, v) else []
             sums[v] = NONE if v in stored else NONE.union(*inside, own)
     return stored
+
+
+class Reads:
+    """How many elements of other arrays an element is computed from, where nothing is stored.
+
+    Elements at one index are computed once, however often they are used; what is moved (a slice, a
+    broadcast, a reduction) is read at an index of its own, and so is all that it is computed from:
+    halves of halves of halves make a number that doubles with each.
+    """
+
+    def __init__(self, graph):
+        self.graph = graph
+        self.moved, self.each = {}, {}       # value → what moves, at its index; → the reads of that
+
+    def of(self, v, stored):
+        """The number for v, whose arguments came before; 0 if it is stored."""
+        eqn, _ = self.graph.makers[v]
+        if v in stored or step_of(eqn.op) != "pull":
+            self.moved[v] = NONE
+            return 0
+        inside = [a for a in eqn.variables if a not in stored and a in self.moved]
+        if self.graph.probe(v).pointwise:
+            self.moved[v] = NONE.union(*[self.moved[a] for a in inside])
+        else:
+            self.each[v] = 1 + sum([self.count(a) for a in inside])
+            self.moved[v] = frozenset((v,))
+        return self.count(v)
+
+    def count(self, v):
+        return sum([self.each[m] for m in self.moved[v]])
 
 
 def shared_of(groups):

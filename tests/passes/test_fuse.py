@@ -542,3 +542,15 @@ def test_a_row_that_two_sums_read_is_computed_once():
     program = stage(f, [ArrayType(F64, (5, 3)), ArrayType(F64, (40, 3))]).program
     for target in TARGETS:
         assert str(assert_plan_agrees(inline(program), target)).count("(a[") == 1
+
+
+def test_what_is_read_at_ever_more_places_is_stored():
+    """Halves of halves of halves: compiling a running sum took time exponential in their number."""
+    def f(a, b):
+        def step(p, q):
+            return p[0] * q[0], p[1] * q[0] + q[1]
+        return fnp.sum(lax.associative_scan(step, (fnp.tanh(a), b))[1] ** 2)
+    types = [ArrayType(F64, (33,))] * 2
+    for function in (f, grad(f, (0, 1))):
+        plan = assert_plan_agrees(inline(stage(function, types).program))
+        assert max(len(str(kernel)) for kernel in plan.steps) < 30_000
