@@ -5,6 +5,7 @@ included.
     transpose of transpose, reshape of reshape, broadcast of broadcast  →  one of them
     any operation on constants alone  →  a constant
     1 / broadcast x, broadcast x + broadcast y  →  broadcast of 1 / x, of x + y
+    reductions along the axis of a stack of x and y  →  max(x, y), x * y, …
 
 x * 0 is not 0 (NaN) and x + 0.0 is not x (-0.0), so they stay.  One walk forwards applies RULES,
 one walk backwards drops what nothing reads: linear in the number of equations.
@@ -19,10 +20,12 @@ import numpy as np
 from ..core import PRIMITIVES, array_in, array_of, memory_of, numpy_rule
 from ..ir import Equation, Program, Var
 from ..ops.elementwise import Elementwise
+from ..scalar import REDUCTIONS
 from ..types import BOOL, I32, SCALARS, ArrayType, computed, finfo, held_as, is_exact
 from .prune import without_dead
 
 AGAIN = 8                  # times that one equation is rewritten
+COMBINED = 32              # parts of a stack up to which a reduction combines them one by one
 WRITTEN_OUT = 16           # elements of a row up to which parts of merged rows are put together
 
 
@@ -436,7 +439,33 @@ def adjoin(before, behind, axis):
 
 
 def simple_reduction(walk, eqn):
-    return eqn.args[0] if not eqn.params["axes"] else None
+    x, axes = eqn.args[0], eqn.params["axes"]
+    stack = walk.maker(x, "concatenate")
+    if not axes:
+        return x
+    return combined(walk, eqn, stack) if stack is not None else None
+
+
+def combined(walk, eqn, stack):
+    """A reduction along the axis of a stack: its parts, combined element by element.
+
+    reduce_max(stack a b c)  →  max(max(a, b), c), of which other axes are reduced
+
+    A sum begins with 0.0, as sums do: one of -0.0 alone is 0.0.  None for sums and products of
+    short floats, which a reduction rounds once.
+    """
+    axis, axes, how = stack.params["axis"], eqn.params["axes"], eqn.op.how
+    rounds = how in ("sum", "prod") and computed(eqn.outs[0].dtype) is not eqn.outs[0].dtype
+    if axis not in axes or rounds or len(stack.args) > COMBINED or any(
+            x.shape[axis] != 1 for x in stack.args):
+        return None
+    shape = stack.outs[0].type.without((axis,)).shape
+    out, *rest = [before(walk, eqn, "reshape", x, shape=shape) for x in stack.args]
+    zero = 0.0 if out.dtype.kind == "f" else 0
+    for x in [zero, *rest] if how == "sum" and axes == (axis,) else rest:
+        out = in_front(walk, eqn, PRIMITIVES[REDUCTIONS[how][0]], [out, x], {}, out.type)
+    others = tuple([a - (a > axis) for a in axes if a != axis])
+    return instead(eqn, eqn.op.name, out, axes=others) if others else out
 
 
 def simple_position(walk, eqn):
@@ -468,5 +497,6 @@ RULES = {
     "pad": simple_pad, "concatenate": simple_concatenate,
     "argmax": simple_position, "argmin": simple_position,
     "reduce_sum": simple_reduction, "reduce_max": simple_reduction, "reduce_min": simple_reduction,
-    "reduce_prod": simple_reduction,
+    "reduce_prod": simple_reduction, "reduce_and": simple_reduction,
+    "reduce_or": simple_reduction,
 }

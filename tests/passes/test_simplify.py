@@ -1,11 +1,14 @@
 import numpy as np
 import pytest
 
+import fgrad.numpy as fnp
+from fgrad import grad, jit
 from fgrad.backends.reference import run_program
 from fgrad.passes.share import share
-from fgrad.passes.simplify import simplify
-from fgrad.types import F16, F32, I32
+from fgrad.passes.simplify import COMBINED, simplify
+from fgrad.types import BF16, F16, F32, I32
 from tests.passes.programs import Build, Random, arrays_for
+from tests.tolerance import assert_close
 
 
 def names(program):
@@ -167,3 +170,103 @@ def test_random_parts_of_interleaved_arrays_keep_their_values(seed):
     (a,) = arrays_for(program, seed)
     smaller = simplify(program).check()
     np.testing.assert_array_equal(run_program(smaller, [a])[0], run_program(program, [a])[0])
+
+
+# ---------------------------------------------------------------------------- reductions of stacks
+
+def stacked(p, parts, axis):
+    """Arrays along a new axis."""
+    def wide(x):
+        shape = x.type.shape
+        return p.reshape(x, shape=(*shape[:axis], 1, *shape[axis:]))
+    return p.concatenate(*map(wide, parts), axis=axis)
+
+
+def three(p, x):
+    return x, p.abs(x), p.mul(x, x)
+
+
+@pytest.mark.parametrize("write, left", [
+    (lambda p, x: p.reduce_max(stacked(p, three(p, x), 0), axes=(0,)), ["max", "max"]),
+    (lambda p, x: p.reduce_min(stacked(p, three(p, x), 2), axes=(2,)), ["min", "min"]),
+    (lambda p, x: p.reduce_prod(stacked(p, three(p, x), 1), axes=(1,)), ["mul", "mul"]),
+    (lambda p, x: p.reduce_max(stacked(p, three(p, x), 1), axes=(0, 1, 2)),
+     ["max", "max", "reduce_max"]),
+    (lambda p, x: p.reduce_prod(stacked(p, three(p, x), 0), axes=(0, 2)),
+     ["mul", "mul", "reduce_prod"]),
+    (lambda p, x: p.reduce_max(stacked(p, three(p, x), 1), axes=(2,)),
+     ["reshape", "reshape", "reshape", "concatenate", "reduce_max"]),
+    (lambda p, x: p.reduce_max(p.concatenate(*three(p, x), axis=0), axes=(0,)),
+     ["concatenate", "reduce_max"]),
+])
+@pytest.mark.parametrize("dtype", [F32, I32])
+def test_reductions_of_stacks_combine_their_parts(write, left, dtype):
+    p = Build("f")
+    program = p.done(write(p, p.input("x", 2, 3, dtype=dtype)))
+    smaller = simplify(program).check()
+    assert sorted(names(smaller)) == sorted(["abs", "mul", *left])
+    (x,) = arrays_for(program, 0)
+    np.testing.assert_allclose(run_program(smaller, [x])[0], run_program(program, [x])[0], 1e-6)
+
+
+@pytest.mark.parametrize("dtype, adds", [(F32, 3), (I32, 2)])
+def test_sums_of_stacks_begin_with_zero(dtype, adds):
+    def total(*axes):
+        return names(simplified(lambda p, x: p.reduce_sum(stacked(p, three(p, x), 1), axes=axes),
+                                2, 3, dtype=dtype))
+    assert total(1) == ["abs", "mul"] + ["add"] * adds
+    assert total(1, 2) == ["abs", "mul", "add", "add", "reduce_sum"]
+    zeros = np.full(4, -0.0, np.float32)
+    assert not np.signbit(jit(lambda x: fnp.sum(fnp.stack([x, x + x]), axis=0))(zeros)).any()
+
+
+def test_stacks_of_many_parts_are_reduced_as_they_are():
+    def total(count):
+        return simplified(lambda p, x: p.reduce_sum(stacked(p, [x, p.abs(x)] * (count // 2), 0),
+                                                    axes=(0,)), 3)
+    assert names(total(COMBINED)).count("add") == COMBINED
+    assert names(total(COMBINED + 2)).count("reduce_sum") == 1
+
+
+def test_short_floats_are_summed_with_one_rounding():
+    def reduced(name, dtype):
+        return names(simplified(
+            lambda p, x: getattr(p, name)(stacked(p, [x, p.neg(x)], 0), axes=(0,)), 3, dtype=dtype))
+    for dtype in (F16, BF16):
+        assert "reduce_sum" in reduced("reduce_sum", dtype)
+        assert "reduce_prod" in reduced("reduce_prod", dtype)
+        assert reduced("reduce_max", dtype) == ["neg", "max"]
+
+
+NAN = [[1.0, np.nan, -np.inf, 4.0], [np.nan, 2.0, -np.inf, 0.5], [3.0, -1.0, -np.inf, np.inf]]
+
+
+@pytest.mark.parametrize("name", ["max", "min", "sum", "prod", "mean", "any", "all", "var"])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "bool"])
+@pytest.mark.parametrize("axis", [0, 1, -1, (0, 1), None])
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_stacks_reduce_to_what_numpy_has(name, dtype, axis, keepdims):
+    rows = [np.array(r, np.float32) for r in NAN]
+    if dtype != "float32":
+        rows = [np.nan_to_num(r, posinf=7, neginf=-7).astype(dtype) for r in rows]
+
+    def f(n, *rows):
+        return getattr(n, name)(n.stack(rows), axis=axis, keepdims=keepdims)
+    with np.errstate(invalid="ignore"):
+        want = f(np, *rows)
+    got = jit(lambda *rows: f(fnp, *rows))(*rows)
+    assert_close(got, np.asarray(want, got.dtype), 12)
+
+
+@pytest.mark.parametrize("name", ["max", "sum", "prod", "mean", "var"])
+def test_gradients_go_through_reductions_of_stacks(name):
+    x = np.array([[0.3, -1.0, 2.0], [0.3, 0.7, -0.5]], np.float32)
+
+    def f(x):
+        parts = fnp.stack([x, fnp.sin(x), x[::-1], x * 0.3], axis=1)
+        return fnp.sum(fnp.sin(getattr(fnp, name)(parts, axis=1)))
+
+    def twice(x):
+        return fnp.sum(fnp.square(grad(f)(x)))
+    assert_close(jit(grad(f))(x), grad(f)(x), 8)
+    assert_close(jit(grad(twice))(x), grad(twice)(x), 64)
