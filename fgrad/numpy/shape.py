@@ -8,11 +8,13 @@ from __future__ import annotations
 import operator
 
 from .. import ops
-from ..core import as_value
-from ..errors import AxisError, ShapeError
+from ..core import Tracer, as_value
+from ..errors import ArgumentError, AxisError, ShapeError
+from ..types import I32, I64
 from .axes import axes_in_order, axes_of, axis_of, shape_of, text_of, typed
+from .indexing import around
 from .promotion import broadcast_to as spread
-from .promotion import same_shape
+from .promotion import cast, same, same_shape
 
 
 # ------------------------------------------------------------ one array, another shape
@@ -259,16 +261,50 @@ def rot90(m, k=1, axes=(0, 1)):
 
 
 def roll(a, shift, axis=None):
-    """Elements moved along axes; what leaves at one end enters at the other.   n[*s] → n[*s]"""
+    """Elements moved along axes; what leaves at one end enters at the other.   n[*s] → n[*s]
+
+    shift: ints that may be known at run time only; one for all axes, or one for each.  Without an
+    axis the flat array is moved.  Raises ShapeError for another number of shifts, ArgumentError
+    for what is no int.
+
+    >>> roll([1, 2, 3], 1).tolist()
+    [3, 1, 2]
+    """
     x = as_value(a)
     if axis is None:
         return reshape(roll(ravel(x), shift, 0), x.shape)
     axes = axes_in_order(axis, x.ndim, "roll")
-    shifts = tuple(shift) if hasattr(shift, "__iter__") else (shift,) * len(axes)
-    for k, by in zip(axes, shifts * len(axes) if len(shifts) == 1 else shifts):
-        n = x.shape[k]
-        cut = (n - operator.index(by) % n) if n else 0
-        if 0 < cut < n:
-            x = ops.concatenate(ops.reduce.rows(x, cut, n, k), ops.reduce.rows(x, 0, cut, k),
-                                axis=k)
+    many = hasattr(shift, "__iter__") and getattr(shift, "shape", None) != ()
+    shifts = tuple(shift) if many else (shift,)
+    if len(shifts) != len(axes) and 1 not in (len(shifts), len(axes)):
+        raise ShapeError(f"roll has {len(shifts)} shifts for {len(axes)} axes.",
+                         expected="one shift for all axes, or one for each")
+    for k, by in zip(axes if len(axes) > 1 else axes * len(shifts),
+                     shifts if len(shifts) > 1 else shifts * len(axes)):
+        x = rolled(x, by, k)
     return x
+
+
+def rolled(x, by, k):
+    """x rolled along axis k: two parts of x, or one of x beside x where they are not known."""
+    n = x.shape[k]
+    if isinstance(by, Tracer):
+        if by.shape or by.dtype.kind not in "iu":
+            raise not_a_shift(typed(by))
+        if n < 2:
+            return x
+        starts = [as_value(0)] * x.ndim
+        starts[k] = same(ops.sub, n, cast(around(cast(by, I64), n), I32))
+        return ops.dynamic_slice(ops.concatenate(x, x, axis=k), *starts, sizes=x.shape)
+    try:
+        cut = n - operator.index(by) % n if n else 0
+    except TypeError:
+        raise not_a_shift(repr(by)) from None
+    if cut == n or n == 0:
+        return x
+    return ops.concatenate(ops.reduce.rows(x, cut, n, k), ops.reduce.rows(x, 0, cut, k), axis=k)
+
+
+def not_a_shift(given):
+    """The error for a shift that is no int."""
+    return ArgumentError("roll needs ints for shifts.", given=f"shift={given}")

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import fgrad.numpy as fnp
+from fgrad import grad, jit, vmap
+from fgrad.errors import ArgumentError, ShapeError
 
 X = np.arange(24.0, dtype=np.float32).reshape(2, 3, 4)
 V = np.array([1.0, 2.0, 3.0], np.float32)
@@ -50,6 +52,12 @@ SAME = {                   # the same call for both modules
     "roll": lambda n: n.roll(X, 5),
     "roll_axis": lambda n: n.roll(X, -1, 1),
     "roll_axes": lambda n: n.roll(X, (1, 2), (0, 2)),
+    "roll_flat_twice": lambda n: n.roll(X, (1, 2)),
+    "roll_one_axis_twice": lambda n: n.roll(X, (1, 1), 1),
+    "roll_by_arrays": lambda n: n.roll(X, n.array([1, -2]), (0, 2)),
+    "roll_axes_by_one": lambda n: n.roll(X, np.int8(2), (0, 2)),
+    "roll_nowhere": lambda n: n.roll(X, 3, ()),
+    "roll_scalar": lambda n: n.roll(np.float32(3), 2),
     "roll_empty": lambda n: n.roll(np.zeros((0, 2), np.float32), 1),
     "atleast_2d": lambda n: n.atleast_2d(V),
     "atleast_3d": lambda n: n.atleast_3d(V),
@@ -210,3 +218,67 @@ def test_whole_arrays_compare():
     for side in ("left", "right"):
         np.testing.assert_array_equal(np.asarray(fnp.searchsorted([1, 2, 2, 5], [0, 2, 9], side)),
                                       np.searchsorted([1, 2, 2, 5], [0, 2, 9], side))
+
+
+# ---------------------------------------------------------------------------- roll
+
+SHIFTS = [0, 1, 2, 3, -1, -2, -3, 7, -8, 1000003]
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 3), (0, 2), (1,), (2, 1, 4), ()])
+def test_arrays_roll_by_shifts_known_at_run_time(shape):
+    x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    for axis in (None, *range(-len(shape), len(shape))):
+        want = [np.roll(x, k, axis) for k in SHIFTS]
+        rolled = jit(lambda x, k: fnp.roll(x, k, axis))
+        for k, w in zip(SHIFTS, want):
+            np.testing.assert_array_equal(np.asarray(rolled(x, fnp.array(k))), w)
+        many = vmap(lambda k: fnp.roll(fnp.array(x), k, axis))(fnp.array(SHIFTS))
+        np.testing.assert_array_equal(np.asarray(many), want)
+
+
+def test_shifts_of_many_axes_may_be_mixed():
+    def f(k):
+        return fnp.roll(X, (1, k, k * 2), (2, 0, -2)), fnp.roll(X, (k, 2)), fnp.roll(X, k, (0, 2))
+
+    def theirs(k):
+        return np.roll(X, (1, k, k * 2), (2, 0, -2)), np.roll(X, (k, 2)), np.roll(X, k, (0, 2))
+    for k in SHIFTS:
+        for got, want in zip(jit(f)(fnp.array(k)), theirs(k)):
+            np.testing.assert_array_equal(np.asarray(got), want)
+    both = jit(lambda k: fnp.roll(X, k, (0, 1)))(fnp.array([5, -1]))
+    np.testing.assert_array_equal(np.asarray(both), np.roll(X, (5, -1), (0, 1)))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int64"])
+def test_short_and_wide_shifts_roll_long_arrays(dtype):
+    x = np.arange(300, dtype=np.int32)
+    for k in (0, 100, 127):
+        rolled = jit(fnp.roll)(x, fnp.array(k, dtype))
+        np.testing.assert_array_equal(np.asarray(rolled), np.roll(x, k))
+
+
+def test_gradients_roll_back():
+    x = np.float32([1, 2, 3, 4])
+    w = np.float32([1, 10, 100, 1000])
+    back = grad(lambda x, k: fnp.sum(fnp.roll(x, k) * w))
+    for k in SHIFTS:
+        for g in (back, jit(back)):
+            np.testing.assert_array_equal(np.asarray(g(x, k)), np.roll(w, -k))
+    each = vmap(back, (None, 0))(x, fnp.array(SHIFTS))
+    np.testing.assert_array_equal(np.asarray(each), [np.roll(w, -k) for k in SHIFTS])
+
+
+@pytest.mark.parametrize("shift, axis", [(1.5, 0), ("one", 0), (None, None), ([[1]], 0)])
+def test_what_is_no_int_is_no_shift(shift, axis):
+    with pytest.raises(ArgumentError, match="roll needs ints"):
+        fnp.roll(X, shift, axis)
+
+
+def test_shifts_fit_the_axes():
+    with pytest.raises(ArgumentError, match="roll needs ints"):
+        jit(lambda k: fnp.roll(X, k))(1.5)
+    with pytest.raises(ArgumentError, match="roll needs ints"):
+        jit(lambda k: fnp.roll(X, (k, 1), (0, 1)))(fnp.array([1]))
+    with pytest.raises(ShapeError, match="2 shifts for 3 axes"):
+        fnp.roll(X, (1, 2), (0, 1, 2))
