@@ -1,7 +1,8 @@
 """Scalar expressions of loop IR as LLVM values: scalars, and explicit vectors along a loop.
 
-A read of unit stride is a vector load, of stride 0 a splat, anything else is gathered by lanes;
-lanes behind the end and reads under a guard are masked.  Relies on `addresses` and `instructions`;
+A read of unit stride is a vector load, of stride 0 a splat, of a small stride what is picked from
+the vectors that hold it; anything else is gathered by lanes.  Lanes behind the end and reads under
+a guard are masked.  Relies on `addresses` and `instructions`;
 `emit` builds on it.
 """
 
@@ -20,6 +21,7 @@ from .text import constant, mangled, vector
 PAGE, LINE = 4096, 64      # bytes
 FEW = 4                    # vectors of a loop that a reciprocal is worth while for
 NEAR = 1 << 18             # bytes of a row that it holds with the next one
+STEPS = (2, 3, 4)          # strides of which whole vectors are read
 
 
 class Values(Expressions, Addresses):
@@ -172,6 +174,9 @@ class Values(Expressions, Addresses):
             return self.loaded(self.op(f"load {t}, ptr {p}, align {align}"), dtype, 1), False
         if index.is_affine(x, self.vec[0]) and index.stride(x, self.vec[0]) == 1:
             return self.loaded(self.vector_load(buffer, x), dtype, self.lanes), True
+        picked = self.picked(buffer, x)
+        if picked is not None:
+            return self.loaded(picked, dtype, self.lanes), True
         return self.by_lane(lambda k: self.lane_load(buffer, x, k), computed(dtype)), True
 
     def loaded(self, name, dtype, lanes):
@@ -192,6 +197,33 @@ class Values(Expressions, Addresses):
             return self.op(f"load {t}, ptr {p}, align {dtype.itemsize}")
         return self.op(f"call {t} @llvm.masked.load.{mangled(stored(dtype), w)}.p0(ptr {p}, "
                        f"i32 {dtype.itemsize}, {vector('i1', w)} {mask}, {t} zeroinitializer)")
+
+    def picked(self, buffer, x):
+        """The vector from x on in small steps, or backwards, picked from the vectors that hold it,
+        which are read once for all that begin between two steps; None where that cannot be.
+
+        An array of whole steps holds all of them; what a kernel writes is not read like this.
+        """
+        v, w = self.vec
+        if not index.is_affine(x, v) or self.lane_mask() or buffer not in self.given:
+            return None
+        step, t = index.stride(x, v), stored(buffer.type.dtype)
+        if step == -1:
+            first, offset, size = index.plus(x, 1 - w), w - 1, w
+        else:
+            whole = all(c % step == 0 for _, c in x.terms) if step in STEPS else False
+            if not whole or buffer.type.size % step:
+                return None
+            offset, size = x.const % step, w * step
+            first = index.plus(x, -offset)
+        memo, key = self.scopes[-1].memo, (buffer, first, size, self.vec)
+        if key not in memo:
+            p = self.address(buffer, first)
+            memo[key] = self.op(f"load {vector(t, size)}, ptr {p}, "
+                                f"align {buffer.type.dtype.itemsize}")
+        picks = constant("i32", [offset + k * step for k in range(w)])
+        return self.op(f"shufflevector {vector(t, size)} {memo[key]}, {vector(t, size)} poison, "
+                       f"{vector('i32', w)} {picks}")
 
     def fetch_ahead(self, buffer, x, pointer, write=False):
         """Fetches what lies some bytes behind a vector of a large array, for the first of several
