@@ -1,8 +1,8 @@
 """Dead code: equations whose results nothing reads, and what loops carry for nobody.
 
 A loop or branch loses the results that nothing reads, and with them carries, arguments and
-equations of its body that only they needed.  Relies on the operations of control flow; simplify.py
-relies on it.
+equations of its body that only they needed; what has an effect stays, with all that it reads.
+Relies on the operations of control flow; simplify.py relies on it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def without_dead(program):
 
 def pruned(eqn, wanted):
     """A loop or branch without the results that nobody wants; other equations as they are."""
-    prune = PRUNE.get(eqn.op.loop) if eqn.op.nested and not eqn.effect else None
+    prune = PRUNE.get(eqn.op.loop) if eqn.op.nested else None
     if prune is None:
         return eqn
     keep = tuple([v in wanted for v in eqn.outs])
