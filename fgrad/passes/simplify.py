@@ -20,6 +20,7 @@ import numpy as np
 from ..core import PRIMITIVES, array_in, array_of, memory_of, numpy_rule
 from ..ir import Equation, Program, Var
 from ..ops.elementwise import Elementwise
+from ..ops.reduce import Reduce
 from ..scalar import REDUCTIONS
 from ..types import BOOL, I32, SCALARS, ArrayType, computed, finfo, held_as, is_exact
 from .prune import without_dead
@@ -31,7 +32,7 @@ WRITTEN_OUT = 16           # elements of a row up to which parts of merged rows 
 
 def simplify(program):
     """The Program with RULES applied, without dead equations."""
-    walk = Walk()
+    walk = Walk(program)
     for eqn in program.eqns:
         walk.add(eqn)
     outputs = [walk.now(v) for v in program.outputs]
@@ -39,10 +40,14 @@ def simplify(program):
 
 
 class Walk:
-    """Equations so far; `makers` of their results; what has become of variables that are gone."""
+    """Equations so far; `makers` of their results; what has become of variables that are gone;
+    `read`, the variables that others than reductions read.
+    """
 
-    def __init__(self):
+    def __init__(self, program):
         self.eqns, self.makers, self.instead = [], {}, {}
+        self.read = {v for eqn in program.eqns if not isinstance(eqn.op, Reduce)
+                     for v in eqn.variables}
 
     def now(self, a):
         """An argument as it is now."""
@@ -452,12 +457,14 @@ def combined(walk, eqn, stack):
     reduce_max(stack a b c)  →  max(max(a, b), c), of which other axes are reduced
 
     A sum begins with 0.0, as sums do: one of -0.0 alone is 0.0.  None for sums and products of
-    short floats, which a reduction rounds once.
+    short floats, which a reduction rounds once, and for a stack that others than reductions read:
+    they would combine the parts again for each part.
     """
     axis, axes, how = stack.params["axis"], eqn.params["axes"], eqn.op.how
     rounds = how in ("sum", "prod") and computed(eqn.outs[0].dtype) is not eqn.outs[0].dtype
-    if axis not in axes or rounds or len(stack.args) > COMBINED or any(
-            x.shape[axis] != 1 for x in stack.args):
+    if axis not in axes or rounds or stack.outs[0] in walk.read:
+        return None
+    if len(stack.args) > COMBINED or any(x.shape[axis] != 1 for x in stack.args):
         return None
     shape = stack.outs[0].type.without((axis,)).shape
     out, *rest = [before(walk, eqn, "reshape", x, shape=shape) for x in stack.args]

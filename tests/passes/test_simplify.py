@@ -228,6 +228,19 @@ def test_stacks_of_many_parts_are_reduced_as_they_are():
     assert names(total(COMBINED + 2)).count("reduce_sum") == 1
 
 
+def test_stacks_that_others_than_reductions_read_are_reduced_as_they_are():
+    def apart(p, x):
+        s = stacked(p, three(p, x), 0)
+        wide = p.broadcast(p.reduce_max(s, axes=(0,)), shape=(3, 2, 3), axes=(0,))
+        return p.reduce_sum(p.sub(s, wide), axes=(0,))
+
+    def span(p, x):
+        s = stacked(p, three(p, x), 0)
+        return p.sub(p.reduce_max(s, axes=(0,)), p.reduce_min(s, axes=(0,)))
+    assert "reduce_max" in names(simplified(apart, 2, 3))
+    assert names(simplified(span, 2, 3)) == ["abs", "mul", "max", "max", "min", "min", "sub"]
+
+
 def test_short_floats_are_summed_with_one_rounding():
     def reduced(name, dtype):
         return names(simplified(
