@@ -19,6 +19,7 @@ from ..scalar import EXPENSIVE, REDUCTIONS
 from . import borders
 from .names import name_loops
 from .parts import substituted
+from .short_loops import written_out
 
 WINDOW = 36                # elements of a window up to which the sums of all are fed in one loop
 PLACES = 4                 # places of a window that are computed at once, where they share reads
@@ -117,7 +118,7 @@ def flattened(body):
 
 def arrange(loop, how, space):
     """The loop, and the loops that its remainder needs, arranged."""
-    loop = without_names(loop)
+    loop = without_names(loop if how.lanes == 1 else written_out(loop))
     inner = [s for s in loop.body if isinstance(s, For)]
     if not inner:
         return [vectorised(loop, how)]

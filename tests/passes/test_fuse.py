@@ -494,7 +494,7 @@ def test_what_is_compared_with_itself_is_computed_once(f):
         np.testing.assert_allclose(jit(grad(f))(x), grad(f)(x), rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("n", [3, 64])
+@pytest.mark.parametrize("n", [5, 64])
 def test_reductions_are_computed_once_where_several_passes_read_them(n):
     """A softmax of q @ K.T computed each product three times, one number at a time."""
     p = Build("f")
@@ -527,7 +527,7 @@ def spread(a, v):
 
 
 @pytest.mark.parametrize("f", [normalized, steepest, spread])
-@pytest.mark.parametrize("n", [3, 40])
+@pytest.mark.parametrize("n", [5, 40])
 def test_a_product_with_a_vector_is_computed_once(f, n):
     """Each sum over it, and each part of what is divided by its norm, computed it again."""
     program = stage(f, [ArrayType(F64, (n, n)), ArrayType(F64, (n,))]).program
@@ -540,7 +540,7 @@ def test_a_row_that_two_sums_read_is_computed_once():
     def f(x, y):
         d = fnp.sum((x[:, None] - y) ** 2, axis=2)
         return fnp.sum(d * 2.0, axis=1), fnp.sum(d * d, axis=1)
-    program = stage(f, [ArrayType(F64, (5, 3)), ArrayType(F64, (40, 3))]).program
+    program = stage(f, [ArrayType(F64, (3, 5)), ArrayType(F64, (40, 5))]).program
     for target in TARGETS:
         assert str(assert_plan_agrees(inline(program), target)).count("(a[") == 1
 

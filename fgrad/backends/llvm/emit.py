@@ -14,6 +14,7 @@ from ... import index
 from ...loop import Accumulate, For, Let, Start, Store, accumulators
 from ...scalar import REDUCTIONS
 from ...bf16 import BF16
+from ...passes.short_loops import whole_steps
 from ...types import BOOL, computed
 from .addresses import Scope
 from .fetches import fetchers
@@ -37,9 +38,16 @@ class Emitter(Values):
     # -- statements -----------------------------------------------------------------------------
 
     def body(self, statements):
-        """Writes statements in order."""
+        """Writes statements in order; stores that write whole steps together, with their last."""
+        together = {}
+        for stores in self.whole_steps(statements):
+            last = max(stores, key=statements.index)
+            together.update((s, stores if s is last else ()) for s in stores)
         for s in statements:
             match s:
+                case Store() if s in together:
+                    if together[s]:
+                        self.store_steps(together[s])
                 case Let():
                     self.names[s.name] = self.value(s.expr)
                 case Start():
@@ -114,6 +122,29 @@ class Emitter(Values):
         else:
             self.fn.do(f"call void @llvm.masked.store.{mangled(stored(dtype), w)}.p0({t} {value}, "
                        f"ptr {p}, i32 {dtype.itemsize}, {vector('i1', w)} {mask})")
+
+    def whole_steps(self, statements):
+        """Lists of stores that together write all elements between two steps of the vector loop."""
+        if not self.vec or self.lane_mask() or sum(isinstance(s, Store) for s in statements) < 2:
+            return []
+        return whole_steps(statements, self.vec[0])
+
+    def store_steps(self, stores):
+        """Vectors of every so many elements as one, that holds them all in order."""
+        dtype, w, step = stores[0].buffer.type.dtype, self.lanes, len(stores)
+        values = [self.kept(self.splat(self.value(s.expr), s.expr.dtype), dtype, w) for s in stores]
+        size, t = w, stored(dtype)
+        while len(values) > 1:                   # pairs, the last one with nothing
+            picks = constant("i32", range(2 * size))
+            values = [self.op(f"shufflevector {vector(t, size)} {a}, {vector(t, size)} {b}, "
+                              f"{vector('i32', 2 * size)} {picks}")
+                      for a, b in zip(values[::2], [*values[1::2], "poison"])]
+            size *= 2
+        picks = constant("i32", [k * w + j for j in range(w) for k in range(step)])
+        whole = self.op(f"shufflevector {vector(t, size)} {values[0]}, {vector(t, size)} poison, "
+                        f"{vector('i32', w * step)} {picks}")
+        p = self.address(stores[0].buffer, stores[0].index)
+        self.fn.do(f"store {vector(t, w * step)} {whole}, ptr {p}, align {dtype.itemsize}")
 
     def store_lanes(self, s, value):
         """Each lane in order, so that lanes which meet at one element add up."""

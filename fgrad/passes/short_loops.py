@@ -1,0 +1,122 @@
+"""Short loops, written out: the loop around them has the vectors then.
+
+    parallel i in 0..1000                     parallel i in 0..1000 (16 lanes)
+      t: f32 = 0.0                              y[i] = x[i,0] * x[i,0] + x[i,1] * x[i,1] + …
+      reduce k in 0..3 (4 lanes)       →
+        t += x[i,k] * x[i,k]
+      y[i] = t
+
+Guards on a short loop's variable (the parts of a stack) are decided so.  Worth it where vectors of
+the outer loop read and write memory in small steps, of which backends read and write whole vectors.
+Relies on parts.py for substitution; schedule.py calls `written_out`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from .. import index, scalar
+from ..loop import Accumulate, For, Let, Start, Store
+from ..scalar import REDUCTIONS
+from .parts import substituted
+
+SHORT, COPIES = 4, 16      # iterations of a short loop, and of all within one another
+LONG = 8                   # iterations of the loop around them
+NODES = 400                # scalar nodes of the body that comes out
+STEPS = (2, 3, 4)          # elements between the lanes of a vector that is picked from others
+
+
+def written_out(loop):
+    """The loop without short loops inside of it, where it can have vectors then; else itself."""
+    short = any(isinstance(s, For) for s in loop.body) and copies(loop.body) <= COPIES
+    if not short or loop.step != 1 or loop.var.extent < LONG:
+        return loop
+    out = []
+    if not write(loop.body, {}, out) or not is_near(out, loop.var):
+        return loop
+    return replace(loop, body=out)
+
+
+def copies(body):
+    """How often the innermost statements are written; more than COPIES for a loop that is long."""
+    most = 1
+    for s in body:
+        if isinstance(s, For):
+            plain = s.var.extent <= SHORT and s.step == 1
+            most = max(most, s.var.extent * copies(s.body) if plain else COPIES + 1)
+    return most
+
+
+def write(body, values, out):
+    """Adds the Stores of some statements, and what feeds accumulators from outside, to `out`.
+
+    values: name → its node, of the accumulators that start here and all that is named, and (buffer,
+    index) → that of a scratch row's element.  False where that is not possible.
+    """
+    for s in body:
+        match s:
+            case Start():
+                values[s.name] = None
+            case For():
+                for k in range(s.var.extent):
+                    if not write(substituted(s.body, {s.var: index.of(k)}), values, out):
+                        return False
+            case Store() if s.how or s.when or s.index.nodes:
+                return False
+            case Store() if s.buffer.kind == "local":
+                values[s.buffer, s.index] = named(s.expr, values)
+            case Let() | Accumulate() | Store():
+                expr = named(s.expr, values)
+                if isinstance(s, Store) or isinstance(s, Accumulate) and s.name not in values:
+                    out.append(replace(s, expr=expr))
+                elif isinstance(s, Let) or values[s.name] is None:
+                    values[s.name] = expr
+                else:
+                    values[s.name] = scalar.apply(REDUCTIONS[s.how][0], values[s.name], expr)
+            case _:
+                return False
+    return True
+
+
+def named(expr, values):
+    """The expression with what its names and its reads of scratch rows stand for."""
+    new = {n: values[n.data] for n in scalar.walk(expr)
+           if n.op in ("name", "load") and values.get(n.data) is not None}
+    return scalar.rewrite(expr, {}, new, {})
+
+
+def is_near(body, v):
+    """May all that some statements read and write along v be whole vectors?"""
+    nodes, whole = {}, [s for steps in whole_steps(body, v) for s in steps]
+    for s in body:
+        scalar.walk(s.expr, nodes)
+        if isinstance(s, Store) and s not in whole and not is_stride(s.index, v, (1,)):
+            return False
+    masked = {m for n in nodes if n.op == "guard" and any(x.free & v.bit for x, _, _ in n.data)
+              for m in scalar.walk(n.args[0])}
+    return len(nodes) <= NODES and all(
+        is_stride(x, v, (0, 1)) or n not in masked and (is_stride(x, v, (-1,)) or in_steps(b, x, v))
+        for n in nodes if n.op == "load" for b, x in [n.data])
+
+
+def is_stride(x, v, strides):
+    return not x.nodes and index.is_affine(x, v) and index.stride(x, v) in strides
+
+
+def in_steps(buffer, x, v):
+    """Is x, along v, the same place of step after step of an array of whole steps?"""
+    if not is_stride(x, v, STEPS):
+        return False
+    step = index.stride(x, v)
+    return buffer.type.size % step == 0 and all(c % step == 0 for _, c in x.terms)
+
+
+def whole_steps(body, v):
+    """Lists of stores which together write whole steps along v: its elements in order."""
+    found = {}
+    for s in body:
+        if isinstance(s, Store) and not s.how and not s.when and is_stride(s.index, v, STEPS):
+            rest = s.buffer, index.plus(s.index, -s.index.const), index.stride(s.index, v)
+            found.setdefault(rest, {})[s.index.const] = s
+    return [[by[c + k] for k in range(step)] for (_, _, step), by in found.items()
+            for c in sorted(by) if c % step == 0 and all(c + k in by for k in range(step))]

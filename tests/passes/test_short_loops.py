@@ -1,0 +1,101 @@
+"""Short loops are written out, where the loop around them can have the vectors then."""
+
+import re
+
+import numpy as np
+import pytest
+
+import fgrad.numpy as fnp
+from fgrad import grad, jit, passes, vmap
+from fgrad.interpreters.call import inline
+from fgrad.interpreters.stage import stage
+from fgrad.passes.target import Target
+from fgrad.types import ArrayType
+from tests.passes.checking import assert_plan_agrees
+
+VECTORS = Target(vector_bytes=64)
+
+
+def softmax(x):
+    e = fnp.exp(x - fnp.max(x, axis=1, keepdims=True))
+    return e / fnp.sum(e, axis=1, keepdims=True)
+
+
+def turned(q, v):
+    w, x, y, z = q
+    rows = [[1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
+            [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
+            [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)]]
+    return fnp.array(rows) @ v
+
+
+WRITTEN_OUT = {
+    "lengths": (lambda x: fnp.sqrt(fnp.sum(x * x, axis=1)), (40, 3)),
+    "unit vectors": (lambda x: x / fnp.linalg.norm(x, axis=1, keepdims=True), (40, 3)),
+    "a softmax of few": (softmax, (40, 4)),
+    "a stack": (lambda x: fnp.stack([x, x * x], axis=1), (40,)),
+    "products of vectors": (lambda x: fnp.cross(x, x * x), (40, 3)),
+    "rotations": (lambda x: vmap(turned)(x[:, :4], x[:, 1:]), (40, 4)),
+    "distances": (lambda x: fnp.sum((x[:, None] - x) ** 2, axis=2), (20, 3)),
+    "means of squares": (lambda x: x.reshape(6, 2, 20, 2).mean((1, 3)), (12, 40)),
+    "a running sum": (lambda x: fnp.cumsum(x[:, :, None] * x[:, None], axis=2), (12, 3)),
+    "largest and where": (lambda x: (x.max(1), x.argmax(1)), (40, 4)),
+}
+KEPT = {
+    "rows of five": (lambda x: fnp.sum(x * x, axis=1), (40, 5)),
+    "few rows": (lambda x: fnp.sum(x * x, axis=1), (7, 3)),
+    "columns far from each other": (lambda x: fnp.sum(x[:, :3] ** 2, axis=1), (40, 30)),
+    "one of three columns": (lambda x: fnp.pad(x, ((1, 1), (0, 0))), (40, 3)),
+    "places known at run time": (lambda x: x[fnp.argmax(x, axis=1)][:, :2], (40, 4)),
+}
+
+
+def loops(function, *shapes, dtype="float32"):
+    """The kernels of a function, as text, after its Plan has been compared with NumPy's rules."""
+    types = [ArrayType(dtype, shape) for shape in shapes]
+    return str(assert_plan_agrees(inline(stage(function, types).program), VECTORS))
+
+
+@pytest.mark.parametrize("what", WRITTEN_OUT)
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float64"])
+def test_loops_of_few_are_written_out(what, dtype):
+    function, shape = WRITTEN_OUT[what]
+    text = loops(function, shape, dtype=dtype)
+    if what != "a running sum":
+        assert not re.search(r"in 0\.\.[234]\b", text), text
+
+
+@pytest.mark.parametrize("what", KEPT)
+def test_others_are_not(what):
+    function, shape = KEPT[what]
+    text = loops(function, shape)
+    assert re.search(r"in 0\.\.(2|3|5|42)\b", text), text
+
+
+@pytest.mark.parametrize("what", {**WRITTEN_OUT, **KEPT})
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int32", "int8"])
+def test_compiled_code_gives_what_numpy_gives(what, dtype):
+    function, shape = {**WRITTEN_OUT, **KEPT}[what]
+    x = fnp.asarray(np.random.default_rng(1).integers(1, 5, shape)).astype(dtype)
+    got, want = jit(function, device="cpu")(x), function(x)
+    for a, b in zip(got, want, strict=True) if isinstance(want, tuple) else [(got, want)]:
+        assert a.dtype == b.dtype
+        a, b = np.asarray(a, "float64"), np.asarray(b, "float64")
+        np.testing.assert_allclose(a, b, rtol=4e-3 if dtype == "float16" else 2e-6)
+
+
+@pytest.mark.parametrize("what", WRITTEN_OUT)
+def test_gradients_agree(what):
+    function, shape = WRITTEN_OUT[what]
+
+    def loss(x):
+        out = function(x)
+        return fnp.sum(fnp.sin(out[0] if isinstance(out, tuple) else out))
+    x = fnp.asarray(np.random.default_rng(2).uniform(0.5, 1.5, shape))
+    np.testing.assert_allclose(jit(grad(loss), device="cpu")(x), grad(loss)(x), rtol=1e-9,
+                               atol=1e-12)
+
+
+def test_nothing_changes_on_a_gpu():
+    program = stage(WRITTEN_OUT["lengths"][0], [ArrayType("float32", (40, 3))]).program
+    assert "0..3" in str(passes.plan(inline(program), Target(kind="gpu", parts=8)))
