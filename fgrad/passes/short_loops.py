@@ -20,7 +20,7 @@ from ..loop import Accumulate, For, Let, Start, Store
 from ..scalar import REDUCTIONS
 from .parts import substituted
 
-SHORT, COPIES = 4, 16      # iterations of a short loop, and of all within one another
+SHORT, COPIES = 8, 16      # iterations of a short loop, and of all within one another
 LONG = 8                   # iterations of the loop around them
 NODES = 400                # scalar nodes of the body that comes out
 STEPS = (2, 3, 4)          # elements between the lanes of a vector that is picked from others
@@ -105,9 +105,9 @@ def is_stride(x, v, strides):
 
 def in_steps(buffer, x, v):
     """Is x, along v, the same place of step after step of an array of whole steps?"""
-    if not is_stride(x, v, STEPS):
+    if not is_stride(x, v, (*STEPS, *[-step for step in STEPS])):
         return False
-    step = index.stride(x, v)
+    step = abs(index.stride(x, v))
     return buffer.type.size % step == 0 and all(c % step == 0 for _, c in x.terms)
 
 

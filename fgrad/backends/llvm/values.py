@@ -208,20 +208,18 @@ class Values(Expressions, Addresses):
         if not index.is_affine(x, v) or self.lane_mask() or buffer not in self.given:
             return None
         step, t = index.stride(x, v), stored(buffer.type.dtype)
-        if step == -1:
-            first, offset, size = index.plus(x, 1 - w), w - 1, w
-        else:
-            whole = all(c % step == 0 for _, c in x.terms) if step in STEPS else False
-            if not whole or buffer.type.size % step:
-                return None
-            offset, size = x.const % step, w * step
-            first = index.plus(x, -offset)
+        every = abs(step)
+        whole = buffer.type.size % every == 0 and all(c % every == 0 for _, c in x.terms)
+        if step != -1 and (every not in STEPS or not whole):
+            return None
+        offset, size = x.const % every, w * every
+        first = index.plus(x, min(0, (w - 1) * step) - offset)
         memo, key = self.scopes[-1].memo, (buffer, first, size, self.vec)
         if key not in memo:
             p = self.address(buffer, first)
             memo[key] = self.op(f"load {vector(t, size)}, ptr {p}, "
                                 f"align {buffer.type.dtype.itemsize}")
-        picks = constant("i32", [offset + k * step for k in range(w)])
+        picks = constant("i32", [offset + k * every for k in range(w)][::1 if step > 0 else -1])
         return self.op(f"shufflevector {vector(t, size)} {memo[key]}, {vector(t, size)} poison, "
                        f"{vector('i32', w)} {picks}")
 

@@ -23,7 +23,7 @@ def agree(f, *args):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("step", [2, 3, 4, 5, -1, -2])
+@pytest.mark.parametrize("step", [2, 3, 4, 5, -1, -2, -3, -4, -5])
 @pytest.mark.parametrize("n", [1, 16, 33, 100])
 def test_every_so_many(dtype, step, n):
     k = abs(step)
