@@ -20,6 +20,9 @@ from ...loop import Loop, Turns
 from .runner import Op
 
 
+MOVING = 3                 # arguments that are set anew in each step rather than all of them
+
+
 class Workspace(NamedTuple):
     """Memory that a product works in, behind the arena, and so many bytes further."""
     place: int
@@ -142,12 +145,10 @@ class Words:
         return [Op.TURNS, turns.groups, len(out), *out, len(slots), *slots]
 
     def call(self, function, parts, buffers):
-        """A call; in a loop that moves at most one of a kernel's arguments, these are put together
-        once.
-        """
+        """A call; in a loop that moves few of a kernel's arguments, these are put together once."""
         slots, address = [self.of(b) for b in buffers], self.address(function)
         moving = [s for s in slots if self.open and s in self.open[-1].moving]
-        if not self.open or parts != 1 or len(moving) > 1:
+        if not self.open or parts != 1 or len(moving) > MOVING:
             self.most = max(self.most, len(slots))
             return [Op.CALL, address, parts, len(slots), *slots]
         own = [self.layout.slot() for _ in slots]
