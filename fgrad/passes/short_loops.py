@@ -86,8 +86,11 @@ def named(expr, values):
 
 
 def is_near(body, v):
-    """May all that some statements read and write along v be whole vectors?"""
+    """May all that some statements read and write along v be whole vectors?  And is nothing read
+    that they write: stores of whole steps wait for the last of them.
+    """
     nodes, whole = {}, [s for steps in whole_steps(body, v) for s in steps]
+    written = {s.buffer for s in body if isinstance(s, Store)}
     for s in body:
         scalar.walk(s.expr, nodes)
         if isinstance(s, Store) and s not in whole and not is_stride(s.index, v, (1,)):
@@ -95,7 +98,7 @@ def is_near(body, v):
     masked = {m for n in nodes if n.op == "guard" and any(x.free & v.bit for x, _, _ in n.data)
               for m in scalar.walk(n.args[0])}
     return len(nodes) <= NODES and all(
-        is_stride(x, v, (0, 1)) or n not in masked and (is_stride(x, v, (-1,)) or in_steps(b, x, v))
+        b not in written and (is_stride(x, v, (0, 1)) or n not in masked and is_picked(b, x, v))
         for n in nodes if n.op == "load" for b, x in [n.data])
 
 
@@ -103,9 +106,9 @@ def is_stride(x, v, strides):
     return not x.nodes and index.is_affine(x, v) and index.stride(x, v) in strides
 
 
-def in_steps(buffer, x, v):
-    """Is x, along v, the same place of step after step of an array of whole steps?"""
-    if not is_stride(x, v, (*STEPS, *[-step for step in STEPS])):
+def is_picked(buffer, x, v):
+    """Is x, along v, the same place of step after step of an array of whole steps, or backwards?"""
+    if not is_stride(x, v, (-1, *STEPS, *[-step for step in STEPS])):
         return False
     step = abs(index.stride(x, v))
     return buffer.type.size % step == 0 and all(c % step == 0 for _, c in x.terms)

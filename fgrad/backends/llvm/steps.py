@@ -19,7 +19,6 @@ from typing import NamedTuple
 from ...loop import Loop, Turns
 from .runner import Op
 
-
 MOVING = 3                 # arguments that are set anew in each step rather than all of them
 
 

@@ -9,6 +9,7 @@ a guard are masked.  Relies on `addresses` and `instructions`;
 from __future__ import annotations
 
 from ... import index
+from ...passes.short_loops import is_picked
 from ...scalar import walk
 from ...types import BOOL, I64, SHORT, computed
 from ..expressions import Expressions
@@ -21,7 +22,6 @@ from .text import constant, mangled, vector
 PAGE, LINE = 4096, 64      # bytes
 FEW = 4                    # vectors of a loop that a reciprocal is worth while for
 NEAR = 1 << 18             # bytes of a row that it holds with the next one
-STEPS = (2, 3, 4)          # strides of which whole vectors are read
 
 
 class Values(Expressions, Addresses):
@@ -205,13 +205,10 @@ class Values(Expressions, Addresses):
         An array of whole steps holds all of them; what a kernel writes is not read like this.
         """
         v, w = self.vec
-        if not index.is_affine(x, v) or self.lane_mask() or buffer not in self.given:
+        if self.lane_mask() or buffer not in self.given or not is_picked(buffer, x, v):
             return None
         step, t = index.stride(x, v), stored(buffer.type.dtype)
         every = abs(step)
-        whole = buffer.type.size % every == 0 and all(c % every == 0 for _, c in x.terms)
-        if step != -1 and (every not in STEPS or not whole):
-            return None
         offset, size = x.const % every, w * every
         first = index.plus(x, min(0, (w - 1) * step) - offset)
         memo, key = self.scopes[-1].memo, (buffer, first, size, self.vec)
