@@ -11,11 +11,11 @@ from .. import index, scalar
 from ..ir import Var
 from ..loop import Accumulate, Call, Contract, For, Kernel, Let, Loop, Start, Store
 from ..text import identifier
-from .collapse import collapse, indices, merged
-from .fuse import PRODUCT, Nest, sums_columns
+from .collapse import collapse
+from .fuse import PRODUCT, Nest, Root, sums_columns
 from .levels import Levels, guards_inward, inner_nodes
 from .names import Words
-from .parts import cost_of, split, spread, substituted
+from .parts import cost_of, split, spread
 from .product import TOTAL
 from .pull import Puller
 from .stored import counters
@@ -221,7 +221,7 @@ def lower_push(eqn, name, fused, names, target):
     graph, (out,) = fused.graph, eqn.outs
     if 0 in out.shape:
         return []
-    kernels = [push_copy(eqn.args[0], out, name + "_copy", fused, names, target)]
+    kernels = push_copy(eqn.args[0], out, name + "_copy", fused, names, target)
     shape, push = eqn.op.push(*graph.arguments(eqn), **eqn.params)
     if 0 in shape:
         return kernels
@@ -272,18 +272,15 @@ def private(loops, offset, at):
 
 
 def push_copy(x, out, name, fused, names, target):
-    """The kernel that starts the result as a copy of x."""
-    space = index.Space()
+    """The kernels that start the result as a copy of x."""
+    graph, space = fused.graph, index.Space()
     with space:
-        loops = [space.variable(n) for n in out.shape]
-        at = tuple(index.of(v) for v in loops)
-        expr = scalar.held(Puller(fused.graph, fused.stored)(x, at), out.dtype)
-        offset = index.flat(at, out.shape)
-        store = Store(fused.graph.buffer(out), offset, expr, None, (), fused.graph.source(out))
-        kept, to = merged([v for v in loops if v.extent != 1],
-                          {offset, *indices(scalar.walk(expr))}, space)
-        body = substituted([store], to) if to else [store]
-        return outer_loops(name, body, kept, Maker(fused, names, space), target)
+        axes = tuple(space.variable(n) for n in out.shape)
+        at, kept = tuple(map(index.of, axes)), tuple(v for v in axes if v.extent != 1)
+        puller = Puller(graph, fused.stored)
+        root = Root(out, kept, at, puller(x, at))
+        nest = Nest(0, space, puller, kept, [root], graph.loaded(scalar.walk(root.expr)), first=out)
+        return lower_nest(nest, name, fused, names, target)
 
 
 def nested(body, loops):

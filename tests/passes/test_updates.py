@@ -119,3 +119,9 @@ def test_a_donated_cache_is_written_where_it_lies():
     want = np.zeros((100, 64), np.float32)
     want[0], want[3], want[99] = 1.0, 3.0, 200.0
     np.testing.assert_array_equal(np.asarray(cache), want)
+
+
+def test_the_start_of_an_update_is_computed_like_any_other_kernel():
+    """Rows that an update began with divided by their first element anew for each element."""
+    text = str(plan_of(lambda x, k: (x * (2.0 / x[:, :1])).at[k].set(0.0), A, K))
+    assert [line for line in text.splitlines() if "(2.0 / " in line and ": f32 = " in line]
