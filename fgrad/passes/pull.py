@@ -23,6 +23,7 @@ from .names import Words
 
 DEEP = 12                  # pulls that call each other before placeholders are used
 MOVED = 2                  # scalar operations at most of an element that is moved or cast
+CHAIN = 16                 # pushes one after the other that are looked at
 WINDOW = 4                 # elements of an argument, written out one by one, that make a window
 
 
@@ -70,7 +71,7 @@ class Graph:
         that was made from by pushes.
         """
         found = set()
-        while eqn is not None and step_of(eqn.op) == "push":
+        while eqn is not None and step_of(eqn.op) == "push" and len(found) < CHAIN:
             v = eqn.args[0]
             if v not in stored or v in self.kept:
                 break

@@ -46,12 +46,19 @@ def behind_readers(steps, donated):
 
     donated: Buffers of inputs that may be overwritten.
     """
-    steps = list(steps)
+    steps, last = list(steps), last_readers(steps)
     for k in reversed(range(len(steps))):
-        for b in overwritten(steps[k]):
-            if b.kind == "temporary" or b in donated:
-                steps[k:] = put_off(steps[k:], b)
+        step, at = steps[k], k
+        for b in overwritten(step):
+            if last[b] > at and (b.kind == "temporary" or b in donated):
+                steps[at:] = put_off(steps[at:], last[b] + 1 - at)
+                last, at = last_readers(steps), steps.index(step, at)
     return steps
+
+
+def last_readers(steps):
+    """Buffer → the number of the last step that reads it."""
+    return {b: k for k, s in enumerate(steps) for b in s.params if hasattr(b, "kind")}
 
 
 def overwritten(step):
@@ -62,14 +69,13 @@ def overwritten(step):
     return [b] if b is not None else []
 
 
-def put_off(steps, b):
-    """The steps, those behind the first in front of it that the last reader of b takes."""
-    readers = [k for k, s in enumerate(steps) if b in s.params]
-    made, first, late = set(steps[0].outputs), [], []
-    for s in steps[:readers[-1] + 1]:
-        if s is steps[0] or not made.isdisjoint(s.params) or not made.isdisjoint(s.outputs):
+def put_off(steps, count):
+    """The steps, those of the first `count` that do not need the first one in front of it."""
+    made, before, behind = set(steps[0].outputs), [], []
+    for s in steps[:count]:
+        if s is steps[0] or not made.isdisjoint((*s.params, *s.outputs)):
             made.update(s.outputs)
-            late.append(s)
+            behind.append(s)
         else:
-            first.append(s)
-    return first + late + steps[readers[-1] + 1:]
+            before.append(s)
+    return before + behind + steps[count:]
