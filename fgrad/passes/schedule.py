@@ -17,6 +17,7 @@ from .. import index, scalar
 from ..loop import Accumulate, Contract, For, Kernel, Let, Start, Store
 from ..scalar import EXPENSIVE, REDUCTIONS
 from . import borders
+from .cut_loops import taken_apart
 from .names import name_loops
 from .parts import substituted
 from .short_loops import written_out
@@ -80,7 +81,9 @@ def schedule(steps, how, tuner=None):
 def arranged(kernel, how):
     """The kernel, or several: each holds at most one parallel loop, and it comes last."""
     with kernel.space:
-        given = kernel.body if how.lanes == 1 else borders.cut(kernel.body, kernel.space)
+        given = kernel.body
+        if how.lanes > 1:
+            given = borders.cut(taken_apart(given, kernel.space), kernel.space)
         body = [s for t in flattened(given)
                 for s in (arrange(t, how, kernel.space) if isinstance(t, For) else [t])]
         body = [coarser(s, how) for s in body]

@@ -1,0 +1,60 @@
+"""Loops that indices cut are taken apart, so that the inner one of the two reads in a row.
+
+    serial j in 0..1600                          serial j in 0..40
+      d[i,j] = a[i/40,j/40] * b[i%40,j%40]  →      serial k in 0..40
+                                                     d[i,40*j+k] = a[i/40,j] * b[i%40,k]
+
+Tiles, repeated rows and pixels, Kronecker products: what `reshape` merges.  Relies on parts.py for
+substitution; schedule.py calls `taken_apart`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from .. import index, scalar
+from ..loop import For, Let, Store
+from .collapse import indices
+from .parts import substituted
+
+
+def taken_apart(body, space):
+    """The statements, with innermost loops in two where that leaves no index of the inner one cut.
+    """
+    out = []
+    for s in body:
+        if isinstance(s, For):
+            inside = taken_apart(s.body, space)
+            s = in_two(replace(s, body=inside), space)
+        out.append(s)
+    return out
+
+
+def in_two(loop, space):
+    """The loop, or two in its place."""
+    v = loop.var
+    plain = loop.kind != "reduce" and loop.step == 1 and all(
+        isinstance(s, (Let, Store)) for s in loop.body)
+    for n in sorted(cuts(loop.body, v)) if plain else ():
+        if 1 < n < v.extent and v.extent % n == 0:
+            outer, inner = space.variable(v.extent // n), space.variable(n)
+            at = index.combine([(index.of(outer), n), (index.of(inner), 1)])
+            body = substituted(loop.body, {v: at})
+            if not cuts(body, inner):
+                grain = -(-loop.grain // n)
+                return For(outer, [For(inner, body, "serial")], loop.kind, grain=grain)
+    return loop
+
+
+def cuts(body, v):
+    """The numbers by which the indices of some statements divide what depends on v."""
+    nodes, found = {}, set()
+    for s in body:
+        scalar.walk(s.expr, nodes)
+    stack = [*indices(nodes), *[s.index for s in body if isinstance(s, Store)]]
+    while stack:
+        for a, _ in stack.pop().terms:
+            if isinstance(a, index.Quot) and a.free & v.bit:
+                found.add(a.n)
+                stack.append(a.ix)
+    return found

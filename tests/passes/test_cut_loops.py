@@ -1,0 +1,63 @@
+"""Loops that indices cut are taken apart."""
+
+import numpy as np
+import pytest
+
+import fgrad.numpy as fnp
+from fgrad import grad, jit
+from fgrad.interpreters.call import inline
+from fgrad.interpreters.stage import stage
+from fgrad.loop import For
+from fgrad.passes.cut_loops import cuts
+from fgrad.passes.target import Target
+from fgrad.types import ArrayType
+from tests.passes.checking import assert_plan_agrees
+
+TARGETS = [Target(vector_bytes=64), Target(vector_bytes=32, threads=3, region_cost=50)]
+TAKEN_APART = {
+    "a Kronecker product": (lambda x: fnp.kron(x[:, :5], x), (6, 20)),
+    "tiles": (lambda x: fnp.tile(x, (2, 3)), (5, 20)),
+    "a row again and again": (lambda x: fnp.tile(x, 7), (20,)),
+    "repeated elements": (lambda x: fnp.repeat(x, 5), (60,)),
+    "elements twice": (lambda x: fnp.repeat(x, 2) * 2.0, (60,)),
+    "an outer product, flat": (lambda x: (x[:, None] * x).reshape(-1), (20,)),
+    "patches": (lambda x: x.reshape(2, 3, 4, 6, 4, 3).transpose(0, 1, 3, 2, 4, 5).reshape(
+        2, 18, 48), (2, 12, 24, 3)),
+}
+
+
+@pytest.mark.parametrize("what", TAKEN_APART)
+@pytest.mark.parametrize("target", TARGETS, ids=["serial", "threads"])
+def test_no_vector_reads_at_a_cut_index(what, target):
+    function, shape = TAKEN_APART[what]
+    program = inline(stage(function, [ArrayType("float32", shape)]).program)
+    plan = assert_plan_agrees(program, target)
+    found = [loop for kernel in plan.steps for loop in loops(kernel.body) if loop.width > 1]
+    assert found and not any(cuts(loop.body, loop.var) for loop in found), str(plan)
+
+
+def loops(body):
+    for s in body:
+        if isinstance(s, For):
+            yield s
+            yield from loops(s.body)
+
+
+@pytest.mark.parametrize("what", TAKEN_APART)
+def test_compiled_code_and_gradients_agree(what):
+    function, shape = TAKEN_APART[what]
+    x = fnp.asarray(np.random.default_rng(5).uniform(0.5, 1.5, shape))
+
+    def loss(x):
+        return fnp.sum(fnp.sin(function(x)))
+    np.testing.assert_allclose(jit(function, device="cpu")(x), function(x), rtol=1e-12)
+    np.testing.assert_allclose(jit(grad(loss), device="cpu")(x), grad(loss)(x), rtol=1e-9)
+
+
+def test_what_is_cut_in_two_ways_stays_whole():
+    """Sevenths of a row that is no whole number of them."""
+    x = fnp.asarray(np.arange(60.0))
+    for f in (lambda x: fnp.tile(x, 3).reshape(9, 20)[:, :19] * 1.0,
+              lambda x: fnp.repeat(x, 7)[:100],
+              lambda x: fnp.tile(fnp.repeat(x[:6], 5), 4)):
+        np.testing.assert_array_equal(jit(f, device="cpu")(x), f(x))
