@@ -60,7 +60,7 @@ def where(chosen, x, y, v, eqn):
     if v.shape == ():
         return [Equation(select, (chosen, x, y), {}, (v,), eqn.source, eqn.mark)]
     wide = Var(ArrayType(BOOL, v.shape))
-    params = {"shape": v.shape, "axes": ()}
+    params = {"shape": v.shape, "axes": tuple(range(len(v.shape)))}
     return [Equation(broadcast, (chosen,), params, (wide,), eqn.source, eqn.mark),
             Equation(select, (wide, x, y), {}, (v,), eqn.source, eqn.mark)]
 

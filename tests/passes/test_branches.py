@@ -8,6 +8,7 @@ from fgrad import debug, jit, lax, vmap
 from fgrad.interpreters.call import inline
 from fgrad.interpreters.stage import stage
 from fgrad.loop import Loop
+from fgrad.passes.branches import flat_branches
 from fgrad.types import BOOL, F32, I32, ArrayType
 from tests.passes.checking import assert_plan_agrees
 
@@ -47,6 +48,18 @@ DEAR = {
 def test_cheap_branches_are_computed_side_by_side(what):
     function, *types = CHEAP[what]
     assert loops(function, *types) == []
+    flat_branches(inline(stage(function, types).program)).check()
+
+
+def test_a_choice_by_all_elements_is_the_same_for_each():
+    """The choice had the shape of a number, and was then made for each element by itself."""
+    def f(x):
+        whole = x.astype("int32")
+        some = lax.cond(fnp.any(whole), lambda x: fnp.sin(x), lambda x: x * 0.5, x)
+        return fnp.outer(whole, whole), some
+    x = np.linspace(-2, 2, 9, dtype=np.float32).reshape(9, 1)
+    for device in ("cpu", "reference"):
+        np.testing.assert_allclose(jit(f, device=device)(x)[1], np.sin(x), rtol=1e-6)
 
 
 @pytest.mark.parametrize("what", DEAR)
