@@ -66,7 +66,9 @@ def where(chosen, x, y, v, eqn):
 
 
 def cost(branch):
-    """What a branch costs, with the choice of its results, in additions; LIMIT for more."""
+    """What a branch costs, with the choice of its results, in additions; more than LIMIT where an
+    operation of it is dear, or does more than give a value.
+    """
     total = sum(vectors(v) for v in branch.outputs)
     for eqn in branch.eqns:
         if isinstance(eqn.op, Elementwise) and isinstance(eqn.op.scalar, str):

@@ -4,8 +4,9 @@
       d[i,j] = a[i/40,j/40] * b[i%40,j%40]  →      serial k in 0..40
                                                      d[i,40*j+k] = a[i/40,j] * b[i%40,k]
 
-Tiles, repeated rows and pixels, Kronecker products: what `reshape` merges.  Relies on parts.py for
-substitution; schedule.py calls `taken_apart`.
+Tiles, repeated rows and pixels, Kronecker products: what `reshape` merges.  An inner loop that is
+short is written out at once.  Relies on parts.py for substitution and on short_loops.py;
+schedule.py calls `taken_apart`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from .. import index, scalar
 from ..loop import For, Let, Store
 from .collapse import indices
 from .parts import substituted
+from .short_loops import written_out
 
 
 def taken_apart(body, space):
@@ -42,7 +44,8 @@ def in_two(loop, space):
             body = substituted(loop.body, {v: at})
             if not cuts(body, inner):
                 grain = -(-loop.grain // n)
-                return For(outer, [For(inner, body, "serial")], loop.kind, grain=grain)
+                made = For(outer, [For(inner, body, "serial")], loop.kind, grain=grain)
+                return written_out(made, gathers=True)
     return loop
 
 

@@ -199,7 +199,8 @@ class Attempt:
             self.prepare(eqn)
 
     def prepare(self, eqn):
-        """Arguments of a scan or push that are not plain to read are stored, or may be overwritten.
+        """Stores arguments of a scan or push that are not plain to read, or are read from what the
+        push overwrites.
         """
         over = self.graph.overwritten(eqn, self.stored)
         for v in eqn.variables:

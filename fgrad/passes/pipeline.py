@@ -43,12 +43,16 @@ def without_memory(program, target, tuner=None, donate=(), inner=False):
     kernels store last.
     """
     fused = in_kernels(program, target, donate)
-    steps = lowered(fused, target, donate)
+    steps = lowered(fused, target)
     if inner:
         stores_last(steps)
-    made = planned(fused, arranged(steps, target, tuner))
-    nest(made, lambda p, donate=(): without_memory(p, target, tuner, donate, inner=True), prepared)
-    return made
+    return nested(planned(fused, arranged(steps, target, tuner)), target, tuner)
+
+
+def nested(plan, target, tuner):
+    """The Plan itself, whose Loops have Plans of their own."""
+    nest(plan, lambda p, donate=(): without_memory(p, target, tuner, donate, inner=True), prepared)
+    return plan
 
 
 def in_kernels(program, target, donate=()):
@@ -57,11 +61,9 @@ def in_kernels(program, target, donate=()):
     return fuse(block_writes(program, donated), target, donated)
 
 
-def lowered(fused, target, donate=()):
+def lowered(fused, target):
     """The steps of a fused Program, in loops."""
-    steps = lower(fused, target)
-    kinds(fused.graph, fused.program)
-    return behind_readers(steps, [fused.graph.buffer(fused.program.inputs[k]) for k in donate])
+    return behind_readers(lower(fused, target), {fused.graph.buffer(v) for v in fused.graph.kept})
 
 
 def arranged(steps, target, tuner):
@@ -74,10 +76,7 @@ def stages(program, target=CPU, tuner=None):
     ready = prepared(program)
     fused = in_kernels(ready, target)
     steps = lowered(fused, target)
-    unscheduled = planned(fused, steps)
-    nest(unscheduled, lambda p, donate=(): without_memory(p, target, tuner, donate, inner=True),
-         prepared)
-    loops = plan_text(unscheduled)
+    loops = plan_text(nested(planned(fused, steps), target, tuner))
     scheduled = planned(fused, arranged(steps, target, tuner))
     return {"ir": str(program), "simplified": str(ready), "fused": fused_text(fused),
             "loops": loops, "schedule": plan_text(scheduled),
@@ -92,6 +91,7 @@ def prepared(program):
 def planned(fused, steps):
     """The Plan of these steps, without its memory."""
     graph, program = fused.graph, fused.program
+    kinds(graph, program)
     inputs = [graph.buffer(v) for v in program.inputs]
     constants = [(graph.buffer(v), x) for v, x in program.hidden]
     return Plan(program.name, inputs, [graph.buffer(v) for v in program.outputs], constants, steps)

@@ -18,9 +18,10 @@ from ..loop import Accumulate, Contract, For, Kernel, Let, Start, Store
 from ..scalar import EXPENSIVE, REDUCTIONS
 from . import borders
 from .cut_loops import taken_apart
+from .memory import stores_of
 from .names import name_loops
 from .parts import substituted
-from .short_loops import written_out
+from .short_loops import named, written_out
 
 WINDOW = 36                # elements of a window up to which the sums of all are fed in one loop
 PLACES = 4                 # places of a window that are computed at once, where they share reads
@@ -87,6 +88,8 @@ def arranged(kernel, how):
         body = [s for t in flattened(given)
                 for s in (arrange(t, how, kernel.space) if isinstance(t, For) else [t])]
         body = [coarser(s, how) for s in body]
+    written = {s.buffer for s in stores_of(body)}
+    kernel = replace(kernel, scratch=[b for b in kernel.scratch if b in written])
     loops = [s for s in body if isinstance(s, For) and s.kind == "parallel"]
     if len(loops) <= 1:
         found = [replace(kernel, body=body)]
@@ -208,16 +211,11 @@ def without_names(loop):
             not isinstance(s, (Let, Store)) for s in inner.body):
         return loop
     values, stores = {}, []
-
-    def inside(expr):
-        named = {n: values[n.data] for n in scalar.walk(expr)
-                 if n.op == "name" and n.data in values}
-        return scalar.rewrite(expr, {}, named, {})
     for s in (*names, *inner.body):
         if isinstance(s, Let):
-            values[s.name] = inside(s.expr)
+            values[s.name] = named(s.expr, values)
         else:
-            stores.append(replace(s, expr=inside(s.expr)))
+            stores.append(replace(s, expr=named(s.expr, values)))
     inner = replace(inner, body=stores)
     return replace(loop, body=[inner]) if is_column_sum(loop, inner) else loop
 

@@ -26,13 +26,16 @@ NODES = 400                # scalar nodes of the body that comes out
 STEPS = (2, 3, 4)          # elements between the lanes of a vector that is picked from others
 
 
-def written_out(loop):
-    """The loop without short loops inside of it, where it can have vectors then; else itself."""
+def written_out(loop, gathers=False):
+    """The loop without short loops inside of it, where it can have vectors then; else itself.
+
+    gathers: may it read lane by lane, since it would do so anyway?
+    """
     short = any(isinstance(s, For) for s in loop.body) and copies(loop.body) <= COPIES
     if not short or loop.step != 1 or loop.var.extent < LONG:
         return loop
     out = []
-    if not write(loop.body, {}, out) or not is_near(out, loop.var):
+    if not write(loop.body, {}, out) or not is_near(out, loop.var, gathers):
         return loop
     return replace(loop, body=out)
 
@@ -85,7 +88,7 @@ def named(expr, values):
     return scalar.rewrite(expr, {}, new, {})
 
 
-def is_near(body, v):
+def is_near(body, v, gathers):
     """May all that some statements read and write along v be whole vectors?  And is nothing read
     that they write: stores of whole steps wait for the last of them.
     """
@@ -98,7 +101,8 @@ def is_near(body, v):
     masked = {m for n in nodes if n.op == "guard" and any(x.free & v.bit for x, _, _ in n.data)
               for m in scalar.walk(n.args[0])}
     return len(nodes) <= NODES and all(
-        b not in written and (is_stride(x, v, (0, 1)) or n not in masked and is_picked(b, x, v))
+        b not in written and (gathers or is_stride(x, v, (0, 1))
+                              or n not in masked and is_picked(b, x, v))
         for n in nodes if n.op == "load" for b, x in [n.data])
 
 

@@ -40,17 +40,17 @@ def block_writes(program, donated):
     return Program(program.name, program.inputs, eqns, program.outputs, program.hidden)
 
 
-def behind_readers(steps, donated):
+def behind_readers(steps, kept):
     """The steps, where those that may overwrite an array come behind all that read it and do not
     need what they make.
 
-    donated: Buffers of inputs that may be overwritten.
+    kept: Buffers that may not be overwritten.
     """
     steps, last = list(steps), last_readers(steps)
     for k in reversed(range(len(steps))):
         step, at = steps[k], k
         for b in overwritten(step):
-            if last[b] > at and (b.kind == "temporary" or b in donated):
+            if last[b] > at and b not in kept:
                 steps[at:] = put_off(steps[at:], last[b] + 1 - at)
                 last, at = last_readers(steps), steps.index(step, at)
     return steps

@@ -19,6 +19,7 @@ TAKEN_APART = {
     "tiles": (lambda x: fnp.tile(x, (2, 3)), (5, 20)),
     "a row again and again": (lambda x: fnp.tile(x, 7), (20,)),
     "repeated elements": (lambda x: fnp.repeat(x, 5), (60,)),
+    "every fifth element twice": (lambda x: fnp.repeat(x[::5], 2), (200,)),
     "elements twice": (lambda x: fnp.repeat(x, 2) * 2.0, (60,)),
     "an outer product, flat": (lambda x: (x[:, None] * x).reshape(-1), (20,)),
     "patches": (lambda x: x.reshape(2, 3, 4, 6, 4, 3).transpose(0, 1, 3, 2, 4, 5).reshape(

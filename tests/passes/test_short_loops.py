@@ -101,3 +101,7 @@ def test_gradients_agree(what):
 def test_nothing_changes_on_a_gpu():
     program = stage(WRITTEN_OUT["lengths"][0], [ArrayType("float32", (40, 3))]).program
     assert "0..3" in str(passes.plan(inline(program), Target(kind="gpu", parts=8)))
+
+
+def test_a_row_that_is_written_out_is_no_array():
+    assert "local" in loops(softmax, (40, 9)) and "local" not in loops(softmax, (40, 4))
