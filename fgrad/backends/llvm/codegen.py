@@ -24,7 +24,8 @@ def compile_text(text, *, level=2, gvn=False, vectorize=False):
     """The object that LLVM makes of a module's text.
 
     The pipeline is short, because the text already holds vectors and few redundancies: inlining of
-    what asks for it, removal of what is unused, instcombine, simplifycfg, and GVN where asked for.
+    what asks for it, removal of what is unused, variables put into registers, instcombine,
+    simplifycfg, and GVN where asked for.
     `vectorize` runs LLVM's whole pipeline for `level` instead, for irregular loops: 3 times slower.
     Raises CheckError where LLVM does not accept the text.
     """
@@ -77,6 +78,7 @@ def short_pipeline(gvn):
     passes = llvm.create_new_module_pass_manager()
     passes.add_always_inliner_pass()
     passes.add_global_dead_code_eliminate_pass()
+    passes.add_sroa_pass()
     passes.add_instruction_combine_pass()
     passes.add_simplify_cfg_pass()
     if gvn:

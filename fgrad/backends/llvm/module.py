@@ -17,7 +17,7 @@ from ...loop import Call, Contract, For, Kernel, Loop, is_idle, turns_of
 from ...passes.memory import aligned
 from ...passes.target import Target
 from .. import cache
-from . import emit, host, product, steps, target, threads, vmath
+from . import emit, host, loops, product, steps, target, threads, vmath
 from .image import Image
 from .runner import PYTHON
 from .steps import Workspace
@@ -57,7 +57,7 @@ def compiled(plan):
     made = [b for b in unique(plan.outputs) if b.kind == "output" and b not in plan.donated]
     given = [*plan.inputs, *[b for b, _ in plan.constants]]
     n = len(plan.inputs)
-    layout = steps.Layout(plan, [*plan.inputs, *made, None, *given[n:]])
+    layout = steps.Layout(plan, [*plan.inputs, *made, None, *given[n:]], module.whole)
     words = steps.Words(layout, name)
     instructions = [w if isinstance(w, str) else int(w) for w in words.steps(module.steps)]
     texts = module.texts(2)
@@ -105,23 +105,26 @@ class Module:
     """The functions of a Plan's kernels.
 
     `functions`: name → text.  `steps`: (name, parts, buffers), in order; of those that take turns
-    (Turns, their steps).
+    (Turns, their steps), of a loop that is one function (Whole, name, buffers).  `whole`: the Loops
+    that are one function.
     """
 
     def __init__(self, plan):
         self.functions, self.used, self.workspace = {}, set(), 0
-        self.known = loop_key.Known()
+        self.known, self.inside, self.whole = loop_key.Known(), loop_key.Known(), set()
         self.steps = self.steps_of(plan)
 
     def steps_of(self, plan):
-        """The steps of a Plan; those of a Loop are (Loop, the steps of each of its Plans)."""
+        """The steps of a Plan; those of other Loops are (Loop, the steps of each of its Plans)."""
         out = []
         for turns, steps in groupby(plan.steps, key=turns_of):
             if turns is not None:
                 out.append((turns, self.side_by_side(steps)))
                 continue
             for step in steps:
-                if isinstance(step, Loop):
+                if isinstance(step, Loop) and loops.fits(step, parts_of):
+                    out.append(self.in_one(step))
+                elif isinstance(step, Loop):
                     out.append((step, [self.steps_of(p) for p in step.plans]))
                 elif isinstance(step, Call):
                     out.append((step, PYTHON, [*step.params, *step.outputs]))
@@ -158,6 +161,23 @@ class Module:
         self.used |= used
         names = self.named(made.functions)
         return [(names[name], parts) for name, parts in made.phases], made.workspace
+
+    def in_one(self, loop):
+        """The step of a Loop that is one function, which is added."""
+        fn, buffers, whole = loops.function(
+            loop, lambda kernel: self.inside.get(kernel, self.inlined))
+        self.whole.add(loop)
+        return whole, self.named({"kernel": str(fn)})["kernel"], buffers
+
+    def inlined(self, kernel):
+        """The name of the function of a kernel that is inlined, which is added."""
+        fn, used = emit.function("kernel", kernel)
+        self.used |= used
+        fn.attributes += " alwaysinline"
+        text = str(fn)
+        name = f"fg.{cache.key(text)[:16]}"
+        self.functions[name] = text.replace("@kernel(", f"@{name}(", 1)
+        return name
 
     def named(self, functions):
         """The functions, added under names that depend on text alone: equal kernels are one."""

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from ...loop import Loop, Turns
+from .loops import Whole
 from .runner import Op
 
 MOVING = 3                 # arguments that are set anew in each step rather than all of them
@@ -32,10 +33,11 @@ class Layout:
 
     external: the Buffers that a call gives pointers of, None for one of no Buffer.  places: offsets
     in the arena of the slots behind; those that instructions fill have 0.  shares: see Plan.
+    whole: Loops that are one function, which knows what is in them.
     """
 
-    def __init__(self, plan, external):
-        self.number = {b: k for k, b in enumerate(external) if b is not None}
+    def __init__(self, plan, external, whole=()):
+        self.number, self.whole = {b: k for k, b in enumerate(external) if b is not None}, whole
         self.first, self.places, self.shares, self.arena = len(external), [], {}, plan.arena
         self.add(plan, 0)
 
@@ -61,7 +63,7 @@ class Layout:
             if b not in self.number:
                 self.number[b] = self.of(origin)
         for step in plan.steps:
-            if isinstance(step, Loop):
+            if isinstance(step, Loop) and step not in self.whole:
                 self.bind(step)
                 inside = base + plan.offsets[step.block] if step.block is not None else 0
                 for inner in step.plans:
@@ -116,10 +118,7 @@ class Words:
         self.open = []                           # the loops that are being written, innermost last
 
     def steps(self, steps):
-        """The words of some steps: (function, parts, buffers), (Loop, inner ones), (Turns, steps).
-
-        The parts of a function in Python are PYTHON.
-        """
+        """The words of some steps: see Module.  The parts of a function in Python are PYTHON."""
         out = []
         for first, *rest in steps:
             if isinstance(first, Loop):
@@ -127,6 +126,8 @@ class Words:
                     first, *rest)
             elif isinstance(first, Turns):
                 out += self.turns(first, *rest)
+            elif isinstance(first, Whole):
+                out += self.whole(first, *rest)
             else:
                 out += self.call(first, *rest)
         return out
@@ -150,11 +151,39 @@ class Words:
         if not self.open or parts != 1 or len(moving) > MOVING:
             self.most = max(self.most, len(slots))
             return [Op.CALL, address, parts, len(slots), *slots]
+        first, out = self.in_a_row(slots)
+        return [*out, Op.ENTER, address, first]
+
+    def in_a_row(self, slots):
+        """(the first of slots of their own in a row, words that point them to what these do).
+
+        What the loop around does not move is put there once, in front of it.
+        """
         own = [self.layout.slot() for _ in slots]
         out = []
         for mine, s in zip(own, slots):
-            (out if s in moving else self.open[-1].before).extend([Op.SET, mine, s, 0])
-        return [*out, Op.ENTER, address, own[0] if own else 0]
+            once = self.open and s not in self.open[-1].moving
+            (self.open[-1].before if once else out).extend([Op.SET, mine, s, 0])
+        return own[0] if own else 0, out
+
+    def whole(self, whole, function, buffers):
+        """A loop that is one function: jumps back lie between its calls."""
+        loop, body, at = whole.loop, whole.loop.plans[-1], len(whole.loop.consts)
+        before, after = [], []
+        for j, (start, end) in enumerate(zip(loop.starts, loop.ends)):
+            kept = body.inputs[at + j] is body.outputs[j]
+            (after if kept else before).extend(self.copy(end, start))
+        if loop.kind == "scan" and loop.length <= whole.steps:
+            return [*before, *self.call(function, 1, buffers), *after]
+        first, words = self.in_a_row([self.of(b) for b in buffers])
+        enter = [Op.ENTER, self.address(function), first]
+        if loop.kind == "while":
+            again = [Op.UNLESS, self.of(loop.flag), 2, Op.JUMP, -8]
+            return [*before, *words, *enter, *again, *after]
+        at, count = self.layout.slot(), self.layout.slot()
+        again = [Op.SET, at, at, whole.steps, Op.AGAIN, count, -10]
+        return [*before, *words, Op.PUT, at, 0, Op.PUT, count, -(-loop.length // whole.steps),
+                *enter, *again, *after]
 
     @contextmanager
     def inside(self, moving):

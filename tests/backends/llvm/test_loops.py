@@ -1,0 +1,140 @@
+"""Loops of little work a step are one native function, and do what the same loops do eagerly."""
+
+import re
+
+import numpy as np
+import pytest
+
+import fgrad.numpy as fnp
+from fgrad import ArrayType, jit, lax, show
+from fgrad.backends.llvm import loops
+from fgrad.tree_util import tree_leaves
+
+LENGTHS = [0, 1, 2, 3, 10, 33]
+
+
+@pytest.fixture(params=[1 << 18, 7], ids=["in one call", "in many calls"])
+def stretch(request, monkeypatch):
+    """How many statements a call runs."""
+    monkeypatch.setattr(loops, "STRETCH", request.param)
+    monkeypatch.setenv("FGRAD_CACHE", "0")
+
+
+def drawn(n, dtype="float32"):
+    return fnp.asarray(np.random.default_rng(n).integers(1, 9, n)).astype(dtype)
+
+
+def agree(f, *args):
+    """The compiled function gives what NumPy's rules give."""
+    found = jit(f, device="cpu")(*args)
+    for got, want in zip(tree_leaves(found), tree_leaves(f(*args)), strict=True):
+        np.testing.assert_allclose(np.asarray(got), np.asarray(want), rtol=1e-5)
+
+
+def functions(f, *args):
+    """The functions of the compiled f that are called from outside."""
+    return re.findall(r"^define void @(k\.\w+)", show(f, *args, stage="llvm", device="cpu"), re.M)
+
+
+def fading(c, x):
+    c = 0.5 * c + x
+    return c, c
+
+
+def exchange(c, x):
+    a, b, kept = c
+    return (b + x, a * kept, kept), a
+
+
+def chosen(c, x):
+    return lax.cond(x > 4, lambda c: fnp.sin(c) @ fnp.cos(c), lambda c: fnp.sum(c * c) + 1.0,
+                    fnp.stack([c, x, c + x])), c
+
+
+def of_rows(c, x):
+    """A scan in a scan."""
+    inner = lax.scan(lambda d, y: (d * 0.5 + y, d), x, fnp.arange(3.0) + c)
+    return inner[0], inner[1]
+
+
+def of_steps(c, x):
+    """A loop that counts, backwards too, and one that keeps its carry where it is."""
+    up = lax.fori_loop(0, 4, lambda k, v: v + k * x, c)
+    return up, lax.scan(lambda d, k: (d.at[k].set(up), d[k]), fnp.zeros(4), fnp.arange(4),
+                        reverse=True)
+
+
+def in_a_table(c, x):
+    return c.at[(7 * x).astype("int32") % 5].add(x), c[2]
+
+
+SCANS = {"fading": (fading, lambda: 0.0), "exchange": (exchange, lambda: (1.0, 2.0, 0.5)),
+         "chosen": (chosen, lambda: 0.5), "of rows": (of_rows, lambda: 1.0),
+         "of steps": (of_steps, lambda: 1.0), "in a table": (in_a_table, lambda: fnp.zeros(5)),
+         "in a long table": (in_a_table, lambda: fnp.zeros(200)),
+         "nothing": (lambda c, x: (c, x), lambda: 3.0)}
+
+
+@pytest.mark.parametrize("n", LENGTHS)
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("name", SCANS)
+def test_a_scan_is_the_loop(name, reverse, n, stretch):
+    step, start = SCANS[name]
+    agree(lambda xs: lax.scan(step, start(), xs, reverse=reverse), drawn(n))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float16", "bfloat16", "int32", "uint8", "bool"])
+def test_carries_of_every_dtype(dtype, stretch):
+    def step(c, x):
+        return (c[1], (c[0] + x).astype(dtype)), c[0]
+    agree(lambda xs: lax.scan(step, (xs[0], xs[1]), xs), drawn(20, dtype))
+
+
+@pytest.mark.parametrize("n", [0, 1, 6, 7, 8, 50])
+def test_a_while_is_the_loop(n, stretch):
+    def halved(x, limit):
+        return lax.while_loop(lambda s: (s[1] < limit) & (s[0].sum() > 0),
+                              lambda s: (s[0] * 0.75, s[1] + 1), (x, 0))
+    agree(halved, drawn(5), np.int32(n))
+
+
+def test_a_loop_that_runs_on_is_called_again():
+    """Some million steps take more than one call; the carry goes on from one to the next."""
+    steps = 3_000_017
+
+    def counted(k):
+        return lax.fori_loop(0, steps, lambda i, c: (c[0] + 1, c[1] ^ i), (k, k))
+
+    def halting(k):
+        return lax.while_loop(lambda c: c[0] < steps, lambda c: (c[0] + 1, c[1] ^ c[0]), (k, k))
+    want = np.bitwise_xor.reduce(np.arange(steps))
+    for f in counted, halting:
+        assert [int(v) for v in jit(f)(np.int32(0))] == [steps, want]
+
+
+def test_one_function_holds_the_loop():
+    xs, start = ArrayType("float32", (1000,)), ArrayType("float32", ())
+    for step in (fading, of_rows, of_steps):
+        found = functions(lambda c, xs: lax.scan(step, c, xs), start, xs)
+        assert len(found) == 1, step
+
+
+def test_steps_of_much_work_are_called_one_by_one():
+    def run(w, xs):
+        return lax.scan(lambda c, x: (fnp.tanh(c * w + x), c.sum()), w, xs)
+    few = functions(run, ArrayType("float32", (16,)), ArrayType("float32", (100, 16)))
+    wide = ArrayType("float32", (9000,)), ArrayType("float32", (100, 9000))
+    assert len(few) == 1 and "scan" in show(run, *wide, stage="schedule")
+    assert not any("call void @fg." in line for line in
+                   show(run, *wide, stage="llvm", device="cpu").splitlines())
+
+
+def test_variables_are_kept_in_registers():
+    """What a step hands to the next one is neither stored nor loaded in the loop."""
+    text = show(lambda xs: lax.scan(lambda c, x: (0.5 * c + x, None), 0.0, xs)[0],
+                ArrayType("float32", (1000,)), stage="asm", device="cpu")
+    if "xmm" not in text:
+        pytest.skip("reads x86 instructions")
+    loop = text[text.index("vmulss") if "vmulss" in text else text.index("mulss"):]
+    loop = loop[:re.search(r"\tj\w+\t", loop).start()]
+    assert not re.search(r"movss\s+%xmm\d+, .*\(", loop), loop
