@@ -20,19 +20,21 @@ from .parts import substituted
 from .short_loops import written_out
 
 
-def taken_apart(body, space):
+def taken_apart(body, space, words):
     """The statements, with innermost loops in two where that leaves no index of the inner one cut.
+
+    words: the kernel's names.
     """
     out = []
     for s in body:
         if isinstance(s, For):
-            inside = taken_apart(s.body, space)
-            s = in_two(replace(s, body=inside), space)
+            inside = taken_apart(s.body, space, words)
+            s = in_two(replace(s, body=inside), space, words)
         out.append(s)
     return out
 
 
-def in_two(loop, space):
+def in_two(loop, space, words):
     """The loop, or two in its place."""
     v = loop.var
     plain = loop.kind != "reduce" and loop.step == 1 and all(
@@ -45,7 +47,7 @@ def in_two(loop, space):
             if not cuts(body, inner):
                 grain = -(-loop.grain // n)
                 made = For(outer, [For(inner, body, "serial")], loop.kind, grain=grain)
-                return written_out(made, gathers=True)
+                return written_out(made, words, gathers=True)
     return loop
 
 

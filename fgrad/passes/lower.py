@@ -13,7 +13,8 @@ from ..loop import Accumulate, Call, Contract, For, Kernel, Let, Loop, Start, St
 from ..text import identifier
 from .collapse import collapse
 from .fuse import PRODUCT, Nest, Root, sums_columns
-from .levels import Levels, guards_inward, inner_nodes
+from .lets import name_shared
+from .levels import Levels, guards_inward
 from .names import Words
 from .parts import cost_of, split, spread
 from .product import TOTAL
@@ -43,7 +44,8 @@ class Maker:
         self.buffer, self.source = fused.graph.buffer, fused.graph.source
 
     def __call__(self, name, body):
-        body = name_shared(body, 0, self.graph, Words(words_of(body)))
+        words = Words(words_of(body))
+        body = name_shared(body, 0, lambda n: self.described(n.origin, words), words)
         params, outputs = {}, {}
         survey(body, params, outputs)
         scratch = [b for b in self.scratch if b in outputs]
@@ -51,6 +53,12 @@ class Maker:
         reads = [b for b in params if b not in outputs]
         written = [b for b in outputs if b not in local]
         return Kernel(name, reads, written, scratch, body, self.space)
+
+    def described(self, origin, words):
+        """The name of what is an element of a value, the user's, and its source; None for neither.
+        """
+        word = self.graph.name(origin)
+        return words.unique(identifier(word)) if word else None, origin and self.source(origin)
 
 
 def survey(body, params, outputs):
@@ -89,57 +97,6 @@ def words_of(body):
             case _:
                 out.add(s.name)
     return out
-
-
-# ---------------------------------------------------------------------------- shared expressions
-
-def name_shared(body, mask, graph, names):
-    """The statements, with a Let for every expression that they use more than once."""
-    shared = shared_nodes(body)
-    named, memo, out = {}, {}, []
-    for s in body:
-        match s:
-            case For():
-                bit = s.var.bit if s.var.extent != 1 else 0        # loops that run once will vanish
-                s.body = name_shared(s.body, mask | bit, graph, names)
-            case Contract():
-                inner = mask | sum(v.bit for v in (*s.batch, *s.rows, *s.columns))
-                s.body = name_shared(s.body, inner, graph, names)
-            case Let() | Accumulate() | Store() if shared:
-                whole = s.expr
-                for n in scalar.walk(whole):
-                    if n in shared and n not in named and not (n is whole and isinstance(s, Let)):
-                        out.append(let(n, named, memo, graph, names))
-                        named[n] = scalar.name(out[-1].name, n.dtype, mask)
-                s.expr = scalar.rewrite(whole, {}, named, memo)
-                if isinstance(s, Let):
-                    named[whole] = scalar.name(s.name, whole.dtype, mask)
-        out.append(s)
-    return out
-
-
-def let(n, named, memo, graph, names):
-    """A Let for the expression n."""
-    origin = n.origin
-    word = graph.name(origin)
-    word = names.unique(identifier(word)) if word else names.numbered("t")
-    return Let(word, scalar.rewrite(n, {}, named, memo), graph.source(origin) if origin else None)
-
-
-def shared_nodes(body):
-    """Expressions that the statements of one body use more than once outside of guards."""
-    return {n for n, k in count_uses(body).items() if k > 1 and n.args}
-
-
-def count_uses(body):
-    """How often each node is used outside of guards by the statements of one body."""
-    counts, stack = {}, [s.expr for s in body if isinstance(s, (Let, Accumulate, Store))]
-    while stack:
-        n = stack.pop()
-        counts[n] = counts.get(n, 0) + 1
-        if counts[n] == 1:
-            stack.extend(inner_nodes(n))
-    return counts
 
 
 # ---------------------------------------------------------------------------- nests

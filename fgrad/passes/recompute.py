@@ -139,10 +139,10 @@ def hidden(nodes):
 
 
 def tree_size(nodes):
-    """The nodes of the last of `nodes` (arguments first) written out as a tree."""
+    """The nodes of the last of `nodes` (arguments first), and its indices, written as a tree."""
     size, out = {}, 0
     for n in nodes:
-        out = size[n] = 1 + sum(size[a] for a in n.args)
+        out = size[n] = 1 + sum(size[a] for a in n.below)
     return out
 
 

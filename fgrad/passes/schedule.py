@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
 
 from .. import index, scalar
@@ -19,9 +20,11 @@ from ..scalar import EXPENSIVE, REDUCTIONS
 from . import borders
 from .cut_loops import taken_apart
 from .memory import stores_of
-from .names import name_loops
+from .lower import words_of
+from .names import Words, name_loops
 from .parts import substituted
 from .short_loops import named, written_out
+from .tails import apart
 
 WINDOW = 36                # elements of a window up to which the sums of all are fed in one loop
 PLACES = 4                 # places of a window that are computed at once, where they share reads
@@ -83,13 +86,14 @@ def arranged(kernel, how):
     """The kernel, or several: each holds at most one parallel loop, and it comes last."""
     with kernel.space:
         given = kernel.body
+        words = Words({*words_of(given), *(b.name for b in (*kernel.params, *kernel.outputs))})
         if how.lanes > 1:
-            given = borders.cut(taken_apart(given, kernel.space), kernel.space)
+            given = borders.cut(taken_apart(given, kernel.space, words), kernel.space)
         body = [s for t in flattened(given)
-                for s in (arrange(t, how, kernel.space) if isinstance(t, For) else [t])]
+                for s in (arrange(t, how, kernel.space, words) if isinstance(t, For) else [t])]
         body = [coarser(s, how) for s in body]
-    written = {s.buffer for s in stores_of(body)}
-    kernel = replace(kernel, scratch=[b for b in kernel.scratch if b in written])
+    written = dict.fromkeys(s.buffer for s in stores_of(body))
+    kernel = replace(kernel, scratch=[b for b in written if b.kind == "local"])
     loops = [s for s in body if isinstance(s, For) and s.kind == "parallel"]
     if len(loops) <= 1:
         found = [replace(kernel, body=body)]
@@ -122,9 +126,9 @@ def flattened(body):
     return out
 
 
-def arrange(loop, how, space):
-    """The loop, and the loops that its remainder needs, arranged."""
-    loop = without_names(loop if how.lanes == 1 else written_out(loop))
+def arrange(loop, how, space, words):
+    """The loop, and the loops that its remainder needs, arranged.  words: the kernel's names."""
+    loop = without_names(loop if how.lanes == 1 else written_out(loop, words))
     inner = [s for s in loop.body if isinstance(s, For)]
     if not inner:
         return [vectorised(loop, how)]
@@ -138,8 +142,12 @@ def arrange(loop, how, space):
             return tiled(loop, inner[0], how, space)
         if how.lanes > 1 and reads_again(loop, inner[0]):
             return places_at_once(loop, inner[0], how, space)
-    body = [s for t in loop.body for s in (arrange(t, how, space) if isinstance(t, For) else [t])]
-    return [replace(loop, body=body)]
+    body = [s for t in loop.body
+            for s in (arrange(t, how, space, words) if isinstance(t, For) else [t])]
+    loop = replace(loop, body=body)
+    if how.lanes == 1:
+        return [loop]
+    return flattened(apart(loop, space, words, partial(vectorised, how=how)))
 
 
 def vectorised(loop, how):

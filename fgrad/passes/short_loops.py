@@ -18,6 +18,7 @@ from dataclasses import replace
 from .. import index, scalar
 from ..loop import Accumulate, For, Let, Start, Store
 from ..scalar import REDUCTIONS
+from .lets import name_shared
 from .parts import substituted
 
 SHORT, COPIES = 8, 16      # iterations of a short loop, and of all within one another
@@ -26,18 +27,36 @@ NODES = 400                # scalar nodes of the body that comes out
 STEPS = (2, 3, 4)          # elements between the lanes of a vector that is picked from others
 
 
-def written_out(loop, gathers=False):
+def written_out(loop, words, gathers=False):
     """The loop without short loops inside of it, where it can have vectors then; else itself.
 
-    gathers: may it read lane by lane, since it would do so anyway?
+    words: the kernel's names.  gathers: may it read lane by lane, since it would do so anyway?
     """
     short = any(isinstance(s, For) for s in loop.body) and copies(loop.body) <= COPIES
     if not short or loop.step != 1 or loop.var.extent < LONG:
         return loop
-    out = []
-    if not write(loop.body, {}, out) or not is_near(out, loop.var, gathers):
+    out, said = [], {}
+    if not write(loop.body, {}, out, said) or not is_near(out, loop.var, gathers):
         return loop
-    return replace(loop, body=out)
+    return replace(loop, body=with_names(out, loop.var, said, words))
+
+
+def with_names(body, v, said, words):
+    """The statements, with names for what they use more than once.
+
+    said: node → (its name, its source), of what had one; the first of several keeps it.
+    """
+    mask, taken = v.bit, set()
+    for s in body:
+        mask |= s.expr.free
+
+    def describe(n):
+        word, source = said.get(n, (None, None))
+        if word in taken:
+            word = words.unique(word)
+        taken.add(word)
+        return word, source
+    return name_shared(body, mask, describe, words)
 
 
 def copies(body):
@@ -50,11 +69,12 @@ def copies(body):
     return most
 
 
-def write(body, values, out):
+def write(body, values, out, said):
     """Adds the Stores of some statements, and what feeds accumulators from outside, to `out`.
 
     values: name → its node, of the accumulators that start here and all that is named, and (buffer,
-    index) → that of a scratch row's element.  False where that is not possible.
+    index) → that of a scratch row's element.  said: see `with_names`; filled in.  False where that
+    is not possible.
     """
     for s in body:
         match s:
@@ -62,7 +82,7 @@ def write(body, values, out):
                 values[s.name] = None
             case For():
                 for k in range(s.var.extent):
-                    if not write(substituted(s.body, {s.var: index.of(k)}), values, out):
+                    if not write(substituted(s.body, {s.var: index.of(k)}), values, out, said):
                         return False
             case Store() if s.how or s.when or s.index.nodes:
                 return False
@@ -74,6 +94,8 @@ def write(body, values, out):
                     out.append(replace(s, expr=expr))
                 elif isinstance(s, Let) or values[s.name] is None:
                     values[s.name] = expr
+                    if isinstance(s, Let):
+                        said.setdefault(expr, (s.name, s.source))
                 else:
                     values[s.name] = scalar.apply(REDUCTIONS[s.how][0], values[s.name], expr)
             case _:
