@@ -55,14 +55,14 @@ def stores_last(steps):
         if not isinstance(kernel, Kernel):
             continue
         with kernel.space:
-            kernel.body = last(kernel.body, Words(words_of(kernel.body)))
+            kernel.body = stored_last(kernel.body, Words(words_of(kernel.body)))
 
 
-def last(body, words):
+def stored_last(body, words):
     """The statements, with plain stores behind everything that is computed."""
     for s in body:
         if isinstance(s, For):
-            s.body = last(s.body, words)
+            s.body = stored_last(s.body, words)
     plain = [s for s in body if isinstance(s, Store) and not s.how and not s.when
              and not s.index.nodes]
     if len(plain) < 2 or not all(isinstance(s, Let) or s in plain for s in body):

@@ -14,15 +14,20 @@ Relies on parts.py for substitution; schedule.py calls `written_out`.
 from __future__ import annotations
 
 from dataclasses import replace
+from math import inf
 
 from .. import index, scalar
 from ..loop import Accumulate, For, Let, Start, Store
 from ..scalar import REDUCTIONS
 from .lets import name_shared
+from .lower import words_of
+from .names import Words
+from .nest import stored_last
 from .parts import substituted
 
 SHORT, COPIES = 8, 16      # iterations of a short loop, and of all within one another
 LONG = 8                   # iterations of the loop around them
+FEW, LINES = 4, 64         # iterations of loops that are written as straight lines, and these
 NODES = 400                # scalar nodes of the body that comes out
 STEPS = (2, 3, 4)          # elements between the lanes of a vector that is picked from others
 
@@ -38,15 +43,56 @@ def written_out(loop, words, gathers=False):
     out, said = [], {}
     if not write(loop.body, {}, out, said) or not is_near(out, loop.var, gathers):
         return loop
-    return replace(loop, body=with_names(out, loop.var, said, words))
+    return replace(loop, body=with_names(out, loop.var.bit, said, words))
 
 
-def with_names(body, v, said, words):
+def in_straight_lines(kernel):
+    """The kernel without loops, where all of them are of few iterations; else itself.
+
+    What it computes is in variables then, of which none is an array: worth it within a loop.
+    """
+    if not any(isinstance(s, For) for s in kernel.body) or lines(kernel.body) > LINES:
+        return kernel
+    out, said = [], {}
+    with kernel.space:
+        if not write(kernel.body, {}, out, said):
+            return kernel
+        nodes = {}
+        for s in out:
+            scalar.walk(s.expr, nodes)
+        stores, words = [s for s in out if isinstance(s, Store)], Words(words_of(kernel.body))
+        if len(nodes) > NODES or kernel.aliases and any(s.how for s in stores) or not {
+                s.buffer for s in stores}.isdisjoint(n.data[0] for n in nodes if n.op == "load"):
+            return kernel
+        body = with_names(out, 0, said, words)
+        if kernel.aliases:                       # all is read before anything is written over
+            body = stored_last(body, words)
+    return replace(kernel, body=body, scratch=[])
+
+
+def lines(body):
+    """How many statements are written for some, or infinitely many where a loop is long.
+
+    A loop over four elements, without loops or sums, is one vector.
+    """
+    total = 0
+    for s in body:
+        if isinstance(s, For):
+            plain = all(isinstance(t, (Let, Store)) for t in s.body)
+            few = s.var.extent < FEW or s.var.extent == FEW and not plain
+            total += s.var.extent * lines(s.body) if few and s.step == 1 else inf
+        else:
+            total += 1
+    return total
+
+
+def with_names(body, mask, said, words):
     """The statements, with names for what they use more than once.
 
-    said: node → (its name, its source), of what had one; the first of several keeps it.
+    mask: of the variables around them.  said: node → (its name, its source), of what had one; the
+    first of several keeps it.
     """
-    mask, taken = v.bit, set()
+    taken = set()
     for s in body:
         mask |= s.expr.free
 
@@ -84,7 +130,7 @@ def write(body, values, out, said):
                 for k in range(s.var.extent):
                     if not write(substituted(s.body, {s.var: index.of(k)}), values, out, said):
                         return False
-            case Store() if s.how or s.when or s.index.nodes:
+            case Store() if s.when or s.index.nodes or s.how and s.buffer.kind == "local":
                 return False
             case Store() if s.buffer.kind == "local":
                 values[s.buffer, s.index] = named(s.expr, values)
@@ -118,7 +164,8 @@ def is_near(body, v, gathers):
     written = {s.buffer for s in body if isinstance(s, Store)}
     for s in body:
         scalar.walk(s.expr, nodes)
-        if isinstance(s, Store) and s not in whole and not is_stride(s.index, v, (1,)):
+        if isinstance(s, Store) and (
+                s.how or s not in whole and not is_stride(s.index, v, (1,))):
             return False
     masked = {m for n in nodes if n.op == "guard" and any(x.free & v.bit for x, _, _ in n.data)
               for m in scalar.walk(n.args[0])}

@@ -15,6 +15,7 @@ from math import prod
 from ... import loop_key
 from ...loop import Call, Contract, For, Kernel, Loop, is_idle, turns_of
 from ...passes.memory import aligned
+from ...passes.short_loops import in_straight_lines
 from ...passes.target import Target
 from .. import cache
 from . import emit, host, loops, product, steps, target, threads, vmath
@@ -171,7 +172,7 @@ class Module:
 
     def inlined(self, kernel):
         """The name of the function of a kernel that is inlined, which is added."""
-        fn, used = emit.function("kernel", kernel)
+        fn, used = emit.function("kernel", in_straight_lines(kernel))
         self.used |= used
         fn.attributes += " alwaysinline"
         text = str(fn)

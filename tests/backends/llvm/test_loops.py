@@ -68,10 +68,28 @@ def in_a_table(c, x):
     return c.at[(7 * x).astype("int32") % 5].add(x), c[2]
 
 
+def of_coordinates(c, x):
+    """What is written over is read before: the sum, by both results."""
+    p, v = c
+    a = fnp.stack([v[1], -fnp.sin(p[0]) - v[1] * x, p[2] * p.sum()])
+    return (p * 0.5 + v, (v + a) / (1 + fnp.sum(p * p))), (p.sum(), p @ v, fnp.max(v))
+
+
+def of_matrices(c, x):
+    """A Kalman filter's step: products of small matrices."""
+    m, P = c
+    F, H = fnp.array([[1.0, 0.1], [0.0, 1.0]]), fnp.array([[1.0, 0.0]])
+    m, P = F @ m, F @ P @ F.T + 0.1 * fnp.eye(2)
+    K = P @ H.T / (H @ P @ H.T + 0.5)
+    return (m + K @ (x - H @ m), P - K @ H @ P), m
+
+
 SCANS = {"fading": (fading, lambda: 0.0), "exchange": (exchange, lambda: (1.0, 2.0, 0.5)),
          "chosen": (chosen, lambda: 0.5), "of rows": (of_rows, lambda: 1.0),
          "of steps": (of_steps, lambda: 1.0), "in a table": (in_a_table, lambda: fnp.zeros(5)),
          "in a long table": (in_a_table, lambda: fnp.zeros(200)),
+         "of coordinates": (of_coordinates, lambda: (fnp.arange(3.0), fnp.ones(3))),
+         "of matrices": (of_matrices, lambda: (fnp.zeros(2), fnp.eye(2))),
          "nothing": (lambda c, x: (c, x), lambda: 3.0)}
 
 
@@ -117,6 +135,15 @@ def test_one_function_holds_the_loop():
     for step in (fading, of_rows, of_steps):
         found = functions(lambda c, xs: lax.scan(step, c, xs), start, xs)
         assert len(found) == 1, step
+
+
+def test_short_loops_in_a_loop_are_straight_lines():
+    """The matrices of a Kalman filter are variables, and the one loop is that over steps."""
+    c = ArrayType("float32", (2,)), ArrayType("float32", (2, 2))
+    text = show(lambda c, xs: lax.scan(of_matrices, c, xs), c, ArrayType("float32", (100,)),
+                stage="llvm", device="cpu")
+    inner = re.findall(r"^define internal void @fg.*?^}", text, re.M | re.S)
+    assert inner and not any("phi" in f for f in inner)
 
 
 def test_steps_of_much_work_are_called_one_by_one():
