@@ -34,6 +34,7 @@ class Executable:
         self.image, self.arena, self.made = image, image.arena, image.made
         self.calls = {name: host_call().function(step) for name, step in steps.items()}
         addresses = {name: id(function) for name, function in self.calls.items()}
+        run = native_runner()
         for (names, _), data in zip(image.objects, objects):
             library = target.load(data)
             addresses.update((name, library.address(name)) for name in names)
@@ -41,7 +42,7 @@ class Executable:
         outside = len(image.given) + len(image.made) + 1
         self.table = runner.PlanTable(words, image.places, image.arena, outside, image.most,
                                       arena_free())
-        self.address = native_runner().address("fg.run.unlocked" if image.long else "fg.run")
+        self.address = run.address("fg.run.unlocked" if image.long else "fg.run")
         self.run = ctypes.PYFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(self.address)
 
     def __call__(self, values):
@@ -131,7 +132,9 @@ def native_runner():
     """The loaded library of `fg.run`."""
     threads.pool()
     [built] = target.objects([f'target triple = "{host.HOST.triple}"\n{runner.IR}'])
-    return target.load(built, {f: target.address_in_python(f) for f in runner.FROM_PYTHON})
+    made = target.load(built, {f: target.address_in_python(f) for f in runner.FROM_PYTHON})
+    target.add_symbol("fg.look", made.address("fg.look"))
+    return made
 
 
 @functools.cache

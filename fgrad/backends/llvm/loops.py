@@ -2,11 +2,10 @@
 
 The runner takes some ten nanoseconds to begin a kernel, and what a step hands to the next goes
 through memory.  Here the loop is code: small carries and temporaries are variables of the function,
-which LLVM keeps in registers, and slices are addresses.  A call runs so many steps and comes back,
-so that signals are heard:
+which LLVM keeps in registers, and slices are addresses.  Every so many steps, a millisecond or so,
+the function lets the runner look at the clock and hear signals, and returns true if it is to end:
 
-    scan      %buffers, the last of them the number of the first step → steps from there on
-    while     %buffers → steps while the condition holds; its flag says whether there are more
+    i1 loop(ptr %buffers, ptr %watch)
 
 Relies on `text`; `module.py` asks it which loops are written so, and `steps.py` calls them.
 """
@@ -14,7 +13,6 @@ Relies on `text`; `module.py` asks it which loops are written so, and `steps.py`
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import NamedTuple
 
 from ...loop import Contract, For, Kernel, Loop, is_idle
 from .text import KERNEL, Function
@@ -22,13 +20,8 @@ from .text import KERNEL, Function
 SMALL = 256                # bytes up to which a carry or temporary is a variable of the function
 BUSY = 4096                # statements run in a step, from which its kernels are called one by one
 KERNELS = 64               # of a function, at most
-STRETCH = 1 << 18          # statements run in a call, about
-
-
-class Whole(NamedTuple):
-    """A Loop that is one function; a call runs at most so many steps."""
-    loop: Loop
-    steps: int
+LOOK = "declare i1 @fg.look(ptr)"                # of the runner
+STRETCH = 1 << 18          # statements run between two looks at the clock, about
 
 
 def fits(loop, parts_of):
@@ -50,16 +43,16 @@ def is_plain(loop):
 def kernels_of(plan):
     """The kernels of a Plan, those of the loops in it too, and None for what is not written."""
     for step in plan.steps:
-        if isinstance(step, Loop) and step.kind != "while" and is_plain(step):
+        if isinstance(step, Loop) and is_plain(step):
             for p in step.plans:
                 yield from kernels_of(p)
-        else:
+        elif not is_idle(step):
             yield step if isinstance(step, Kernel) else None
 
 
 def work(plans):
     """About how many statements the steps of some Plans run."""
-    steps = [s for p in plans for s in p.steps]
+    steps = [s for p in plans for s in p.steps if not is_idle(s)]
     return sum(repeats(s.body) for s in steps if isinstance(s, Kernel)) + sum(
         max(1, s.length) * work(s.plans) for s in steps if isinstance(s, Loop))
 
@@ -70,38 +63,34 @@ def repeats(body):
 
 
 def function(loop, inlined):
-    """(Function, the Buffers it is given, Whole) of a Loop that fits.
+    """(Function, the Buffers it is given) of a Loop that fits.
 
     inlined(kernel): the name of a kernel's function, which is inlined.
     """
-    steps = max(1, STRETCH // max(1, work(loop.plans)))
     writer = Writer(inlined)
-    buffers = writer.write(loop, steps)
-    return writer.fn, buffers, Whole(loop, steps)
+    buffers = writer.write(loop)
+    return writer.fn, buffers
 
 
 class Writer:
     """Writes Plans into one function.  `at`: Buffer → its pointer."""
 
     def __init__(self, inlined):
-        self.fn = Function("kernel", "ptr noalias readonly %buffers, i64 %part", attributes=KERNEL)
-        self.inlined, self.at = inlined, {}
+        self.fn = Function("kernel", "ptr noalias readonly %buffers, ptr %watch", result="i1",
+                           attributes=KERNEL)
+        self.inlined, self.at, self.looks = inlined, {}, False
 
-    def write(self, loop, steps):
+    def write(self, loop):
         """The function of a Loop; the Buffers that it is given."""
-        fn, work = self.fn, (loop.block, loop.flag)
-        buffers = list(dict.fromkeys(b for b in (
-            *loop.consts, *loop.starts, *loop.ends, *loop.xs, *loop.ys, *work) if b is not None))
+        fn, groups = self.fn, (loop.consts, loop.starts, loop.ends, loop.xs, loop.ys, [loop.block])
+        buffers = list(dict.fromkeys(b for group in groups for b in group if b is not None))
         for k, b in enumerate(buffers):
             self.at[b] = fn.load("ptr", fn.gep("ptr", "%buffers", k))
-        if loop.kind == "while":
-            self.while_(loop, steps)
-        elif loop.length <= steps:
-            self.scan(loop, 0, loop.length)
-        else:
-            first = fn.load("i64", fn.gep("i64", "%buffers", len(buffers)))
-            self.scan(loop, first, fn.min(fn.add(first, steps), loop.length))
-        fn.ret()
+        self.loop(loop)
+        fn.ret("false")
+        if self.looks:
+            fn.label("stopped")
+            fn.ret("true")
         return buffers
 
     # -- memory ---------------------------------------------------------------------------------
@@ -150,7 +139,7 @@ class Writer:
             else:
                 for start, end in zip(step.starts, step.ends):
                     self.copy(self.of(end), self.of(start), end)
-                self.scan(step, 0, step.length)
+                self.loop(step)
 
     def kernel(self, kernel):
         """A kernel's function, given a table of its own."""
@@ -179,13 +168,35 @@ class Writer:
             fn.do(f"br label %joined.{n}")
         fn.label(f"joined.{n}")
 
-    def scan(self, loop, first, last):
-        """The steps of a scan from the first up to the last one."""
+    def loop(self, loop):
+        """A scan or while, whose carries are where it ends; looks at the clock now and then."""
+        fn, most = self.fn, max(1, STRETCH // max(1, work(loop.plans)))
+        with self.carried(loop) as after:
+            if loop.kind == "while":
+                self.while_(loop, most, after)
+            elif loop.length <= most:
+                self.scan(loop, 0, loop.length, after)
+            else:
+                with fn.loop(0, loop.length, most) as stretch:
+                    last = fn.min(fn.add(stretch.index, most), loop.length)
+                    self.scan(loop, stretch.index, last, after)
+                    self.look()
+
+    def look(self):
+        """Ends the function if a signal's handler raised."""
+        fn, self.looks = self.fn, True
+        stopped = fn.call("fg.look", ("ptr", "%watch"), result="i1")
+        going = fn.fresh("going")[1:]
+        fn.do(f"br i1 {stopped}, label %stopped, label %{going}")
+        fn.label(going)
+
+    def scan(self, loop, first, last, after):
+        """The steps of a scan from the first up to the last one; `after` ends each."""
         fn, (body,) = self.fn, loop.plans
         at, n = len(loop.consts) + len(loop.starts), len(loop.ends)
         slices = [*zip(body.inputs[at:], loop.xs), *zip(body.outputs[n:], loop.ys)]
         counter = self.variable(4)
-        with self.carried(loop) as after, fn.loop(first, last) as steps:
+        with fn.loop(first, last) as steps:
             k = fn.sub(loop.length - 1, steps.index) if loop.reverse else steps.index
             fn.store("i32", fn.op(f"trunc i64 {k} to i32"), counter)
             for b, x in slices:
@@ -194,25 +205,26 @@ class Writer:
             self.steps(body, loop.block)
             after()
 
-    def while_(self, loop, most):
-        """The steps of a while, at most so many."""
+    def while_(self, loop, most, after):
+        """The steps of a while, so many between two looks."""
         fn, (test, body), at = self.fn, loop.plans, len(loop.consts)
         flag = self.at[test.outputs[0]] = self.variable(1)
         self.bind(test.inputs, loop.consts)
         fn.count += 1
         n = fn.count
-        with self.carried(loop) as after:
-            with fn.loop(0, most):
-                self.bind(test.inputs[at:], body.inputs[at:])
-                self.steps(test, loop.block)
-                more = fn.op(f"icmp ne i8 {fn.load('i8', flag)}, 0")
-                fn.do(f"br i1 {more}, label %more.{n}, label %last.{n}")
-                fn.label(f"more.{n}")
-                self.steps(body, loop.block)
-                after()
-            fn.do(f"br label %last.{n}")
-            fn.label(f"last.{n}")
-        self.copy(self.of(loop.flag), flag, loop.flag)
+        fn.do(f"br label %on.{n}")
+        fn.label(f"on.{n}")
+        with fn.loop(0, most):
+            self.bind(test.inputs[at:], body.inputs[at:])
+            self.steps(test, loop.block)
+            more = fn.op(f"icmp ne i8 {fn.load('i8', flag)}, 0")
+            fn.do(f"br i1 {more}, label %more.{n}, label %ended.{n}")
+            fn.label(f"more.{n}")
+            self.steps(body, loop.block)
+            after()
+        self.look()
+        fn.do(f"br label %on.{n}")
+        fn.label(f"ended.{n}")
 
     @contextmanager
     def carried(self, loop):

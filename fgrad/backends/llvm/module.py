@@ -106,8 +106,8 @@ class Module:
     """The functions of a Plan's kernels.
 
     `functions`: name → text.  `steps`: (name, parts, buffers), in order; of those that take turns
-    (Turns, their steps), of a loop that is one function (Whole, name, buffers).  `whole`: the Loops
-    that are one function.
+    (Turns, their steps), of a loop that is one function (Loop, name, buffers).  `whole`: these
+    loops.
     """
 
     def __init__(self, plan):
@@ -165,10 +165,9 @@ class Module:
 
     def in_one(self, loop):
         """The step of a Loop that is one function, which is added."""
-        fn, buffers, whole = loops.function(
-            loop, lambda kernel: self.inside.get(kernel, self.inlined))
+        fn, buffers = loops.function(loop, lambda kernel: self.inside.get(kernel, self.inlined))
         self.whole.add(loop)
-        return whole, self.named({"kernel": str(fn)})["kernel"], buffers
+        return loop, self.named({"kernel": str(fn)})["kernel"], buffers
 
     def inlined(self, kernel):
         """The name of the function of a kernel that is inlined, which is added."""
@@ -222,7 +221,7 @@ def module_text(functions, used):
     text = "\n".join(bodies)
     math = "\n\n".join(vmath.definition(*key, in_place(key, text)) for key in needed(used, text))
     body = "\n\n".join([math, *bodies])
-    declared = "\n".join(intrinsics(body))
+    declared = "\n".join([*intrinsics(body), *[loops.LOOK] * ("@fg.look(" in body)])
     return f'target triple = "{host.HOST.triple}"\n\n{declared}\n\n{body}\n'
 
 

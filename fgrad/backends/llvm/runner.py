@@ -37,6 +37,7 @@ class Op:
     END                             CALL function, parts, count, slots…
     CALL with PYTHON for parts: a callable, given the address of its pointers; ends if it raises
     ENTER function, slot: its arguments are the slots from there on
+    LOOP function, slot: likewise, of a function that looks at the clock; ends if it returns true
     TURNS groups, words, then the words of a list for @turns, a slot for every pointer, then the
     number of these and where in the list each is
     COPY to, from, bytes            SWAP a, b: the two slots change places
@@ -60,6 +61,7 @@ class Op:
     BUMP = 11
     ENTER = 12
     TURNS = 13
+    LOOP = 14
 
 
 FROM_PYTHON = (            # functions of CPython that the text calls
@@ -163,7 +165,7 @@ done:
 
 ; Looks at the clock, and lets Python handle signals when it is time; true if a handler raised.
 ; Looks are 1, 2, 4… 256 jumps apart while less than 1 ms lies between them.
-define internal i1 @look(ptr %watch) nounwind uwtable noinline {
+define i1 @fg.look(ptr %watch) nounwind uwtable noinline {
 entry:
   %apart.at = getelementptr %Watch, ptr %watch, i32 0, i32 1
   %last.at = getelementptr %Watch, ptr %watch, i32 0, i32 2
@@ -356,7 +358,8 @@ step:
       [ %put.next, %put ], [ %again.behind, %again ], [ %jump.next, %jump ],
       [ %back.next, %back ], [ %back.next, %look ],
       [ %unless.next, %unless ], [ %choose.next, %choose ], [ %write.next, %write ],
-      [ %bump.next, %bump ], [ %enter.at.next, %enter.at ], [ %point.at, %turn ]
+      [ %bump.next, %bump ], [ %enter.at.next, %enter.at ], [ %loop.next, %loop ],
+      [ %point.at, %turn ]
   %op = load i64, ptr %pc, align 8
   switch i64 %op, label %done [
     i64 1, label %call
@@ -372,6 +375,7 @@ step:
     i64 11, label %bump
     i64 12, label %enter.at
     i64 13, label %turns
+    i64 14, label %loop
   ]
 call:
   %call.function.at = getelementptr i64, ptr %pc, i64 1
@@ -517,7 +521,7 @@ back:
   %back.due = icmp eq i64 %back.less, 0
   br i1 %back.due, label %look, label %step
 look:
-  %stopped = call i1 @look(ptr %watch)
+  %stopped = call i1 @fg.look(ptr %watch)
   br i1 %stopped, label %done, label %step
 unless:
   %unless.flag.at = getelementptr i64, ptr %pc, i64 1
@@ -570,6 +574,15 @@ enter.at:
   call void %enter.function(ptr %enter.arguments, i64 0)
   %enter.at.next = getelementptr i64, ptr %pc, i64 3
   br label %step
+loop:
+  %loop.function.at = getelementptr i64, ptr %pc, i64 1
+  %loop.function = load ptr, ptr %loop.function.at, align 8
+  %loop.slot.at = getelementptr i64, ptr %pc, i64 2
+  %loop.slot = load i64, ptr %loop.slot.at, align 8
+  %loop.arguments = getelementptr ptr, ptr %table, i64 %loop.slot
+  %loop.next = getelementptr i64, ptr %pc, i64 3
+  %loop.stopped = call i1 %loop.function(ptr %loop.arguments, ptr %watch)
+  br i1 %loop.stopped, label %done, label %step
 bump:
   %bump.to.at = getelementptr i64, ptr %pc, i64 1
   %bump.to = load i64, ptr %bump.to.at, align 8

@@ -17,7 +17,6 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from ...loop import Loop, Turns
-from .loops import Whole
 from .runner import Op
 
 MOVING = 3                 # arguments that are set anew in each step rather than all of them
@@ -121,13 +120,13 @@ class Words:
         """The words of some steps: see Module.  The parts of a function in Python are PYTHON."""
         out = []
         for first, *rest in steps:
-            if isinstance(first, Loop):
+            if first in self.layout.whole:
+                out += self.whole(first, *rest)
+            elif isinstance(first, Loop):
                 out += getattr(self, "cond" if first.kind == "cond" else first.kind + "_")(
                     first, *rest)
             elif isinstance(first, Turns):
                 out += self.turns(first, *rest)
-            elif isinstance(first, Whole):
-                out += self.whole(first, *rest)
             else:
                 out += self.call(first, *rest)
         return out
@@ -166,24 +165,15 @@ class Words:
             (self.open[-1].before if once else out).extend([Op.SET, mine, s, 0])
         return own[0] if own else 0, out
 
-    def whole(self, whole, function, buffers):
-        """A loop that is one function: jumps back lie between its calls."""
-        loop, body, at = whole.loop, whole.loop.plans[-1], len(whole.loop.consts)
+    def whole(self, loop, function, buffers):
+        """A loop that is one function."""
+        body, at = loop.plans[-1], len(loop.consts)
         before, after = [], []
         for j, (start, end) in enumerate(zip(loop.starts, loop.ends)):
             kept = body.inputs[at + j] is body.outputs[j]
             (after if kept else before).extend(self.copy(end, start))
-        if loop.kind == "scan" and loop.length <= whole.steps:
-            return [*before, *self.call(function, 1, buffers), *after]
         first, words = self.in_a_row([self.of(b) for b in buffers])
-        enter = [Op.ENTER, self.address(function), first]
-        if loop.kind == "while":
-            again = [Op.UNLESS, self.of(loop.flag), 2, Op.JUMP, -8]
-            return [*before, *words, *enter, *again, *after]
-        at, count = self.layout.slot(), self.layout.slot()
-        again = [Op.SET, at, at, whole.steps, Op.AGAIN, count, -10]
-        return [*before, *words, Op.PUT, at, 0, Op.PUT, count, -(-loop.length // whole.steps),
-                *enter, *again, *after]
+        return [*before, *words, Op.LOOP, self.address(function), first, *after]
 
     @contextmanager
     def inside(self, moving):
