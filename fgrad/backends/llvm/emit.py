@@ -27,13 +27,14 @@ class Emitter(Values):
     """Writes statements into one LLVM function.
 
     `slots`: the accumulators of the loops around, name → one value per copy of the body; `copy` is
-    the copy at hand.  `part` is (name, parts) while a parallel loop is still to come.
+    the copy at hand.  `part` is (name, parts) while a parallel loop is still to come.  `room`: the
+    iterations of short loops, of all within one another, that are written out.
     """
 
     def __init__(self, fn, pointers, env=None):
         super().__init__(fn, pointers, env)
         self.slots, self.started = {}, {}
-        self.copy, self.part = 0, None
+        self.copy, self.part, self.room = 0, None, 0
 
     # -- statements -----------------------------------------------------------------------------
 
@@ -223,11 +224,19 @@ class Emitter(Values):
         self.inner = s
         if s.kind == "parallel" and self.part:
             self.run_part(s)
+        elif w == 1 and s.step == 1 and n <= self.room:
+            room, self.room = self.room, self.room // n
+            for k in range(n):
+                self.straight(s, k, 0)
+            self.room = room
         elif w == 1:
             self.counted(s, "0", str(n), s.step, 1)
         else:
-            self.run_vectors(s, "0", str(n // (w * s.unroll) * (w * s.unroll)))
-            self.run_tail(s)
+            main = n // (w * s.unroll) * (w * s.unroll)
+            if self.room and main == w * s.unroll:
+                main = 0                         # which runs once
+            self.run_vectors(s, "0", str(main))
+            self.run_tail(s, main)
 
     def run_part(self, s):
         """This part's share of a parallel loop: whole blocks; the tail belongs to the last part."""
@@ -248,7 +257,7 @@ class Emitter(Values):
             if s.var.extent % block:
                 mine = self.op(f"icmp eq i64 {part}, {parts - 1}")
                 with self.fn.if_(mine), self.branch():
-                    self.run_tail(s)
+                    self.run_tail(s, s.var.extent // block * block)
         self.part = part, parts
 
     @contextmanager
@@ -271,10 +280,9 @@ class Emitter(Values):
             self.counted(s, lo, hi, s.width * s.unroll, s.unroll)
         self.vec = None
 
-    def run_tail(self, s):
-        """What the unrolled vectors leave: whole vectors, then a masked one."""
+    def run_tail(self, s, main):
+        """What the unrolled vectors leave from `main` on: whole vectors, then a masked one."""
         n, w = s.var.extent, s.width
-        main = n // (w * s.unroll) * (w * s.unroll)
         self.vec, self.count = (s.var, w), w
         whole = (n - main) // w
         for k in range(whole):
@@ -360,10 +368,10 @@ def flattened(lines):
 
 # ---------------------------------------------------------------------------- kernels
 
-def function(name, kernel, parts=1):
+def function(name, kernel, parts=1, room=0):
     """(Function, vmath functions it uses): void @name(ptr %buffers, i64 %part) runs one part.
 
-    %buffers points to the pointers of the kernel's params, then of its outputs.
+    room: see Emitter.  %buffers points to the pointers of the kernel's params, then of its outputs.
     """
     fn = Function(name, "ptr noalias readonly %buffers, i64 %part")
     pointers = {}
@@ -376,6 +384,7 @@ def function(name, kernel, parts=1):
         emitter.fetchers = fetchers(kernel.body)
         emitter.given = {b: k for k, b in enumerate(kernel.params)}
         emitter.part = ("%part", parts) if parts > 1 else None
+        emitter.room = room
         emitter.body(kernel.body)
     fn.ret()
     fn.lines = flattened(fn.lines)

@@ -20,6 +20,7 @@ from .text import KERNEL, Function
 SMALL = 256                # bytes up to which a carry or temporary is a variable of the function
 BUSY = 4096                # statements run in a step, from which its kernels are called one by one
 KERNELS = 64               # of a function, at most
+WRITTEN = 32               # iterations of short loops in it that are written out
 LOOK = "declare i1 @fg.look(ptr)"                # of the runner
 STRETCH = 1 << 18          # statements run between two looks at the clock, about
 

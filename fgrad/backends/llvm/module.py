@@ -171,7 +171,7 @@ class Module:
 
     def inlined(self, kernel):
         """The name of the function of a kernel that is inlined, which is added."""
-        fn, used = emit.function("kernel", in_straight_lines(kernel))
+        fn, used = emit.function("kernel", in_straight_lines(kernel), room=loops.WRITTEN)
         self.used |= used
         fn.attributes += " alwaysinline"
         text = str(fn)

@@ -146,6 +146,16 @@ def test_short_loops_in_a_loop_are_straight_lines():
     assert inner and not any("phi" in f for f in inner)
 
 
+def test_short_loops_around_vectors_are_written_out():
+    """The rows of a small state are variables, too."""
+    def layers(c, w, xs):
+        return lax.scan(lambda c, x: (fnp.tanh(c @ w) * x, None), c, xs)[0]
+    c, w = (ArrayType("float32", s) for s in [(4, 8), (8, 8)])
+    text = show(layers, c, w, ArrayType("float32", (100,)), stage="llvm", device="cpu")
+    inner = re.findall(r"^define internal void @fg.*?^}", text, re.M | re.S)
+    assert inner and not any("phi" in f for f in inner)
+
+
 def test_steps_of_much_work_are_called_one_by_one():
     def run(w, xs):
         return lax.scan(lambda c, x: (fnp.tanh(c * w + x), c.sum()), w, xs)
