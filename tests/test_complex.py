@@ -243,3 +243,51 @@ def test_extremes_of_complex_numbers_are_refused_at_once_and_compiled():
             function(fnp.asarray(Z))
     np.testing.assert_allclose(fnp.sinc(fnp.asarray(Z)), np.sinc(Z))
     assert np.isfinite(np.asarray(fgrad.jit(fnp.sqrt)(np.array([3e38 + 0j], "complex64")))).all()
+
+
+# ---------------------------------------------------------------------------- native calls
+
+@pytest.mark.parametrize("shape", [(), (3,), (2, 0), (4, 5)])
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_later_calls_are_native(shape, dtype):
+    """The memory of complex numbers is that of their parts: constants, arguments and results."""
+    z = np.resize(Z, shape).astype(dtype)
+    turn = np.asarray(2 - 1j, dtype)
+    f = fgrad.jit(lambda z, x: (z * turn, [abs(z) + x, fnp.conj(z).T], {"exp": fnp.exp(z)}),
+                  device="cpu")
+    for _ in range(4):
+        a, (b, c), d = f(z, z.real)
+        want = z * turn, abs(z) + z.real, z.conj().T, np.exp(z)
+        for got, x in zip((a, b, c, d["exp"]), want, strict=True):
+            assert got.dtype == x.dtype and got.shape == x.shape
+            np.testing.assert_allclose(np.asarray(got), x, rtol=2e-5)
+    assert "builtin" in type(type(f).__call__).__name__
+    if len(shape) == 2:                          # views are not contiguous
+        np.testing.assert_allclose(np.asarray(f(z[::2, ::-1], z.real[::2, ::-1])[0]),
+                                   z[::2, ::-1] * turn, rtol=2e-5)
+
+
+# ---------------------------------------------------------------------------- lengths
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_lengths_of_all_magnitudes(dtype):
+    """√(x² + y²) to 1.5 ulp from the least denormal to the largest number, and as NumPy beyond."""
+    info = np.finfo(dtype)
+    low, high = np.log2(float(info.smallest_subnormal)), np.log2(float(info.max)) - 1
+    draw = np.random.default_rng(7)
+    x = np.exp2(draw.uniform(low, high, 20_000)).astype(dtype)
+    y = (x * np.exp2(draw.uniform(-26, 0, 20_000))).astype(dtype)
+    got = np.asarray(fgrad.jit(fnp.hypot, device="cpu")(x, y))
+    want = np.hypot(x.astype(np.longdouble), y.astype(np.longdouble))
+    assert np.max(np.abs(got - want) / np.spacing(want.astype(dtype))) < 1.5
+    odd = np.array([0, -0.0, 1, np.inf, -np.inf, np.nan], dtype)
+    x, y = (v.ravel() for v in np.meshgrid(odd, odd))
+    np.testing.assert_array_equal(fgrad.jit(fnp.hypot, device="cpu")(x, y), np.hypot(x, y))
+    z = np.stack([x, y], -1).view(np.result_type(dtype, np.complex64))[:, 0]
+    np.testing.assert_array_equal(fgrad.jit(fnp.abs, device="cpu")(z), abs(z))
+
+
+def test_lengths_have_the_derivative_zero_at_zero():
+    assert fgrad.grad(lambda x: fnp.hypot(x, 0.0 * x))(0.0) == 0
+    assert fgrad.grad(lambda x: abs(x + 1j * x))(0.0) == 0
+    fgrad.check_grads(fnp.hypot, (np.array([3.0, -0.5]), np.array([4.0, 0.7])), order=2)

@@ -52,12 +52,7 @@ def complex_from(x, y):
 
 def modulus(z):
     """|z| without overflow; its derivative at 0 is 0.   c[*s] → f[*s]"""
-    a, b = ops.abs(ops.real(z)), ops.abs(ops.imag(z))
-    most, least = same(ops.max, a, b), same(ops.min, a, b)
-    plain = same(ops.or_, same(ops.eq, most, 0.0), same(ops.eq, most, math.inf))
-    ratio = same(ops.div, least, ops.select(plain, 1.0, most))
-    size = same(ops.mul, most, ops.sqrt(same(ops.add, 1.0, ops.square(ratio))))
-    return ops.select(plain, most, size)
+    return same(ops.hypot, ops.real(z), ops.imag(z))
 
 
 def squared(x):

@@ -283,6 +283,28 @@ def larger_and_rest(x, y):
     return apply("add", apply("max", x, y), apply("log1p", apply("exp", apart)))
 
 
+def scaled_length(x, y):
+    """The node of √(x² + y²), of numbers times a power of two where squares overflow or vanish."""
+    apply, dtype = scalar.apply, x.dtype
+    far, near, power = (500, -450, 600) if dtype == F64 else (60, -50, 90)
+    size, inf = [apply("abs", v) for v in (x, y)], scalar.const(math.inf, dtype)
+    most = apply("max", *size)
+
+    def factor(power):
+        numbers = [scalar.const(2.0**k, dtype) for k in (far, near, -power, power, 0)]
+        above, below = (apply(how, most, c) for how, c in zip(("gt", "lt"), numbers))
+        return apply("select", above, numbers[2], apply("select", below, *numbers[3:]))
+    squares = [apply("mul", v, v) for v in (apply("mul", v, factor(power)) for v in size)]
+    out = apply("mul", apply("sqrt", apply("add", *squares)), factor(-power))
+    infinite = apply("or", *[apply("eq", v, inf) for v in size])
+    return apply("select", infinite, inf, out)
+
+
+def of_length(out, x):
+    """x / out, which is 0 where both are."""
+    return div(x, select(eq(out, 0.0), 1.0, out))
+
+
 def compare(name, dtypes=DTYPES):
     """The row of a comparison."""
     return Elementwise(name, dtypes, result=BOOL)
@@ -322,6 +344,9 @@ clamp = Elementwise("clamp", NUMBERS,                       # (lo, x, hi)
 # ---------------------------------------------------------------------------- powers, exponentials
 
 sqrt = Elementwise("sqrt", INEXACT, partials=[lambda out, x: div(0.5, out)])
+hypot = Elementwise("hypot", FLOATS, numpy=quiet(np.hypot), scalar=scaled_length,
+                    partials=[lambda out, x, y: of_length(out, x),
+                              lambda out, x, y: of_length(out, y)])
 rsqrt = Elementwise("rsqrt", INEXACT, partials=[lambda out, x: mul(-0.5, div(out, x))])
 exp = Elementwise("exp", INEXACT, partials=[lambda out, x: out])
 expm1 = Elementwise("expm1", INEXACT, partials=[lambda out, x: add(out, 1.0)])

@@ -38,15 +38,6 @@ def scaled(z, factor):
     return ops.mul(z[0], factor), ops.mul(z[1], factor)
 
 
-def length(a, b):
-    """√(a² + b²) without overflow: the larger part times √(1 + (smaller/larger)²)."""
-    x, y = ops.abs(a), ops.abs(b)
-    most, least = ops.max(x, y), ops.min(x, y)
-    plain = ops.or_(ops.eq(most, 0.0), ops.eq(most, math.inf))
-    ratio = ops.div(least, ops.select(plain, 1.0, most))
-    return ops.select(plain, most, ops.mul(most, ops.sqrt(ops.add(1.0, ops.square(ratio)))))
-
-
 def divide(z, w):
     """z / w with the divisor scaled to about 1."""
     if w.__class__ in SCALARS:
@@ -99,7 +90,7 @@ def expm1(z):
 
 def log(z):
     a, b = z
-    return ops.log(length(a, b)), ops.atan2(b, a)
+    return ops.log(ops.hypot(a, b)), ops.atan2(b, a)
 
 
 def log1p(z):
@@ -109,14 +100,14 @@ def log1p(z):
     near = ops.lt(ops.add(ops.abs(a), ops.abs(b)), 0.5)
     inner = ops.add(ops.mul(a, ops.add(a, 2.0)), ops.square(b))
     small = ops.mul(0.5, ops.log1p(ops.select(near, inner, 0.0)))
-    return ops.select(near, small, ops.log(length(far, b))), ops.atan2(b, far)
+    return ops.select(near, small, ops.log(ops.hypot(far, b))), ops.atan2(b, far)
 
 
 def sqrt(z):
     """√((|z| + |a|) / 2) is the larger part; the other is b over twice of it."""
     a, b = z
     # halves are added, since the sum of the largest numbers would overflow
-    large = ops.sqrt(ops.add(ops.mul(0.5, length(a, b)), ops.mul(0.5, ops.abs(a))))
+    large = ops.sqrt(ops.add(ops.mul(0.5, ops.hypot(a, b)), ops.mul(0.5, ops.abs(a))))
     zero = ops.eq(large, 0.0)
     small = ops.div(ops.abs(b), ops.mul(2.0, ops.select(zero, 1.0, large)))
     right = ops.ge(a, 0.0)

@@ -19,7 +19,7 @@ from .. import ops
 from ..core import Array, Primitive, current
 from ..errors import DtypeError
 from ..interpreters.stage import stage, staging
-from ..ir import Var, has_complex, programs_in
+from ..ir import Program, Var, has_complex, programs_in
 from ..types import SCALARS, SHORT, ArrayType, part_of
 from .pair_formulas import FORMULAS, times
 
@@ -87,7 +87,7 @@ def closed(x):
 
 
 def expanded(program):
-    """The Program on real numbers; closed-over arrays become its last inputs.
+    """The Program on real numbers, closed-over ones too.
 
     The very same Program where it has no complex variable.
     """
@@ -109,7 +109,11 @@ def rewritten(program):
         owner.source = owner.mark = None
         return tuple([closed(env[v]) for v in program.outputs])
     types = [in_memory(v.type) for v in given]
-    return stage(run, types, name=program.name, names=[v.name for v in given]).program
+    made = stage(run, types, name=program.name, names=[v.name for v in given]).program
+    count = len(program.inputs)
+    constants = zip(made.inputs[count:], [to_memory(a) for _, a in program.hidden])
+    return Program(made.name, made.inputs[:count], made.eqns, made.outputs,
+                   (*constants, *made.hidden))
 
 
 # ---------------------------------------------------------------------------- equation by equation

@@ -239,7 +239,7 @@ EXAMPLES = {
     "clamp": each(3) + [case(Number(0), X((7,)), Number(1)), case(X((3,)), Number(0), X((3,)))],
     "sqrt": each(1, 0.1, 3), "rsqrt": each(1, 0.1, 3), "exp": each(1), "expm1": each(1),
     "log": each(1, 0.1, 3), "log1p": each(1, -0.5, 3), "pow": each(2, 0.5, 2), "logistic": each(1),
-    "logaddexp": each(2), "erf": each(1, -3, 3), "sin": each(1), "cos": each(1),
+    "logaddexp": each(2), "hypot": each(2), "erf": each(1, -3, 3), "sin": each(1), "cos": each(1),
     "tan": each(1, -1, 1),
     "lgamma": each(1, -2, 9), "digamma": each(1, 0.2, 9), "erfc": each(1, -4, 4),
     "log_ndtr": each(1, -6, 4), "ndtri": each(1, 0.02, 0.98),

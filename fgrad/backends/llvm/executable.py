@@ -68,17 +68,21 @@ class Executable:
         x.flags.writeable = False
         return array_of(x, type.dtype)
 
-    def native(self, types, forms, constants, structure, fallback, name):
-        """A builtin that runs this executable for these forms, or None where none can."""
+    def native(self, types, forms, constants, structure, fallback, name, made=None):
+        """A builtin that runs this executable for these forms, or None where none can.
+
+        types, made: of arguments and results, as the caller knows them.
+        """
+        made = made or self.made
         simple = self.image.outputs == [("made", k) for k in range(len(self.made))]
-        words = any(t.dtype is BF16 for t in [*types, *self.made])
+        words = any(t.dtype is BF16 for t in [*types, *made])
         if not simple or words or not native_call().probe():
             return None
         form = returned(structure) if tree.shallow(structure, tree.DISPLAYED) else None
         assemble = tree.written_out(structure) if form is None else None
         fixed = [contiguous(memory_of(c)) for c in constants]
         return native_call().entry(
-            self.address, types, self.made, fallback, Array, name, forms=forms,
+            self.address, types, made, fallback, Array, name, forms=forms,
             returned=form, assemble=assemble, constants=[self.table.words, *fixed],
             unlocks=self.image.long, keep=self)
 
