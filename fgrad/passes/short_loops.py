@@ -8,7 +8,8 @@
 
 Guards on a short loop's variable (the parts of a stack) are decided so.  Worth it where vectors of
 the outer loop read and write memory in small steps, of which backends read and write whole vectors.
-Relies on parts.py for substitution; schedule.py calls `written_out`.
+In a loop over steps a kernel of short loops alone is better without any: `in_straight_lines`, which
+the CPU backend calls.  Relies on parts.py for substitution; schedule.py calls `written_out`.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ def apart(loop, space, words, vectorised):
     ends = [k for k, s in enumerate(loop.body) if isinstance(s, For)]
     head, tail = loop.body[:ends[-1] + 1], loop.body[ends[-1] + 1:]
     if loop.step != 1 or loop.var.extent < LEAST or accumulators(loop) or not (
-            is_dear(tail) and are_rows(tail, loop.var) and cost_of(head) <= WORK
+            are_rows(tail, loop.var) and is_dear(tail) and cost_of(head) <= WORK
             and is_separate(head, tail)):
         return [loop]
     n, serial = loop.var.extent, loop.kind == "serial"
