@@ -27,7 +27,7 @@ from .nest import stored_last
 from .parts import substituted
 
 SHORT, COPIES = 8, 16      # iterations of a short loop, and of all within one another
-LONG = 8                   # iterations of the loop around them
+LONG = 4                   # iterations of the loop around them
 FEW, LINES = 4, 64         # iterations of loops that are written as straight lines, and these
 NODES = 400                # scalar nodes of the body that comes out
 STEPS = (2, 3, 4)          # elements between the lanes of a vector that is picked from others
