@@ -37,15 +37,11 @@ def test_peak_memory_of_a_chain_is_its_result_and_little_more():
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak is read from /proc")
-def test_peak_memory_of_a_training_step_is_what_was_planned():
-    """The least of a few runs: what the heap keeps of compiling differs by 3 MB from run to run."""
-    peaks = []
-    for _ in range(4):
-        found = memory.in_new_process("fgrad", "cnn_step_256", sys.executable, threads=2)
-        peaks.append(found["peak"])
-        if min(peaks) < 1.1 * found["planned"]:
-            break
-    assert 0.95 * found["planned"] < min(peaks) < 1.1 * found["planned"]
+def test_peak_memory_of_a_training_step_is_what_was_planned(monkeypatch):
+    """In one heap: of those of compiling threads the C library keeps 0 to 3 MB, by chance."""
+    monkeypatch.setenv("MALLOC_ARENA_MAX", "1")
+    found = memory.in_new_process("fgrad", "cnn_step_256", sys.executable, threads=2)
+    assert 0.95 * found["planned"] < found["peak"] < 1.1 * found["planned"]
 
 
 @pytest.mark.parametrize("name", compile_growth.PROGRAMS)

@@ -166,14 +166,9 @@ class Words:
         return own[0] if own else 0, out
 
     def whole(self, loop, function, buffers):
-        """A loop that is one function."""
-        body, at = loop.plans[-1], len(loop.consts)
-        before, after = [], []
-        for j, (start, end) in enumerate(zip(loop.starts, loop.ends)):
-            kept = body.inputs[at + j] is body.outputs[j]
-            (after if kept else before).extend(self.copy(end, start))
+        """A loop that is one function, whose carries are where it ends."""
         first, words = self.in_a_row([self.of(b) for b in buffers])
-        return [*before, *words, Op.LOOP, self.address(function), first, *after]
+        return [*self.begun(loop), *words, Op.LOOP, self.address(function), first]
 
     @contextmanager
     def inside(self, moving):
@@ -189,11 +184,15 @@ class Words:
             return []
         return [Op.COPY, self.of(to), self.of(b), b.type.nbytes]
 
+    def begun(self, loop):
+        """The carries of a loop, copied to where it ends."""
+        return [w for start, end in zip(loop.starts, loop.ends) for w in self.copy(end, start)]
+
     def scan_(self, loop, inner):
         """A loop that is counted down."""
         before, after, swaps = self.carries(loop, loop.length % 2 == 1)
         if not loop.length:
-            return [w for a, b in zip(loop.ends, loop.starts) for w in self.copy(a, b)]
+            return self.begun(loop)
         with self.inside({*[s for s, _ in self.slices(loop)], *swapped(swaps)}) as once:
             body, step = self.steps(inner[0]), -1 if loop.reverse else 1
         first = loop.length - 1 if loop.reverse else 0

@@ -13,9 +13,9 @@ from fgrad.tree_util import tree_leaves
 LENGTHS = [0, 1, 2, 3, 10, 33]
 
 
-@pytest.fixture(params=[1 << 18, 7], ids=["in one call", "in many calls"])
+@pytest.fixture(params=[1 << 18, 7], ids=["seldom", "at every step"])
 def stretch(request, monkeypatch):
-    """How many statements a call runs."""
+    """How many statements run between two looks at the clock."""
     monkeypatch.setattr(loops, "STRETCH", request.param)
     monkeypatch.setenv("FGRAD_CACHE", "0")
 
@@ -116,8 +116,8 @@ def test_a_while_is_the_loop(n, stretch):
     agree(halved, drawn(5), np.int32(n))
 
 
-def test_a_loop_that_runs_on_is_called_again():
-    """Some million steps take more than one call; the carry goes on from one to the next."""
+def test_a_loop_goes_on_where_it_was_after_a_look_at_the_clock():
+    """Some million steps are more than one stretch; the last one is shorter."""
     steps = 3_000_017
 
     def counted(k):
