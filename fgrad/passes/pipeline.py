@@ -1,8 +1,8 @@
 """The compiler's middle, start to end: a Program becomes a Plan, or the printed forms on its way.
 
-    hoist → branches → simplify → share → updates → fuse → lower → schedule → turns → nest → memory
+    small matrices → hoist → branches → simplify → share → updates → fuse → lower → schedule → turns → nest → memory
 
-hoist, branches and nest are about control flow: what moves in front of a loop, branches that are
+Small matrices are factorised by loops.  hoist, branches and nest are about control flow: what moves in front of a loop, branches that are
 computed side by side, the Plans inside; updates about arrays of which a part is overwritten.
 `plan` is called by the compile driver; `stages` by what shows programs.
 """
@@ -20,6 +20,7 @@ from .memory import memory_text, plan_memory
 from .nest import nest, stores_last
 from .share import share
 from .simplify import simplify
+from .small_matrices import in_loops
 from .schedule import schedule, schedule_for
 from .target import CPU
 from .turns import in_turns
@@ -33,7 +34,7 @@ def plan(program, target=CPU, donate=(), tuner=None):
 
     donate: positions of inputs whose storage results may take over.  tuner: see `schedule`.
     """
-    return plan_memory(without_memory(prepared(program), target, tuner, donate), donate)
+    return plan_memory(without_memory(prepared(program, target), target, tuner, donate), donate)
 
 
 def without_memory(program, target, tuner=None, donate=(), inner=False):
@@ -51,7 +52,8 @@ def without_memory(program, target, tuner=None, donate=(), inner=False):
 
 def nested(plan, target, tuner):
     """The Plan itself, whose Loops have Plans of their own."""
-    nest(plan, lambda p, donate=(): without_memory(p, target, tuner, donate, inner=True), prepared)
+    nest(plan, lambda p, donate=(): without_memory(p, target, tuner, donate, inner=True),
+         lambda p: prepared(p, target))
     return plan
 
 
@@ -73,7 +75,7 @@ def arranged(steps, target, tuner):
 
 def stages(program, target=CPU, tuner=None):
     """The printed forms of a Program on its way: stage name → text."""
-    ready = prepared(program)
+    ready = prepared(program, target)
     fused = in_kernels(ready, target)
     steps = lowered(fused, target)
     loops = plan_text(nested(planned(fused, steps), target, tuner))
@@ -83,8 +85,9 @@ def stages(program, target=CPU, tuner=None):
             "memory": memory_text(plan_memory(scheduled))}
 
 
-def prepared(program):
+def prepared(program, target):
     """The Program after the passes over the array IR."""
+    program = program.derive(in_loops) if target.native_loops else program
     return share(simplify(flat_branches(program.derive(hoist))))
 
 

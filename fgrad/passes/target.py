@@ -22,6 +22,7 @@ class Target:
     borders: can a product read an array with a border of zeros where it lies?
     cache: bytes of the cache that a thread has for itself; kernels take turns over what it holds.
     0: they do not.
+    native_loops: is a loop of little work one native function?
     """
     kind: str = "cpu"
     vector_bytes: int = 32
@@ -34,6 +35,7 @@ class Target:
     totals: bool = True
     borders: bool = False
     cache: int = 0
+    native_loops: bool = False
 
     @property
     def cut(self):

@@ -14,9 +14,12 @@ from .instructions import Instructions, stored, type_text
 
 
 class Scope:
-    """An open loop: the variables known in it, where lines before it go, what it has computed."""
+    """An open loop: the variables known in it, where lines before it go, what it has computed.
 
-    def __init__(self, mask, before):
+    before: None for code that runs once where it stands, such as a copy of a body.
+    """
+
+    def __init__(self, mask, before=None):
         self.mask, self.before, self.memo, self.pointers = mask, before, {}, {}
 
 
@@ -35,7 +38,7 @@ class Addresses:
         known = 0
         for v in self.env:
             known |= v.bit
-        self.scopes = [Scope(known, fn.lines)]
+        self.scopes = [Scope(known)]
 
     def op(self, text, out=None):
         """The name of an instruction's result; it is written to `out`, or where lines go now."""
@@ -53,10 +56,14 @@ class Addresses:
         outside = self.scopes[depth - 1].mask if depth else 0
         outer = {a: c for a, c in x.terms if not a.free & ~outside} if depth else {}
         inner = [(a, c) for a, c in x.terms if a not in outer]
-        last = depth == len(self.scopes) - 1
         plain = not any(at_run_time(a) for a, _ in x.terms)
-        out = self.fn.lines if last or not plain else self.scopes[depth + 1].before
+        out = self.in_front(depth) if plain else self.fn.lines
         return depth if plain else len(self.scopes) - 1, index.ix(outer), inner, out
+
+    def in_front(self, depth):
+        """Where the lines go that a scope computes: in front of the first loop inside of it."""
+        places = (s.before for s in self.scopes[depth + 1:] if s.before is not None)
+        return next(places, self.fn.lines)
 
     def index(self, x):
         """x as an i64, computed in the scope of its innermost variable."""

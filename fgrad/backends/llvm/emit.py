@@ -295,7 +295,7 @@ class Emitter(Values):
     def straight(self, s, at, copy):
         """The body once, at a constant."""
         self.copy, self.env[s.var] = copy, (None, at)
-        self.scopes.append(Scope(self.scopes[-1].mask | s.var.bit, self.fn.lines))
+        self.scopes.append(Scope(self.scopes[-1].mask | s.var.bit))
         self.body(s.body)
         self.scopes.pop()
 

@@ -84,12 +84,19 @@ def of_matrices(c, x):
     return (m + K @ (x - H @ m), P - K @ H @ P), m
 
 
+def running_sums(c, x):
+    """A loop within two short ones, which are written out."""
+    c = 0.1 * fnp.cumsum(c + x, axis=-1)
+    return c, c[0, 1, :3]
+
+
 SCANS = {"fading": (fading, lambda: 0.0), "exchange": (exchange, lambda: (1.0, 2.0, 0.5)),
          "chosen": (chosen, lambda: 0.5), "of rows": (of_rows, lambda: 1.0),
          "of steps": (of_steps, lambda: 1.0), "in a table": (in_a_table, lambda: fnp.zeros(5)),
          "in a long table": (in_a_table, lambda: fnp.zeros(200)),
          "of coordinates": (of_coordinates, lambda: (fnp.arange(3.0), fnp.ones(3))),
          "of matrices": (of_matrices, lambda: (fnp.zeros(2), fnp.eye(2))),
+         "running sums": (running_sums, lambda: fnp.ones((2, 2, 20))),
          "nothing": (lambda c, x: (c, x), lambda: 3.0)}
 
 

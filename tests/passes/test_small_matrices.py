@@ -1,0 +1,160 @@
+"""Small matrices are solved and factorised by loops that compile, with what NumPy's routines give."""
+
+import numpy as np
+import pytest
+
+import fgrad
+import fgrad.numpy as fnp
+from fgrad import check_grads, grad, jit, lax, ops, passes, vmap
+from fgrad.interpreters.call import inline
+from fgrad.interpreters.stage import stage
+from fgrad.loop import Call, Loop
+from fgrad.passes.target import Target
+from fgrad.scipy.linalg import solve_triangular
+from fgrad.types import ArrayType
+
+LOOPS = Target(native_loops=True)
+LEADS = [(), (1,), (3,), (16,), (2, 9)]
+
+
+def lower_half(a, b):
+    return solve_triangular(a, b, lower=True)
+
+
+def upper_half(a, b):
+    return solve_triangular(a, b, trans=1, lower=True)
+
+
+def unit_half(a, b):
+    return solve_triangular(a / 9, b, lower=False, unit_diagonal=True)
+
+
+def positive(a, b):
+    return fnp.linalg.cholesky(a @ fnp.matrix_transpose(a) + fnp.eye(a.shape[-1], dtype=a.dtype))
+
+
+def inverse(a, b):
+    return fnp.linalg.inv(a)
+
+
+def volume(a, b):
+    sign, log = fnp.linalg.slogdet(a)
+    return fnp.stack([sign, log], -1)
+
+
+FUNCTIONS = [fnp.linalg.solve, lower_half, upper_half, unit_half, positive, inverse, volume]
+
+
+def given(lead, n, columns=2, dtype="float32", seed=0):
+    """Matrices whose rows have to be exchanged, far from singular, and right-hand sides."""
+    rng = np.random.default_rng(seed)
+    a = rng.standard_normal((*lead, n, n)) / n + 3 * np.eye(n)
+    if n > 1:
+        a = np.where(rng.random((*lead, 1, 1)) < 0.5, a[..., ::-1, :], a)
+    a = a + 2 * np.eye(n)
+    return a.astype(dtype), rng.standard_normal((*lead, n, columns)).astype(dtype)
+
+
+def steps_of(plan):
+    """The steps of a Plan, those of its loops included."""
+    for step in plan.steps:
+        yield step
+        if isinstance(step, Loop):
+            for inner in step.plans:
+                yield from steps_of(inner)
+
+
+def calls(function, *types, target=LOOPS):
+    """How many NumPy rules a Plan of the function calls."""
+    plan = passes.plan(inline(stage(function, types).program), target)
+    return sum(isinstance(s, Call) for s in steps_of(plan))
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("lead", LEADS, ids=str)
+@pytest.mark.parametrize("n", [1, 2, 5, 17])
+def test_compiled_code_gives_what_numpy_gives(function, lead, n):
+    a, b = given(lead, n)
+    np.testing.assert_allclose(jit(function)(a, b), function(fnp.array(a), b), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+def test_in_double_precision(function):
+    a, b = given((20,), 6, dtype="float64")
+    np.testing.assert_allclose(jit(function)(a, b), function(fnp.array(a), b), atol=1e-12)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+def test_derivatives(function):
+    a, b = given((2,), 3, dtype="float64")
+    check_grads(jit(function), (a, b), order=2)
+
+
+@pytest.mark.parametrize("lead", [(), (2,), (40,)], ids=str)
+def test_matrices_without_an_answer_are_nan_and_leave_others_alone(lead):
+    good = np.array([[0, 2, 1], [1, 0, 3], [2, 1, 0]], "float32")
+    for bad in (np.zeros((3, 3)), np.diag([1, 2, 0]), np.diag([0, 1, 2]), np.diag([1, -1, 1]),
+                [[1, 2, 3], [2, 4, 6], [1, 0, 1]]):
+        a = np.broadcast_to(np.array(bad, "float32"), (*lead, 3, 3)).copy()
+        if lead:
+            a[1] = good @ good.T + np.eye(3)
+        b = np.ones((*lead, 3, 2), "float32")
+        for function in (fnp.linalg.solve, lower_half, upper_half, volume):
+            np.testing.assert_allclose(jit(function)(a, b), function(fnp.array(a), b), atol=1e-5)
+        made, want = jit(fnp.linalg.cholesky)(a), fnp.linalg.cholesky(fnp.array(a))
+        np.testing.assert_allclose(made, want, atol=1e-5)
+
+
+def test_only_small_real_matrices_are_loops_where_loops_are_native():
+    def of(n, *lead, dtype="float32"):
+        return ArrayType(dtype, (*lead, n, n)), ArrayType(dtype, (*lead, n, 1))
+
+    for function in FUNCTIONS:
+        assert calls(function, *of(8)) == calls(function, *of(8, 100)) == 0
+        assert calls(function, *of(8), target=Target()) == 1
+    assert calls(fnp.linalg.solve, *of(100)) == calls(positive, *of(100)) == 1
+    assert calls(lower_half, *of(200)) == 0
+    assert calls(fnp.linalg.solve, *of(4, dtype="complex64")) == 1
+    assert calls(fnp.linalg.solve, *of(4, 0)) == 1
+
+
+def kalman(zs, p):
+    """States of a Kalman filter with three states, of which two are seen."""
+    f, h = np.eye(3, k=1, dtype="float32") * 0.1 + np.eye(3, dtype="float32"), np.eye(2, 3)
+    h = h.astype("float32")
+
+    def step(carry, z):
+        x, p = carry
+        x, p = f @ x, f @ p @ f.T + 0.1 * np.eye(3, dtype="float32")
+        gain = fnp.linalg.solve(h @ p @ h.T + np.eye(2, dtype="float32"), h @ p).T
+        x, p = x + gain @ (z - h @ x), p - gain @ h @ p
+        return (x, p), x
+    return lax.scan(step, (fnp.zeros(3), p), zs)[1]
+
+
+def test_a_loop_with_a_solution_in_it_is_the_eager_loop():
+    zs = np.random.default_rng(0).standard_normal((50, 2)).astype("float32")
+    p = np.eye(3, dtype="float32")
+    np.testing.assert_allclose(jit(kalman)(zs, p), kalman(fnp.array(zs), p), rtol=1e-4, atol=1e-5)
+    assert calls(kalman, ArrayType("float32", (50, 2)), ArrayType("float32", (3, 3))) == 0
+
+
+def test_gradients_and_vmap_of_a_loop_with_a_solution():
+    zs = np.random.default_rng(1).standard_normal((4, 12, 2)).astype("float32")
+    p = np.eye(3, dtype="float32")
+    loss = grad(lambda p, zs: fnp.sum(kalman(zs, p)**2))
+    many = jit(vmap(loss, in_axes=(None, 0)))(p, zs)
+    for z, got in zip(zs, many):
+        np.testing.assert_allclose(got, loss(fnp.array(p), z), rtol=2e-4, atol=2e-4)
+
+
+def test_the_array_ir_still_says_what_is_computed():
+    a, b = given((), 4)
+    assert " = solve " in fgrad.show(jit(fnp.linalg.solve), a, b, stage="ir")
+    assert " = scan" in fgrad.show(jit(fnp.linalg.solve), a, b, stage="simplified")
+
+
+def test_results_are_those_of_a_stack_of_one():
+    a, b = given((16,), 4)
+    each = jit(ops.solve)
+    np.testing.assert_allclose(each(a, b)[:1], each(a[:1], b[:1]), rtol=1e-5, atol=1e-6)
