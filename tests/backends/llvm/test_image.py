@@ -118,7 +118,7 @@ def test_a_donated_argument_is_taken_over_from_the_image_too(disk, monkeypatch):
 def test_what_numpy_runs_is_compiled_in_every_process(disk, monkeypatch):
     made = plans(monkeypatch)
     x = fnp.array([[3.0, 1.0], [1.0, 2.0]])
-    first, second = again(lambda: jit(fnp.linalg.inv), x)
+    first, second = again(lambda: jit(fnp.linalg.pinv), x)
     assert len(made) == 2
     np.testing.assert_array_equal(first, second)
 
