@@ -105,6 +105,13 @@ def at(x, k, axis):
                        shape=(*x.shape[:axis], *x.shape[axis + 1:]))
 
 
+def put(x, row, k):
+    """x with another row k."""
+    zero = ops.full(shape=(), value=0, dtype=I32)
+    return ops.dynamic_update_slice(x, ops.reshape(row, shape=(1, *row.shape)), k,
+                                    *[zero] * (x.ndim - 1))
+
+
 def numbers(like, axis=0):
     """The index along an axis, in the shape of an array.   → i32[*s]"""
     return ops.iota(shape=like.shape, axis=axis, dtype=I32)
@@ -178,20 +185,22 @@ def solve(a, b):
 
 
 def substituted(a, b, lower, unit):
-    """y with a y = b for a triangle of a, column by column; NaN from where its diagonal is 0."""
+    """y with a y = b for a triangle of a, row by row; NaN from where its diagonal is 0."""
     n = a.shape[0]
 
-    def step(j, b):
+    def step(j, y):
         k = j if lower else ops.sub(n - 1, j)
-        column, row = at(a, k, 1), at(b, k, 0)
+        factors, right = at(a, k, 0), at(b, k, 0)
+        index, here = numbers(factors), all_over(k, factors)
+        known = ops.lt(index, here) if lower else ops.gt(index, here)
+        known = all_over(ops.select(known, factors, 0.0), y, 1)
+        right = ops.sub(right, ops.reduce_sum(ops.mul(known, y), axes=(0,)))
         if not unit:
-            pivot = at(column, k, 0)
-            row = ops.div(row, all_over(ops.select(ops.eq(pivot, 0.0), math.nan, pivot), row, 0))
-        rows, here = numbers(b), all_over(k, b)
-        left = ops.gt(rows, here) if lower else ops.lt(rows, here)
-        rest = ops.select(left, minus_product(b, column, row), b)
-        return ops.select(ops.eq(rows, here), all_over(row, b, 0), rest)
-    return in_order(n, step, b)
+            pivot = at(factors, k, 0)
+            pivot = ops.select(ops.eq(pivot, 0.0), math.nan, pivot)
+            right = ops.div(right, all_over(pivot, right, 0))
+        return put(y, right, k)
+    return in_order(n, step, ops.zeros_like(b))
 
 
 def triangular_solve(a, b, *, lower, unit):
