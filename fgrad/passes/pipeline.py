@@ -1,9 +1,11 @@
 """The compiler's middle, start to end: a Program becomes a Plan, or the printed forms on its way.
 
-    small matrices → hoist → branches → simplify → share → updates → fuse → lower → schedule → turns → nest → memory
+    small matrices → hoist → branches → simplify → share → updates → fuse → lower → schedule →
+    turns → nest → memory
 
-Small matrices are factorised by loops.  hoist, branches and nest are about control flow: what moves in front of a loop, branches that are
-computed side by side, the Plans inside; updates about arrays of which a part is overwritten.
+Small matrices are factorised by loops.  hoist, branches and nest are about control flow: what moves
+in front of a loop, branches that are computed side by side, the Plans inside; updates about arrays
+of which a part is overwritten.
 `plan` is called by the compile driver; `stages` by what shows programs.
 """
 
@@ -26,7 +28,8 @@ from .target import CPU
 from .turns import in_turns
 from .updates import behind_readers, block_writes
 
-PIPELINE = "hoist branches simplify share updates fuse lower schedule turns nest memory".split()
+PIPELINE = ("small_matrices hoist branches simplify share updates fuse lower schedule turns nest "
+            "memory").split()
 
 
 def plan(program, target=CPU, donate=(), tuner=None):

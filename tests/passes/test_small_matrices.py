@@ -1,4 +1,4 @@
-"""Small matrices are solved and factorised by loops that compile, with what NumPy's routines give."""
+"""Small matrices are solved and factorised by loops that compile, as NumPy's routines do it."""
 
 import numpy as np
 import pytest
