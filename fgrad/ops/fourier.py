@@ -4,9 +4,10 @@
     rfft:    the first N // 2 + 1 of these, of real x
     irfft:   the real x whose rfft, times N, is X
 
-Eager values and compiled code are computed by NumPy's own transform (pocketfft: any length in
-O(N log N), f32 in f32).  The matrix of `fft` is symmetric, so it is its own transpose; those of the
-other two are each other, but for what is real twice.  `fgrad.numpy.fft` relies on it.
+Eager values are computed by NumPy's own transform (pocketfft: any length in O(N log N), f32 in
+f32), and compiled code calls it but for short ones (`passes.fourier`).  The matrix of `fft` is
+symmetric, so it is its own transpose; those of the other two are each other, but for what is real
+twice.  `fgrad.numpy.fft` relies on it.
 """
 
 from __future__ import annotations
