@@ -1,10 +1,10 @@
 """Factorisations and solutions of matrices, by NumPy's routines (LAPACK).
 
 Each works on the last two axes; axes before them are independent matrices.  None has a pull:
-compiled code calls the NumPy rule on the host, or on the CPU runs loops of its own for small real
-matrices (`passes.small_matrices`).  Where LAPACK finds no answer (a singular matrix,
-one that is not positive definite, no convergence) the results for that matrix are NaN: nothing is
-raised, so that the other matrices of a stack keep their results.
+compiled code calls the NumPy rule on the host, or on the CPU runs loops of its own, for small
+matrices and for triangles of real numbers (`passes.matrices`).  Where LAPACK finds no answer (a
+singular matrix, one that is not positive definite, no convergence) the results for that matrix are
+NaN: nothing is raised, so that the other matrices of a stack keep their results.
 
 Sources of the derivatives: M. Giles, "An extended collection of matrix derivative results for
 forward and reverse mode algorithmic differentiation" (2008); M. Seeger et al.,

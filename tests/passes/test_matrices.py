@@ -1,4 +1,4 @@
-"""Small matrices are solved and factorised by loops that compile, as NumPy's routines do it."""
+"""Matrices are solved and factorised by loops that compile, as NumPy's routines do it."""
 
 import numpy as np
 import pytest
@@ -78,6 +78,37 @@ def test_compiled_code_gives_what_numpy_gives(function, lead, n):
     np.testing.assert_allclose(jit(function)(a, b), function(fnp.array(a), b), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("function", [lower_half, upper_half, unit_half, positive])
+@pytest.mark.parametrize("lead", [(), (3,)], ids=str)
+@pytest.mark.parametrize("n", [16, 31, 32, 33, 100])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_triangles_by_blocks(function, lead, n, dtype):
+    a, b = given(lead, n, dtype=dtype)
+    got, want = jit(function)(a, b), function(fnp.array(a), b)
+    close = 1e-4 if dtype == "float32" else 1e-12
+    np.testing.assert_allclose(got, want, rtol=close, atol=close)
+
+
+@pytest.mark.parametrize("n", [5, 40])
+@pytest.mark.parametrize("at", [0, 3, -1])
+def test_one_bad_pivot_makes_all_of_a_matrix_nan(n, at):
+    a = 2 * np.eye(n, dtype="float32")
+    b = np.ones((n, 2), "float32")
+    for bad in (0.0, -1.0, np.nan):
+        a[at, at] = bad
+        assert np.isnan(jit(fnp.linalg.cholesky)(a)).all()
+        if bad == 0.0:
+            assert np.isnan(jit(lower_half)(a, b)).all() and np.isnan(jit(upper_half)(a, b)).all()
+
+
+def test_only_the_triangle_is_read():
+    for n in (6, 40):
+        a, b = given((), n)
+        other = np.where(np.tri(n, dtype=bool), a, np.nan)
+        np.testing.assert_array_equal(jit(lower_half)(a, b), jit(lower_half)(other, b))
+        np.testing.assert_array_equal(jit(upper_half)(a, b), jit(upper_half)(other, b))
+
+
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
 def test_in_double_precision(function):
     a, b = given((20,), 6, dtype="float64")
@@ -88,6 +119,12 @@ def test_in_double_precision(function):
 def test_derivatives(function):
     a, b = given((2,), 3, dtype="float64")
     check_grads(jit(function), (a, b), order=2)
+
+
+@pytest.mark.parametrize("function", [lower_half, positive])
+def test_derivatives_by_blocks(function):
+    a, b = given((), 18, dtype="float64")
+    check_grads(jit(function), (a, b), order=1)
 
 
 @pytest.mark.parametrize("lead", [(), (2,), (40,)], ids=str)
@@ -105,15 +142,18 @@ def test_matrices_without_an_answer_are_nan_and_leave_others_alone(lead):
         np.testing.assert_allclose(made, want, atol=1e-5)
 
 
-def test_only_small_real_matrices_are_loops_where_loops_are_native():
+def test_where_loops_are_native_and_faster_there_are_no_calls():
     def of(n, *lead, dtype="float32"):
         return ArrayType(dtype, (*lead, n, n)), ArrayType(dtype, (*lead, n, 1))
 
     for function in FUNCTIONS:
         assert calls(function, *of(8)) == calls(function, *of(8, 100)) == 0
         assert calls(function, *of(8), target=Target()) == 1
-    assert calls(fnp.linalg.solve, *of(100)) == calls(positive, *of(100)) == 1
-    assert calls(lower_half, *of(200)) == 0
+    for function in (fnp.linalg.solve, inverse, volume):
+        assert calls(function, *of(100)) == 1
+    for function in (lower_half, positive):
+        assert calls(function, *of(100)) == 0 and calls(function, *of(3000)) == 1
+    assert calls(positive, *of(100, 20)) == 1
     assert calls(fnp.linalg.solve, *of(4, dtype="complex64")) == 1
     assert calls(fnp.linalg.solve, *of(4, 0)) == 1
 
