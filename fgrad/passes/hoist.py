@@ -3,9 +3,9 @@
     scan[body] w h            body: p = exp w;  h = mul p h      →      p = exp w;  scan[body] p h
 
 An equation of a body that depends on consts alone moves if it is worth storing its result: a
-product, a reduction, a function that costs more than a load.  Cheap ones stay, and are computed
-again where they are read; so do NumPy rules, which may raise, and effects.  Relies on the
-operations of control flow.
+product, a reduction, a factorisation, a function that costs more than a load.  Cheap ones stay, and
+are computed again where they are read; so do other NumPy rules, which may raise, and effects.
+Relies on the operations of control flow.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from ..ops.elementwise import Elementwise
 from ..ops.reduce import Reduce
 from ..scalar import EXPENSIVE
 
-PRODUCTS = frozenset(("dot_general", "conv_general"))
+STORED = frozenset("""cholesky conv_general dot_general eigh pinv qr slogdet solve svd
+    triangular_solve""".split())
 
 
 def hoist(program):
@@ -59,7 +60,7 @@ def hoisted(eqn):
 def is_worth(eqn):
     """Does it cost more to compute the result again than to load it?"""
     op = eqn.op
-    if op.name in PRODUCTS or isinstance(op, Reduce):
+    if op.name in STORED or isinstance(op, Reduce):
         return True
     if isinstance(op, Elementwise) and isinstance(op.scalar, str):
         return scalar.INSTRUCTIONS[op.scalar].cost >= EXPENSIVE

@@ -11,13 +11,14 @@ the results are NaN, as those of the NumPy rules.  Only for Targets whose loops 
 `native_loops`; of complex numbers the calls stay.
 
 Sources: G. Golub, C. Van Loan, "Matrix computations" (4th ed. 2013), 3.1 (substitution by blocks),
-3.4 (partial pivoting), 4.2 (Cholesky by blocks).  The pipeline calls `in_loops`; it relies on the
-operations and on control flow.
+3.4 (partial pivoting), 4.2 (Cholesky by blocks), 5.1 (reflections).  The pipeline calls `in_loops`;
+it relies on the operations and on control flow.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -31,8 +32,7 @@ from .hoist import copied
 
 STACK = 16                 # matrices from which vectors run over them
 BLOCK = 16                 # rows of a block
-# Rows, and multiply-adds of a matrix of a stack, up to which loops are faster than LAPACK.
-LARGE, ELIMINATION, SUBSTITUTION, CHOLESKY = 2048, 1 << 18, 1 << 20, 1 << 16
+LARGE = 2048               # rows up to which blocks are faster than LAPACK
 
 
 def in_loops(program):
@@ -49,12 +49,13 @@ def is_faster(eqn):
     """Is it an operation on matrices that loops compute faster?"""
     if eqn.op.name not in RULES:
         return False
-    a, columns = eqn.args[0].type, eqn.args[-1].type.shape[-1]
-    if a.dtype not in (F32, F64) or not (a.size and columns):
+    types = [a.type for a in eqn.args]
+    if types[0].dtype not in (F32, F64) or not all(t.size for t in types):
         return False
-    _, work, most, by_blocks = RULES[eqn.op.name]
-    few = a.size < STACK * a.shape[-1]**2
-    return by_blocks and few and a.shape[-1] <= LARGE or work(a.shape[-1], columns) <= most
+    rule = RULES[eqn.op.name]
+    rows, columns = types[0].shape[-2:]
+    few = types[0].size < STACK * rows * columns
+    return rule.by_blocks and few and rows <= LARGE or rule.work(*types) <= rule.most
 
 
 def written_out(eqn):
@@ -70,7 +71,7 @@ def written_out(eqn):
 @lru_cache(maxsize=256)
 def traced(name, types, params):
     """The Program of a rule: with the matrices of a stack behind the axes that it works on."""
-    rule = RULES[name][0]
+    rule = RULES[name].function
     lead = types[0].shape[:-2]
     count = math.prod(lead)
 
@@ -325,11 +326,87 @@ def turned(a):
     return ops.transpose(a, perm=(1, 0))
 
 
-# name → (rule, multiply-adds of n rows and as many columns on the right, the most of them, has it
-# a form by blocks?)
+# ---------------------------------------------------------------------------- reflections
+
+def qr(a, *, full=False):
+    """(Q, R) by reflections I - t v vᵀ; R has the signs that LAPACK gives it."""
+    (m, n), stack = a.shape[:2], a.shape[2:]
+    count = min(m, n)
+
+    def step(k, carry):
+        a, vectors, factors = carry
+        v, t = reflection(at(a, k, 1), k)
+        mine = ops.eq(numbers(vectors, 1), all_over(k, vectors))
+        vectors = ops.select(mine, all_over(v, vectors, 1), vectors)
+        factors = ops.select(ops.eq(numbers(factors), all_over(k, factors)),
+                             all_over(t, factors, 0), factors)
+        return reflected(a, v, t), vectors, factors
+    vectors, factors, start = [ops.full(shape=(*shape, *stack), value=0, dtype=a.dtype)
+                               for shape in ((m, count), (count,), (m, m if full else n))]
+    r, vectors, factors = in_order(count, step, (a, vectors, factors))
+    start = ops.select(ops.eq(numbers(start), numbers(start, 1)), 1.0, start)
+
+    def back(j, q):
+        k = ops.sub(count - 1, j)
+        return reflected(q, at(vectors, k, 1), at(factors, k, 0))
+    q = in_order(count, back, start)
+    r = ops.select(ops.gt(numbers(r), numbers(r, 1)), 0.0, r)
+    rows = m if full else n
+    return q, ops.slice(r, start=(0,) * r.ndim, stop=(rows, *r.shape[1:]), stride=(1,) * r.ndim)
+
+
+def reflection(column, k):
+    """(v, t) of the reflection that makes the elements behind k zeros: 1 at k, and 0 before."""
+    index, here = numbers(column), all_over(k, column)
+    below = ops.select(ops.gt(index, here), column, 0.0)
+    first = at(column, k, 0)
+    largest = ops.reduce_max(ops.abs(below), axes=(0,))
+    nothing = ops.eq(largest, 0.0)
+    largest = ops.max(largest, ops.abs(first))
+    scale = ops.select(ops.eq(largest, 0.0), 1.0, largest)
+    parts = ops.div(below, all_over(scale, below, 0))
+    length = ops.add(ops.reduce_sum(ops.square(parts), axes=(0,)),
+                     ops.square(ops.div(first, scale)))
+    length = ops.mul(scale, ops.sqrt(length))
+    to = ops.select(ops.lt(first, 0.0), length, ops.neg(length))
+    t = ops.select(nothing, 0.0, ops.div(ops.sub(to, first), to))
+    by = ops.select(nothing, 1.0, ops.sub(first, to))
+    v = ops.div(below, all_over(by, below, 0))
+    return ops.select(ops.eq(index, here), 1.0, v), t
+
+
+def reflected(x, v, t):
+    """x - t v (vᵀ x)."""
+    inner = ops.reduce_sum(ops.mul(all_over(v, x, 1), x), axes=(0,))
+    return minus_product(x, v, ops.mul(all_over(t, inner, 0), inner))
+
+
+# ---------------------------------------------------------------------------- the operations
+
+@dataclass(frozen=True)
+class Rule:
+    """How an operation is written: function(*matrices, **params), of [n, n] or [n, n, stack].
+
+    work: its multiply-adds, of the types of its arguments, for one matrix; most: for how many loops
+    are faster.  by_blocks: for one matrix they are with any number.
+    """
+    function: object
+    work: object
+    most: int
+    by_blocks: bool = False
+
+
+def cubed(a, b=None):
+    """n² times n and the columns on the right."""
+    n = a.shape[-1]
+    return n * n * (n + (b.shape[-1] if b is not None else 0))
+
+
 RULES = {
-    "solve": (solve, lambda n, columns: n * n * (n + columns), ELIMINATION, False),
-    "slogdet": (slogdet, lambda n, columns: n**3, ELIMINATION, False),
-    "triangular_solve": (triangular_solve, lambda n, columns: n * n * columns, SUBSTITUTION, True),
-    "cholesky": (cholesky, lambda n, columns: n**3, CHOLESKY, True),
+    "solve": Rule(solve, cubed, 1 << 18),
+    "slogdet": Rule(slogdet, cubed, 1 << 18),
+    "triangular_solve": Rule(triangular_solve, lambda a, b: a.shape[-1]**2 * b.shape[-1], 1 << 20,
+                             by_blocks=True),
+    "cholesky": Rule(cholesky, cubed, 1 << 16, by_blocks=True),
+    "qr": Rule(qr, lambda a: a.shape[-2] * a.shape[-1]**2, 1 << 19),
 }

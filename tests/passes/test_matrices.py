@@ -42,7 +42,17 @@ def volume(a, b):
     return fnp.stack([sign, log], -1)
 
 
-FUNCTIONS = [fnp.linalg.solve, lower_half, upper_half, unit_half, positive, inverse, volume]
+def reflections(a, b):
+    q, r = fnp.linalg.qr(fnp.concatenate([a, fnp.matrix_transpose(b)], -2))
+    return fnp.concatenate([q, r], -2)
+
+
+def all_reflections(a, b):
+    q, r = fnp.linalg.qr(fnp.concatenate([a, b], -1), mode="complete")
+    return fnp.concatenate([q, r], -1)
+
+
+FUNCTIONS = [fnp.linalg.solve, lower_half, upper_half, unit_half, positive, inverse, volume, reflections]
 
 
 def given(lead, n, columns=2, dtype="float32", seed=0):
@@ -149,7 +159,7 @@ def test_where_loops_are_native_and_faster_there_are_no_calls():
     for function in FUNCTIONS:
         assert calls(function, *of(8)) == calls(function, *of(8, 100)) == 0
         assert calls(function, *of(8), target=Target()) == 1
-    for function in (fnp.linalg.solve, inverse, volume):
+    for function in (fnp.linalg.solve, inverse, volume, reflections):
         assert calls(function, *of(100)) == 1
     for function in (lower_half, positive):
         assert calls(function, *of(100)) == 0 and calls(function, *of(3000)) == 1
@@ -192,6 +202,30 @@ def test_the_array_ir_still_says_what_is_computed():
     a, b = given((), 4)
     assert " = solve " in fgrad.show(jit(fnp.linalg.solve), a, b, stage="ir")
     assert " = scan" in fgrad.show(jit(fnp.linalg.solve), a, b, stage="simplified")
+
+
+def test_more_columns_than_rows():
+    for n in (1, 4):
+        for lead in LEADS:
+            a, b = given(lead, n)
+            np.testing.assert_allclose(jit(all_reflections)(a, b), all_reflections(fnp.array(a), b),
+                                       atol=1e-5)
+
+
+@pytest.mark.parametrize("a", [np.eye(3), np.zeros((3, 2)), np.diag([-1.0, 2, 3]),
+                               1e30 * np.ones((3, 1)), 1e-30 * np.ones((3, 1))], ids=str)
+def test_reflections_of_zeros_and_of_every_size(a):
+    a = a.astype("float32")
+    for got, want in zip(jit(fnp.linalg.qr)(a), np.linalg.qr(a)):
+        np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-7)
+
+
+def test_a_factorisation_of_what_never_changes_moves_out_of_a_loop():
+    def steps(a, b):
+        return lax.fori_loop(0, 9, lambda i, b: lower_half(fnp.linalg.cholesky(a), b), b)
+    text = fgrad.show(steps, ArrayType("float32", (3, 3)), ArrayType("float32", (3, 1)),
+                      stage="simplified", device="reference")
+    assert text.index("= cholesky") < text.index("= scan") < text.index("= triangular_solve")
 
 
 def test_results_are_those_of_a_stack_of_one():
