@@ -29,7 +29,8 @@ if _typing.TYPE_CHECKING:                        # for editors; at run time see 
     from .bits import bitcast
     from .convolve import conv_general
     from .fourier import fft, irfft, rfft
-    from .linalg import cholesky, eigh, pinv, qr, slogdet, solve, svd, triangular_solve
+    from .linalg import (
+        cholesky, eigh, lu, pinv, pivots_to_permutation, qr, slogdet, solve, svd, triangular_solve)
     from .eigen import eig
     from .random import random_bits, random_fold_in, random_split
     from .special import (
@@ -45,7 +46,8 @@ _NAMES = {                 # module → what it gives; all of it is loaded at fi
     "bits": "bitcast",
     "convolve": "conv_general",
     "fourier": "fft irfft rfft",
-    "linalg": "cholesky eigh pinv qr slogdet solve svd triangular_solve",
+    "linalg": "cholesky eigh lu pinv pivots_to_permutation qr slogdet solve svd "
+              "triangular_solve",
     "eigen": "eig",
     "random": "random_bits random_fold_in random_split",
     "special": "bessel_i0e bessel_i1e digamma erfc lgamma log_ndtr ndtri spence zeta",

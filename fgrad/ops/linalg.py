@@ -30,6 +30,7 @@ from .silence import quiet
 BATCH = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 MATRICES = (F32, F64, *COMPLEX)
 BLOCK = 64                 # rows that one step of triangular substitution solves at once
+STRIP = 32                 # columns that are eliminated before the others see it
 
 
 # ---------------------------------------------------------------------------- small functions
@@ -402,6 +403,85 @@ def substituted(a, b, lower):
     return out
 
 
+class Lu(Factorisation):
+    """(LU, pivots): rows exchanged, x is L U; below the diagonal L, which has ones on it, else U.
+
+    f[…,n,n] → f[…,n,n], i32[…,n]; row k was exchanged with row pivots[k] >= k, in this order.
+
+    With P the exchanges and M = L⁻¹ P dx U⁻¹, dL = L strictly_lower(M) and dU = upper(M) U: L⁻¹ dL
+    is strictly lower triangular, dU U⁻¹ upper triangular, and M their sum (Seeger et al., 2017).
+    """
+    multiple = True
+
+    def type(self, x, /):
+        check_matrices(self.name, x)
+        return x, x.with_shape(x.shape[:-1]).with_dtype(I32)
+
+    @quiet
+    def numpy(self, x, /):
+        flat = x.reshape(-1, *x.shape[-2:])
+        out, pivots = np.array(flat), np.empty(flat.shape[:2], np.int32)
+        for one, chosen in zip(out, pivots):
+            eliminate(one, chosen)
+        return out.reshape(x.shape), pivots.reshape(x.shape[:-1])
+
+    def jvp(self, out, args, tangents, /):
+        (lu, pivots), (t,) = out, tangents
+        order = pivots_to_permutation(pivots)
+        column = broadcast(order, shape=lu.shape, axes=(lu.ndim - 1,))
+        chosen = eq(column, iota(shape=lu.shape, axis=lu.ndim - 1, dtype=I32))
+        t = product(convert(chosen, dtype=lu.dtype), t)                     # P dx
+        t = triangular_solve(lu, t, lower=True, unit=True)
+        m = turned(triangular_solve(turned(lu), turned(t), lower=True, unit=False))
+        strict, below_diagonal = lower_part(m, 1), lower_part(lu, 1)
+        lower = add(strict, product(below_diagonal, strict))
+        return add(lower, product(sub(m, strict), sub(lu, below_diagonal))), None
+
+
+def eliminate(a, pivots):
+    """Gaussian elimination of one matrix in place, STRIP columns at once."""
+    n = len(a)
+    for start in range(0, n, STRIP):
+        stop = min(start + STRIP, n)
+        for k in range(start, stop):
+            p = pivots[k] = k + np.argmax(np.abs(a[k:, k]))
+            if p != k:
+                a[[k, p]] = a[[p, k]]
+            if a[k, k] != 0:
+                a[k + 1:, k] /= a[k, k]
+            a[k + 1:, k + 1:stop] -= np.outer(a[k + 1:, k], a[k, k + 1:stop])
+        if stop < n:
+            lower = np.tril(a[start:stop, start:stop], -1) + np.eye(stop - start, dtype=a.dtype)
+            a[start:stop, stop:] = np.linalg.solve(lower, a[start:stop, stop:])
+            a[stop:, stop:] -= a[stop:, start:stop] @ a[start:stop, stop:]
+
+
+class PivotsToPermutation(Primitive):
+    """The order of rows after exchanges: row k with row pivots[k], for k = 0, 1, ….
+
+    i32[…,n] → i32[…,n]
+    """
+    differentiable = False
+    dtypes = (I32,)
+
+    def type(self, pivots, /):
+        if pivots.dtype != I32 or pivots.ndim < 1:
+            raise DtypeError(f"{self.name} needs whole numbers.", given=str(pivots),
+                             expected="i32[…,n]")
+        return pivots
+
+    def numpy(self, pivots, /):
+        flat = pivots.reshape(-1, pivots.shape[-1])
+        out = np.tile(np.arange(pivots.shape[-1], dtype=np.int32), (len(flat), 1))
+        every = np.arange(len(flat))
+        for k, p in enumerate(flat.T):
+            out[every, k], out[every, p] = out[every, p], out[every, k]
+        return out.reshape(pivots.shape)
+
+    def batch(self, dims, pivots, /):
+        return self(move.to_front(pivots, *dims)), 0
+
+
 class Pinv(Factorisation):
     """P, the pseudo-inverse: singular values up to rtol times the largest count as 0.
 
@@ -460,5 +540,7 @@ qr = Qr("qr")
 svd = Svd("svd")
 solve = Solve("solve")
 triangular_solve = TriangularSolve("triangular_solve")
+lu = Lu("lu")
+pivots_to_permutation = PivotsToPermutation("pivots_to_permutation")
 pinv = Pinv("pinv")
 slogdet = Slogdet("slogdet")

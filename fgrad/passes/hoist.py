@@ -17,7 +17,7 @@ from ..ops.elementwise import Elementwise
 from ..ops.reduce import Reduce
 from ..scalar import EXPENSIVE
 
-STORED = frozenset("""cholesky conv_general dot_general eigh pinv qr slogdet solve svd
+STORED = frozenset("""cholesky conv_general dot_general eigh lu pinv qr slogdet solve svd
     triangular_solve""".split())
 
 

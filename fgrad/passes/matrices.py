@@ -147,13 +147,14 @@ def diagonal(a):
 
 # ---------------------------------------------------------------------------- elimination
 
-def eliminated(a, b, without_pivot):
-    """(upper triangle of a, b, sign of the exchanges) after elimination with partial pivoting.
+def eliminated(a, b, without_pivot, factors=False):
+    """(upper triangle of a, b, pivots) after elimination with partial pivoting.
 
-    without_pivot: what a column without any is divided by.  b: None, or f[n,c,*b].
+    b: None, or f[n,c,*b].  without_pivot: what a column without any is divided by.  factors: are
+    these kept below the triangle?  pivots: i32[n,*b], as of `ops.lu`.
     """
     def step(k, carry):
-        a, *b, sign = carry
+        a, *b, pivots = carry
         column = at(a, k, 1)
         below = ops.ge(numbers(column), all_over(k, column))
         largest = ops.argmax(ops.select(below, ops.abs(column), -1.0), axis=0)
@@ -162,15 +163,20 @@ def eliminated(a, b, without_pivot):
         pivot = ops.select(ops.eq(pivot, 0.0), without_pivot, pivot)
         column = at(a, k, 1)
         factor = ops.div(column, all_over(pivot, column, 0))
-        out = [ops.select(beneath(a, k), minus_product(a, factor, top), a)]
+        rest = minus_product(a, factor, top)
+        if factors:
+            index, here = numbers(a, 1), all_over(k, a)
+            known = ops.select(ops.eq(index, here), all_over(factor, a, 1), a)
+            rest = ops.select(ops.gt(index, here), rest, known)
+        out = [ops.select(beneath(a, k), rest, a)]
         for x in b:
             x, row = exchanged(x, k, largest)
             out.append(ops.select(beneath(x, k), minus_product(x, factor, row), x))
-        same = ops.eq(largest, all_over(k, largest))
-        return (*out, ops.select(same, sign, ops.neg(sign)))
-    one = ops.full(shape=a.shape[2:], value=1.0, dtype=a.dtype)
-    start = (a, one) if b is None else (a, b, one)
-    return in_order(a.shape[0], step, start)
+        return (*out, put(pivots, ops.reshape(largest, shape=(1, *largest.shape)), k))
+    n = a.shape[0]
+    pivots = ops.full(shape=(n, *a.shape[2:]), value=0, dtype=I32)
+    start = (a, pivots) if b is None else (a, b, pivots)
+    return in_order(n, step, start)
 
 
 def beneath(x, k):
@@ -185,7 +191,7 @@ def exchanged(x, k, p):
         there, row = all_over(p, x), at(x, p, 0)
     else:
         there = ops.broadcast(p, shape=x.shape, axes=(0, 1))
-        row = ops.reduce_sum(ops.select(ops.eq(rows, there), x, 0.0), axes=(0,))
+        row = ops.reduce_sum(ops.select(ops.eq(rows, there), x, 0), axes=(0,))
     other = ops.select(ops.eq(rows, there), all_over(at(x, k, 0), x, 0), x)
     return ops.select(ops.eq(rows, here), all_over(row, x, 0), other), row
 
@@ -269,10 +275,17 @@ def all_matrix(x, like):
 
 def slogdet(a):
     """(sign, log |det a|)."""
-    a, sign = eliminated(a, None, 1.0)
-    pivots = diagonal(a)
-    sign = ops.mul(sign, ops.reduce_prod(ops.sign(pivots), axes=(0,)))
-    return sign, ops.reduce_sum(ops.log(ops.abs(pivots)), axes=(0,))
+    a, pivots = eliminated(a, None, 1.0)
+    entries = diagonal(a)
+    same = ops.eq(pivots, numbers(pivots))
+    signs = ops.select(same, ops.sign(entries), ops.neg(ops.sign(entries)))
+    return (ops.reduce_prod(signs, axes=(0,)),
+            ops.reduce_sum(ops.log(ops.abs(entries)), axes=(0,)))
+
+
+def lu(a):
+    """(L and U in one, pivots)."""
+    return eliminated(a, None, 1.0, factors=True)
 
 
 def cholesky(a):
@@ -405,6 +418,7 @@ def cubed(a, b=None):
 RULES = {
     "solve": Rule(solve, cubed, 1 << 18),
     "slogdet": Rule(slogdet, cubed, 1 << 18),
+    "lu": Rule(lu, cubed, 1 << 18),
     "triangular_solve": Rule(triangular_solve, lambda a, b: a.shape[-1]**2 * b.shape[-1], 1 << 20,
                              by_blocks=True),
     "cholesky": Rule(cholesky, cubed, 1 << 16, by_blocks=True),

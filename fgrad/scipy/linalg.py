@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import numpy as fnp
 from .. import ops
+from ..core import as_value
 from ..errors import ArgumentError, ShapeError
 from ..numpy import linalg
 from ..numpy.axes import typed
@@ -72,6 +73,65 @@ def solve(a, b, lower=False, assume_a="gen"):
     if assume_a not in ("gen", "sym", "her", "pos"):
         raise ArgumentError(f"solve knows no assume_a={assume_a!r}.", expected="gen, sym or pos")
     return cho_solve(cho_factor(a, lower), b) if assume_a == "pos" else linalg.solve(a, b)
+
+
+def lu_factor(a):
+    """(LU, piv), for lu_solve: L below the diagonal, where it has ones, else U; piv: row k was
+    exchanged with row piv[k], in this order.   f[…,n,n] → f[…,n,n], i32[…,n]
+    """
+    factors, pivots = ops.lu(matrices(a, "lu_factor"))
+    return back(factors, a), pivots
+
+
+def lu_solve(lu_and_piv, b, trans=0):
+    """x with a @ x = b, for lu_factor(a); trans: 1 or "T" solves with the transpose of a.
+
+    f[…,n,n] f[n] or f[…,n,k] → that of b
+
+    >>> lu_solve(lu_factor(fnp.array([[0.0, 2.0], [4.0, 0.0]])), fnp.array([2.0, 4.0])).tolist()
+    [1.0, 1.0]
+    """
+    factors, pivots = matrices(lu_and_piv[0], "lu_solve"), lu_and_piv[1]
+    order, y = ops.pivots_to_permutation(as_value(pivots)), as_float(b)
+    if y.ndim < 1 or y.shape[max(-2, -y.ndim)] != factors.shape[-1]:
+        raise ShapeError("lu_solve needs as many rows on the right as the matrix has.",
+                         given=[f"lu: {typed(factors)}", f"b: {typed(y)}"])
+    column = y.ndim == 1
+    y = y[:, None] if column else y
+    if trans in (0, "N"):
+        y = solve_triangular(factors, in_order(y, order), lower=True, unit_diagonal=True)
+        out = solve_triangular(factors, y)
+    else:
+        y = solve_triangular(factors, y, trans=trans)
+        y = solve_triangular(factors, y, trans=trans, lower=True, unit_diagonal=True)
+        out = in_order(y, fnp.argsort(order, -1))
+    return out[..., 0] if column else out
+
+
+def in_order(y, order):
+    """The rows of matrices in another order."""
+    lead = fnp.broadcast_shapes(y.shape[:-2], order.shape[:-1])
+    y = fnp.broadcast_to(y, (*lead, *y.shape[-2:]))
+    order = fnp.broadcast_to(order, (*lead, order.shape[-1]))
+    return fnp.take_along_axis(y, order[..., None], axis=-2)
+
+
+def lu(a, permute_l=False):
+    """(P, L, U) with P @ L @ U = a; permute_l: (P @ L, U).   f[…,n,n] → f[…,n,n], …
+
+    P exchanges rows, L is lower triangular with ones on the diagonal, U upper triangular.
+
+    >>> lu(fnp.array([[0.0, 2.0], [4.0, 0.0]]))[2].tolist()
+    [[4.0, 0.0], [0.0, 2.0]]
+    """
+    factors, pivots = ops.lu(matrices(a, "lu"))
+    n = factors.shape[-1]
+    order = ops.pivots_to_permutation(pivots)
+    one = fnp.eye(n, dtype=factors.dtype)
+    exchanges = fnp.matrix_transpose(one[order])
+    lower, upper = back(fnp.tril(factors, -1) + one, a), back(fnp.triu(factors), a)
+    exchanges = back(exchanges, a)
+    return (fnp.matmul(exchanges, lower), upper) if permute_l else (exchanges, lower, upper)
 
 
 def eigh(a, lower=True, eigvals_only=False):

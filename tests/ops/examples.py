@@ -351,6 +351,8 @@ EXAMPLES = {
     "pinv": [case(X(s), rtol=1e-6) for s in ((1, 1), (4, 2), (2, 3), (2, 2, 3))],
     "eig": [case(X(s)) for s in SQUARES],
     "slogdet": [case(Matrices(s)) for s in SQUARES],
+    "lu": [case(Matrices(s)) for s in SQUARES],
+    "pivots_to_permutation": [case(X((3,), 2, 3, "int32")), case(X((2, 1), 0, 1, "int32"))],
     # random
     "random_bits": [case(K(), shape=s, dtype=np.dtype(d)) for s, d in BITS] + [
         case(K(2), shape=(3,))],

@@ -10,7 +10,7 @@ from fgrad.interpreters.call import inline
 from fgrad.interpreters.stage import stage
 from fgrad.loop import Call, Loop
 from fgrad.passes.target import Target
-from fgrad.scipy.linalg import solve_triangular
+from fgrad.scipy.linalg import lu_factor, solve_triangular
 from fgrad.types import ArrayType
 
 LOOPS = Target(native_loops=True)
@@ -42,6 +42,11 @@ def volume(a, b):
     return fnp.stack([sign, log], -1)
 
 
+def both_triangles(a, b):
+    factors, pivots = lu_factor(a)
+    return fnp.concatenate([factors, pivots[..., None]], -1)
+
+
 def reflections(a, b):
     q, r = fnp.linalg.qr(fnp.concatenate([a, fnp.matrix_transpose(b)], -2))
     return fnp.concatenate([q, r], -2)
@@ -52,7 +57,8 @@ def all_reflections(a, b):
     return fnp.concatenate([q, r], -1)
 
 
-FUNCTIONS = [fnp.linalg.solve, lower_half, upper_half, unit_half, positive, inverse, volume, reflections]
+FUNCTIONS = [fnp.linalg.solve, lower_half, upper_half, unit_half, positive, inverse, volume,
+             reflections, both_triangles]
 
 
 def given(lead, n, columns=2, dtype="float32", seed=0):
@@ -159,7 +165,7 @@ def test_where_loops_are_native_and_faster_there_are_no_calls():
     for function in FUNCTIONS:
         assert calls(function, *of(8)) == calls(function, *of(8, 100)) == 0
         assert calls(function, *of(8), target=Target()) == 1
-    for function in (fnp.linalg.solve, inverse, volume, reflections):
+    for function in (fnp.linalg.solve, inverse, volume, reflections, both_triangles):
         assert calls(function, *of(100)) == 1
     for function in (lower_half, positive):
         assert calls(function, *of(100)) == 0 and calls(function, *of(3000)) == 1

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import fgrad
+import fgrad.numpy as fnp
+from fgrad import check_grads
 from fgrad.errors import ArgumentError, ShapeError
 from fgrad.scipy import linalg
 
@@ -70,3 +72,60 @@ def test_unknown_options_are_refused():
         linalg.qr(X, mode="raw")
     with pytest.raises(ShapeError):
         linalg.solve_triangular(X, B[:3])
+
+
+def exchanged(n, *lead, dtype="float64"):
+    """Matrices whose elimination exchanges rows."""
+    rng = np.random.default_rng(n)
+    return rng.standard_normal((*lead, n, n)).astype(dtype)
+
+
+@pytest.mark.parametrize("lead", [(), (3,), (2, 2)])
+@pytest.mark.parametrize("n", [1, 2, 5, 31, 32, 33, 70])
+def test_lu_puts_the_matrix_together_again(n, lead):
+    a = exchanged(n, *lead)
+    p, l, u = linalg.lu(a)
+    np.testing.assert_allclose(p @ l @ u, a, atol=1e-12)
+    np.testing.assert_array_equal(fnp.tril(l), l)
+    np.testing.assert_array_equal(fnp.triu(u), u)
+    assert np.abs(l).max() <= 1 and (np.asarray(p).sum(-1) == 1).all()
+    moved, u = linalg.lu(a, permute_l=True)
+    np.testing.assert_allclose(moved @ u, a, atol=1e-12)
+
+
+@pytest.mark.parametrize("trans", [0, 1, "T"])
+@pytest.mark.parametrize("lead", [(), (3,)])
+@pytest.mark.parametrize("columns", [None, 1, 4])
+def test_lu_solve_solves(lead, columns, trans):
+    if lead and columns is None:
+        lead = ()
+    a = exchanged(6, *lead)
+    b = np.random.default_rng(0).standard_normal((*lead, 6) if columns is None
+                                                 else (*lead, 6, columns))
+    x = linalg.lu_solve(linalg.lu_factor(a), b, trans)
+    whole = a if trans == 0 else np.swapaxes(a, -1, -2)
+    np.testing.assert_allclose(whole @ np.asarray(x), b, atol=1e-10)
+
+
+def test_the_exchanges_of_lu_are_those_of_lapack():
+    """Row 0 with 2, then row 1 with 2 again: rows 2, 0, 1 of the matrix."""
+    a = np.array([[1.0, 2, 3], [2, 1, 1], [4, 1, 1]])
+    lu, pivots = linalg.lu_factor(a)
+    assert pivots.tolist() == [2, 2, 2] and pivots.dtype == "int32"
+    np.testing.assert_allclose(lu, [[4, 1, 1], [0.25, 1.75, 2.75], [0.5, 2 / 7, -2 / 7]])
+
+
+def test_derivatives_of_lu():
+    a, b = exchanged(4), np.ones(4)
+    check_grads(lambda a: linalg.lu_factor(a)[0], (a,), order=2)
+    check_grads(lambda a, b: linalg.lu_solve(linalg.lu_factor(a), b), (a, b), order=1)
+    f = fgrad.grad(lambda a: fnp.sum(linalg.lu_solve(linalg.lu_factor(a), b)**2))
+    g = fgrad.grad(lambda a: fnp.sum(fnp.linalg.solve(a, b)**2))
+    np.testing.assert_allclose(f(fnp.array(a)), g(fnp.array(a)), rtol=1e-9)
+
+
+def test_lu_says_what_is_wrong():
+    with pytest.raises(ShapeError):
+        linalg.lu_factor(np.ones((2, 3)))
+    with pytest.raises(ShapeError):
+        linalg.lu_solve(linalg.lu_factor(np.eye(3)), np.ones(2))
