@@ -23,7 +23,7 @@ from . import move
 from .complex import complex, imag, real
 from .contract import dot_general
 from .elementwise import add, convert, div, eq, ge, mul, ne, neg, select, sub
-from .move import broadcast, iota, transpose, zeros_like
+from .move import broadcast, iota, reshape, transpose, zeros_like
 from .reduce import reduce_sum
 from .silence import quiet
 
@@ -347,6 +347,11 @@ class Solution(Primitive):
         return neg(self.read(product(back, turned(out)), **params)), back
 
     def batch(self, dims, a, b, /, **params):
+        if dims[0] is None:                      # one matrix, and more columns
+            last = transpose(b, perm=(*[k for k in range(b.ndim) if k != dims[1]], dims[1]))
+            columns = last.shape[-2] * last.shape[-1]
+            out = self(a, reshape(last, shape=(*last.shape[:-2], columns)), **params)
+            return reshape(out, shape=last.shape), last.ndim - 1
         n = move.size_of((a, b), dims)
         return self(*[move.to_front(x, d, n) for x, d in zip((a, b), dims)], **params), 0
 

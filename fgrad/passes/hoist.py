@@ -17,8 +17,8 @@ from ..ops.elementwise import Elementwise
 from ..ops.reduce import Reduce
 from ..scalar import EXPENSIVE
 
-STORED = frozenset("""cholesky conv_general dot_general eigh lu pinv qr slogdet solve svd
-    triangular_solve""".split())
+STORED = frozenset("""cholesky conv_general dot_general eigh lu pinv
+    pivots_to_permutation qr slogdet solve svd triangular_solve""".split())
 
 
 def hoist(program):

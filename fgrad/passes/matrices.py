@@ -1,18 +1,14 @@
-"""Matrices, solved and factorised by loops that compile, in place of calls of LAPACK.
+"""Operations on matrices become loops that compile, in place of calls of LAPACK.
 
     y = solve a b        →        a, b = scan 0 … n-1: exchange rows, eliminate a column
                                   y    = scan n-1 … 0: substitute
 
 Up to some tens of rows a call of NumPy's costs more than the work, and a loop with such a call in
-its body is no longer one native function.  A stack of matrices lies along the last axis meanwhile:
-[n, n, stack], so that vectors run over the stack; a short one is a loop over its matrices.  Large
-triangles are taken BLOCK rows at once, with products in front of them.  Where there is no answer
-the results are NaN, as those of the NumPy rules.  Only for Targets whose loops of little work are
-`native_loops`; of complex numbers the calls stay.
-
-Sources: G. Golub, C. Van Loan, "Matrix computations" (4th ed. 2013), 3.1 (substitution by blocks),
-3.4 (partial pivoting), 4.2 (Cholesky by blocks), 5.1 (reflections).  The pipeline calls `in_loops`;
-it relies on the operations and on control flow.
+its body is no longer one native function; triangles by blocks are faster up to some thousand.  A
+stack of matrices lies along the last axis meanwhile, so that vectors run over it; a short one is a
+loop over its matrices.  Only for Targets whose loops of little work are `native_loops`; of complex
+numbers the calls stay.  The pipeline calls `in_halves` and `in_loops`; the loops are those of
+`matrix_loops`.
 """
 
 from __future__ import annotations
@@ -21,17 +17,16 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 
-import numpy as np
-
 from .. import ops
-from ..control import fori_loop, map as each
+from ..control import map as each
+from ..control.scan import fixed_equations
 from ..interpreters.stage import stage
 from ..ir import Equation, Program
 from ..types import F32, F64, I32
+from . import matrix_loops as loops
 from .hoist import copied
 
 STACK = 16                 # matrices from which vectors run over them
-BLOCK = 16                 # rows of a block
 LARGE = 2048               # rows up to which blocks are faster than LAPACK
 
 
@@ -45,25 +40,79 @@ def in_loops(program):
     return Program(program.name, program.inputs, eqns, program.outputs, program.hidden)
 
 
+def in_halves(program):
+    """The Program whose loops factorise a matrix that never changes apart from solving with it:
+    that half moves out of them.
+    """
+    eqns = [with_halves(eqn) if eqn.op.nested else eqn for eqn in program.eqns]
+    if all(a is b for a, b in zip(eqns, program.eqns)):
+        return program
+    return Program(program.name, program.inputs, eqns, program.outputs, program.hidden)
+
+
+def with_halves(eqn):
+    """A loop or branch with the solutions in its bodies taken apart."""
+    before = eqn.op.programs(eqn.params)
+    programs = [p.derive(in_halves) for p in before]
+    if eqn.op.loop != "cond":
+        programs[-1] = apart(programs[-1], eqn.params["n_consts"])
+    if all(p is q for p, q in zip(programs, before)):
+        return eqn
+    params = eqn.op.replaced(eqn.params, programs)
+    return Equation(eqn.op, eqn.args, params, eqn.outs, eqn.source, eqn.mark)
+
+
+def apart(body, n_consts):
+    """The body of a loop; `solve` of a matrix of its consts is `lu` of that, and two triangles."""
+    steady = {*body.inputs[:n_consts], *(v for v, _ in body.hidden)}
+    steady.update(v for e in fixed_equations(body, n_consts) for v in e.outs)
+    eqns, found = [], False
+    for eqn in body.eqns:
+        a, b = eqn.args if eqn.op is ops.solve else (None, None)
+        if a in steady and b not in steady and len(a.shape) == 2 and a.dtype in (F32, F64):
+            eqns += in_place_of(eqn, by_triangles, (a.type, b.type))
+            found = True
+        else:
+            eqns.append(eqn)
+    if not found:
+        return body
+    return Program(body.name, body.inputs, eqns, body.outputs, body.hidden)
+
+
+@lru_cache(maxsize=256)
+def by_triangles(*types):
+    """The Program that solves by `lu`."""
+    def run(a, b):
+        factors, pivots = ops.lu(a)
+        b = ops.gather(b, ops.pivots_to_permutation(pivots), axes=(0,))
+        b = ops.triangular_solve(factors, b, lower=True, unit=True)
+        return ops.triangular_solve(factors, b, lower=False, unit=False)
+    return stage(run, types, name="solve").program
+
+
 def is_faster(eqn):
     """Is it an operation on matrices that loops compute faster?"""
     if eqn.op.name not in RULES:
         return False
-    types = [a.type for a in eqn.args]
-    if types[0].dtype not in (F32, F64) or not all(t.size for t in types):
+    rule, types = RULES[eqn.op.name], [a.type for a in eqn.args]
+    if types[0].dtype not in (F32, F64, I32) or not all(t.size for t in types):
         return False
-    rule = RULES[eqn.op.name]
-    rows, columns = types[0].shape[-2:]
-    few = types[0].size < STACK * rows * columns
-    return rule.by_blocks and few and rows <= LARGE or rule.work(*types) <= rule.most
+    shape = types[0].shape
+    few = math.prod(shape[:-rule.axes]) < STACK
+    return rule.by_blocks and few and shape[-1] <= LARGE or rule.work(*types) <= rule.most
 
 
 def written_out(eqn):
-    """The equations in place of one, with its line of the user's."""
-    types = tuple([a.type for a in eqn.args])
-    made = traced(eqn.op.name, types, tuple(sorted(eqn.params.items())))
-    eqns, known = copied(made.eqns, dict(zip(made.inputs, eqn.args)))
-    back = {known[v]: w for v, w in zip(made.outputs, eqn.outs)}
+    """The equations in place of one that is faster as loops."""
+    params = tuple(sorted(eqn.params.items()))
+    return in_place_of(eqn, traced, (eqn.op.name, tuple([a.type for a in eqn.args]), params))
+
+
+def in_place_of(eqn, made, key):
+    """The equations of the Program made(*key) in place of one, with its line of the user's."""
+    program = made(*key)
+    eqns, known = copied(program.eqns, dict(zip(program.inputs, eqn.args)))
+    back = {known[v]: w for v, w in zip(program.outputs, eqn.outs)}
     return [Equation(e.op, e.args, e.params, [back.get(v, v) for v in e.outs], eqn.source, eqn.mark)
             for e in eqns]
 
@@ -71,21 +120,21 @@ def written_out(eqn):
 @lru_cache(maxsize=256)
 def traced(name, types, params):
     """The Program of a rule: with the matrices of a stack behind the axes that it works on."""
-    rule = RULES[name].function
-    lead = types[0].shape[:-2]
+    rule = RULES[name]
+    lead = types[0].shape[:-rule.axes]
     count = math.prod(lead)
 
     def one(*arrays):
-        return rule(*arrays, **dict(params))
+        return rule.function(*arrays, **dict(params))
 
     def run(*arrays):
-        flat = [ops.reshape(x, shape=(count, *x.shape[-2:])) for x in arrays]
+        flat = [ops.reshape(x, shape=(count, *x.shape[-rule.axes:])) for x in arrays]
         if count == 1:
             out = one(*[ops.reshape(x, shape=x.shape[1:]) for x in flat])
         elif count < STACK:
             out = each(lambda args: one(*args), tuple(flat))
         else:
-            out = one(*[ops.transpose(x, perm=(1, 2, 0)) for x in flat])
+            out = one(*[ops.transpose(x, perm=(*range(1, x.ndim), 0)) for x in flat])
             out = [last_to_front(x) for x in out]
         return tuple([ops.reshape(x, shape=(*lead, *x.shape[1 if count > 1 else 0:])) for x in out])
     return stage(run, types, name=name).program
@@ -95,305 +144,6 @@ def last_to_front(x):
     return ops.transpose(x, perm=(x.ndim - 1, *range(x.ndim - 1)))
 
 
-def in_order(n, step, start):
-    """step(n - 1, … step(1, step(0, start))), of i32[] numbers."""
-    return fori_loop(np.int32(0), np.int32(n), step, start)
-
-
-# ---------------------------------------------------------------------------- rows and columns
-
-def at(x, k, axis):
-    """The elements at k along an axis, which is gone; k: i32[]."""
-    return ops.reshape(part(x, k, axis, 1), shape=(*x.shape[:axis], *x.shape[axis + 1:]))
-
-
-def part(x, k, axis, count=BLOCK):
-    """`count` elements from k on along an axis."""
-    return ops.dynamic_slice(x, *starts(x, k, axis),
-                             sizes=(*x.shape[:axis], count, *x.shape[axis + 1:]))
-
-
-def put(x, new, k, axis=0):
-    """x with other elements from k on along an axis."""
-    return ops.dynamic_update_slice(x, new, *starts(x, k, axis))
-
-
-def starts(x, k, axis):
-    """k along an axis, and 0 along the others."""
-    zero = ops.full(shape=(), value=0, dtype=I32)
-    return [k if a == axis else zero for a in range(x.ndim)]
-
-
-def numbers(like, axis=0):
-    """The index along an axis, in the shape of an array.   → i32[*s]"""
-    return ops.iota(shape=like.shape, axis=axis, dtype=I32)
-
-
-def all_over(x, like, axis=None):
-    """x in the shape of an array: for every index along an axis, or a number (None) for all."""
-    axes = tuple(range(like.ndim)) if axis is None else (axis,)
-    return ops.broadcast(x, shape=like.shape, axes=axes)
-
-
-def minus_product(x, column, row):
-    """x[i,j] - column[i] row[j]."""
-    return ops.sub(x, ops.mul(all_over(column, x, 1), all_over(row, x, 0)))
-
-
-def diagonal(a):
-    """The diagonal.   f[n,n,*b] → f[n,*b]"""
-    return ops.reduce_sum(ops.select(ops.eq(numbers(a), numbers(a, 1)), a, 0.0), axes=(0,))
-
-
-# ---------------------------------------------------------------------------- elimination
-
-def eliminated(a, b, without_pivot, factors=False):
-    """(upper triangle of a, b, pivots) after elimination with partial pivoting.
-
-    b: None, or f[n,c,*b].  without_pivot: what a column without any is divided by.  factors: are
-    these kept below the triangle?  pivots: i32[n,*b], as of `ops.lu`.
-    """
-    def step(k, carry):
-        a, *b, pivots = carry
-        column = at(a, k, 1)
-        below = ops.ge(numbers(column), all_over(k, column))
-        largest = ops.argmax(ops.select(below, ops.abs(column), -1.0), axis=0)
-        a, top = exchanged(a, k, largest)
-        pivot = at(top, k, 0)
-        pivot = ops.select(ops.eq(pivot, 0.0), without_pivot, pivot)
-        column = at(a, k, 1)
-        factor = ops.div(column, all_over(pivot, column, 0))
-        rest = minus_product(a, factor, top)
-        if factors:
-            index, here = numbers(a, 1), all_over(k, a)
-            known = ops.select(ops.eq(index, here), all_over(factor, a, 1), a)
-            rest = ops.select(ops.gt(index, here), rest, known)
-        out = [ops.select(beneath(a, k), rest, a)]
-        for x in b:
-            x, row = exchanged(x, k, largest)
-            out.append(ops.select(beneath(x, k), minus_product(x, factor, row), x))
-        return (*out, put(pivots, ops.reshape(largest, shape=(1, *largest.shape)), k))
-    n = a.shape[0]
-    pivots = ops.full(shape=(n, *a.shape[2:]), value=0, dtype=I32)
-    start = (a, pivots) if b is None else (a, b, pivots)
-    return in_order(n, step, start)
-
-
-def beneath(x, k):
-    """Is it in a row behind row k?"""
-    return ops.gt(numbers(x), all_over(k, x))
-
-
-def exchanged(x, k, p):
-    """(x with rows k and p exchanged, its row k then).   f[n,c,*b] i32[] i32[*b]"""
-    rows, here, there = numbers(x), all_over(k, x), p
-    if p.ndim == 0:
-        there, row = all_over(p, x), at(x, p, 0)
-    else:
-        there = ops.broadcast(p, shape=x.shape, axes=(0, 1))
-        row = ops.reduce_sum(ops.select(ops.eq(rows, there), x, 0), axes=(0,))
-    other = ops.select(ops.eq(rows, there), all_over(at(x, k, 0), x, 0), x)
-    return ops.select(ops.eq(rows, here), all_over(row, x, 0), other), row
-
-
-def solve(a, b):
-    """y with a y = b."""
-    a, b, _ = eliminated(a, b, math.nan)
-    return (substituted(a, b, lower=False, unit=False),)
-
-
-def substituted(a, b, lower, unit):
-    """y with a y = b for a triangle of a, row by row; NaN from where its diagonal is 0."""
-    n = a.shape[0]
-
-    def step(j, y):
-        k = j if lower else ops.sub(n - 1, j)
-        factors, right = at(a, k, 0), at(b, k, 0)
-        index, here = numbers(factors), all_over(k, factors)
-        known = ops.lt(index, here) if lower else ops.gt(index, here)
-        known = all_over(ops.select(known, factors, 0.0), y, 1)
-        right = ops.sub(right, ops.reduce_sum(ops.mul(known, y), axes=(0,)))
-        if not unit:
-            pivot = at(factors, k, 0)
-            pivot = ops.select(ops.eq(pivot, 0.0), math.nan, pivot)
-            right = ops.div(right, all_over(pivot, right, 0))
-        return put(y, ops.reshape(right, shape=(1, *right.shape)), k)
-    return in_order(n, step, ops.zeros_like(b))
-
-
-def by_blocks(a, b, lower, unit):
-    """The same with BLOCK rows a step: what is known is subtracted by one product."""
-    n = a.shape[0]
-    a, b = in_blocks(a, 1.0), in_blocks(b)
-    count = a.shape[0] // BLOCK
-
-    def step(j, y):
-        k = ops.mul(j if lower else ops.sub(count - 1, j), BLOCK)
-        rows = part(a, k, 0)
-        index, here = numbers(rows, 1), all_over(k, rows)
-        known = ops.lt(index, here) if lower else ops.ge(index, ops.add(here, BLOCK))
-        right = ops.sub(part(b, k, 0), product(ops.select(known, rows, 0.0), y))
-        return put(y, substituted(part(rows, k, 1), right, lower, unit), k)
-    return first_rows(in_order(count, step, ops.zeros_like(b)), n)
-
-
-def in_blocks(x, diagonal=0.0):
-    """A matrix with zeros behind its rows up to whole blocks, as a square one behind its columns;
-    diagonal: what is on the diagonal there.
-    """
-    more = -x.shape[0] % BLOCK
-    if not more:
-        return x
-    wide = more if diagonal else 0
-    out = ops.pad(x, 0, low=(0, 0), high=(more, wide), interior=(0, 0))
-    if not diagonal:
-        return out
-    row, column = numbers(out), numbers(out, 1)
-    behind = ops.and_(ops.eq(row, column), ops.ge(row, x.shape[0]))
-    return ops.select(behind, diagonal, out)
-
-
-def first_rows(x, n):
-    """The first n rows of a matrix."""
-    return ops.slice(x, start=(0, 0), stop=(n, x.shape[1]), stride=(1, 1))
-
-
-def triangular_solve(a, b, *, lower, unit):
-    """y with a y = b for a triangle of a; all of it NaN where its diagonal has a 0."""
-    by = by_blocks if a.ndim == 2 and a.shape[0] > BLOCK else substituted
-    out = by(a, b, lower, unit)
-    if unit:
-        return (out,)
-    least = ops.reduce_min(ops.abs(diagonal(a)), axes=(0,))
-    return (ops.select(all_matrix(ops.eq(least, 0.0), out), math.nan, out),)
-
-
-def all_matrix(x, like):
-    """x[*b] for every element of matrices [n,c,*b]."""
-    return ops.broadcast(x, shape=like.shape, axes=(0, 1))
-
-
-def slogdet(a):
-    """(sign, log |det a|)."""
-    a, pivots = eliminated(a, None, 1.0)
-    entries = diagonal(a)
-    same = ops.eq(pivots, numbers(pivots))
-    signs = ops.select(same, ops.sign(entries), ops.neg(ops.sign(entries)))
-    return (ops.reduce_prod(signs, axes=(0,)),
-            ops.reduce_sum(ops.log(ops.abs(entries)), axes=(0,)))
-
-
-def lu(a):
-    """(L and U in one, pivots)."""
-    return eliminated(a, None, 1.0, factors=True)
-
-
-def cholesky(a):
-    """L with L Lᵀ = (a + aᵀ) / 2; all of it NaN unless positive definite."""
-    n, turned = a.shape[0], ops.transpose(a, perm=(1, 0, *range(2, a.ndim)))
-    a = ops.mul(ops.add(a, turned), 0.5)
-    out = blocks_of_root(a) if a.ndim == 2 and n > BLOCK else columns_of_root(a)
-    end = ops.full(shape=(), value=n - 1, dtype=I32)
-    last = at(at(out, end, 0), end, 0)
-    return (ops.select(all_matrix(ops.ne(last, last), out), math.nan, out),)
-
-
-def columns_of_root(a):
-    """L, a column a step; NaN from where the matrix is not positive definite."""
-    def step(k, carry):
-        a, out = carry
-        column = at(a, k, 1)
-        pivot = at(column, k, 0)
-        root = ops.select(ops.gt(pivot, 0.0), ops.sqrt(pivot), math.nan)
-        column = ops.div(column, all_over(root, column, 0))
-        here = ops.ge(numbers(column), all_over(k, column))
-        column = ops.select(here, column, 0.0)
-        mine = ops.eq(numbers(out, 1), all_over(k, out))
-        return minus_product(a, column, column), ops.select(mine, all_over(column, out, 1), out)
-    return in_order(a.shape[0], step, (a, ops.zeros_like(a)))[1]
-
-
-def blocks_of_root(a):
-    """L, BLOCK columns a step: those of a without the products of what is known of L."""
-    n, a = a.shape[0], in_blocks(a, 1.0)
-
-    def step(j, out):
-        k = ops.mul(j, BLOCK)
-        columns = ops.sub(part(a, k, 1), product(out, turned(part(out, k, 0))))
-        root = columns_of_root(part(columns, k, 0))
-        one = ops.convert(ops.eq(numbers(root), numbers(root, 1)), dtype=a.dtype)
-        inverse = substituted(root, one, lower=True, unit=False)
-        columns = product(columns, turned(inverse))
-        row, column = numbers(columns), numbers(columns, 1)
-        here = ops.ge(row, ops.add(column, all_over(k, columns)))
-        return put(out, ops.select(here, columns, 0.0), k, 1)
-    out = in_order(a.shape[0] // BLOCK, step, ops.zeros_like(a))
-    return ops.slice(out, start=(0, 0), stop=(n, n), stride=(1, 1))
-
-
-def product(a, b):
-    return ops.dot_general(a, b, lhs="ij", rhs="jk", to="ik")
-
-
-def turned(a):
-    return ops.transpose(a, perm=(1, 0))
-
-
-# ---------------------------------------------------------------------------- reflections
-
-def qr(a, *, full=False):
-    """(Q, R) by reflections I - t v vᵀ; R has the signs that LAPACK gives it."""
-    (m, n), stack = a.shape[:2], a.shape[2:]
-    count = min(m, n)
-
-    def step(k, carry):
-        a, vectors, factors = carry
-        v, t = reflection(at(a, k, 1), k)
-        mine = ops.eq(numbers(vectors, 1), all_over(k, vectors))
-        vectors = ops.select(mine, all_over(v, vectors, 1), vectors)
-        factors = ops.select(ops.eq(numbers(factors), all_over(k, factors)),
-                             all_over(t, factors, 0), factors)
-        return reflected(a, v, t), vectors, factors
-    vectors, factors, start = [ops.full(shape=(*shape, *stack), value=0, dtype=a.dtype)
-                               for shape in ((m, count), (count,), (m, m if full else n))]
-    r, vectors, factors = in_order(count, step, (a, vectors, factors))
-    start = ops.select(ops.eq(numbers(start), numbers(start, 1)), 1.0, start)
-
-    def back(j, q):
-        k = ops.sub(count - 1, j)
-        return reflected(q, at(vectors, k, 1), at(factors, k, 0))
-    q = in_order(count, back, start)
-    r = ops.select(ops.gt(numbers(r), numbers(r, 1)), 0.0, r)
-    rows = m if full else n
-    return q, ops.slice(r, start=(0,) * r.ndim, stop=(rows, *r.shape[1:]), stride=(1,) * r.ndim)
-
-
-def reflection(column, k):
-    """(v, t) of the reflection that makes the elements behind k zeros: 1 at k, and 0 before."""
-    index, here = numbers(column), all_over(k, column)
-    below = ops.select(ops.gt(index, here), column, 0.0)
-    first = at(column, k, 0)
-    largest = ops.reduce_max(ops.abs(below), axes=(0,))
-    nothing = ops.eq(largest, 0.0)
-    largest = ops.max(largest, ops.abs(first))
-    scale = ops.select(ops.eq(largest, 0.0), 1.0, largest)
-    parts = ops.div(below, all_over(scale, below, 0))
-    length = ops.add(ops.reduce_sum(ops.square(parts), axes=(0,)),
-                     ops.square(ops.div(first, scale)))
-    length = ops.mul(scale, ops.sqrt(length))
-    to = ops.select(ops.lt(first, 0.0), length, ops.neg(length))
-    t = ops.select(nothing, 0.0, ops.div(ops.sub(to, first), to))
-    by = ops.select(nothing, 1.0, ops.sub(first, to))
-    v = ops.div(below, all_over(by, below, 0))
-    return ops.select(ops.eq(index, here), 1.0, v), t
-
-
-def reflected(x, v, t):
-    """x - t v (vᵀ x)."""
-    inner = ops.reduce_sum(ops.mul(all_over(v, x, 1), x), axes=(0,))
-    return minus_product(x, v, ops.mul(all_over(t, inner, 0), inner))
-
-
 # ---------------------------------------------------------------------------- the operations
 
 @dataclass(frozen=True)
@@ -401,12 +151,13 @@ class Rule:
     """How an operation is written: function(*matrices, **params), of [n, n] or [n, n, stack].
 
     work: its multiply-adds, of the types of its arguments, for one matrix; most: for how many loops
-    are faster.  by_blocks: for one matrix they are with any number.
+    are faster.  by_blocks: for one matrix they are with any number.  axes: those of the arguments.
     """
     function: object
     work: object
     most: int
     by_blocks: bool = False
+    axes: int = 2
 
 
 def cubed(a, b=None):
@@ -415,12 +166,26 @@ def cubed(a, b=None):
     return n * n * (n + (b.shape[-1] if b is not None else 0))
 
 
+def per_column(a, b):
+    """n² times the columns on the right."""
+    return a.shape[-1]**2 * b.shape[-1]
+
+
+def squared(pivots):
+    return pivots.shape[-1]**2
+
+
+def of_rows(a):
+    """The rows times the square of the columns."""
+    return a.shape[-2] * a.shape[-1]**2
+
+
 RULES = {
-    "solve": Rule(solve, cubed, 1 << 18),
-    "slogdet": Rule(slogdet, cubed, 1 << 18),
-    "lu": Rule(lu, cubed, 1 << 18),
-    "triangular_solve": Rule(triangular_solve, lambda a, b: a.shape[-1]**2 * b.shape[-1], 1 << 20,
-                             by_blocks=True),
-    "cholesky": Rule(cholesky, cubed, 1 << 16, by_blocks=True),
-    "qr": Rule(qr, lambda a: a.shape[-2] * a.shape[-1]**2, 1 << 19),
+    "solve": Rule(loops.solve, cubed, 1 << 18),
+    "slogdet": Rule(loops.slogdet, cubed, 1 << 18),
+    "lu": Rule(loops.lu, cubed, 1 << 18),
+    "triangular_solve": Rule(loops.triangular_solve, per_column, 1 << 20, by_blocks=True),
+    "cholesky": Rule(loops.cholesky, cubed, 1 << 16, by_blocks=True),
+    "pivots_to_permutation": Rule(loops.pivots_to_permutation, squared, 1 << 16, axes=1),
+    "qr": Rule(loops.qr, of_rows, 1 << 19),
 }

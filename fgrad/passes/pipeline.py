@@ -1,11 +1,11 @@
 """The compiler's middle, start to end: a Program becomes a Plan, or the printed forms on its way.
 
-    matrices → hoist → branches → simplify → share → updates → fuse → lower → schedule → turns →
+    hoist → matrices → branches → simplify → share → updates → fuse → lower → schedule → turns →
     nest → memory
 
-matrices makes loops of what NumPy's LAPACK does else.  hoist, branches and nest are about control
-flow: what moves in front of a loop, branches that are computed side by side, the Plans inside;
-updates about arrays of which a part is overwritten.
+hoist, branches and nest are about control flow: what moves in front of a loop, branches that are
+computed side by side, the Plans inside; updates about arrays of which a part is overwritten.
+matrices makes loops of what NumPy's LAPACK does else.
 `plan` is called by the compile driver; `stages` by what shows programs.
 """
 
@@ -22,13 +22,13 @@ from .memory import memory_text, plan_memory
 from .nest import nest, stores_last
 from .share import share
 from .simplify import simplify
-from .matrices import in_loops
+from .matrices import in_halves, in_loops
 from .schedule import schedule, schedule_for
 from .target import CPU
 from .turns import in_turns
 from .updates import behind_readers, block_writes
 
-PIPELINE = ("matrices hoist branches simplify share updates fuse lower schedule turns nest "
+PIPELINE = ("hoist matrices branches simplify share updates fuse lower schedule turns nest "
             "memory").split()
 
 
@@ -90,8 +90,10 @@ def stages(program, target=CPU, tuner=None):
 
 def prepared(program, target):
     """The Program after the passes over the array IR."""
-    program = program.derive(in_loops) if target.native_loops else program
-    return share(simplify(flat_branches(program.derive(hoist))))
+    if not target.native_loops:
+        return share(simplify(flat_branches(program.derive(hoist))))
+    program = program.derive(in_halves).derive(hoist).derive(in_loops)
+    return share(simplify(flat_branches(program)))
 
 
 def planned(fused, steps):

@@ -234,6 +234,28 @@ def test_a_factorisation_of_what_never_changes_moves_out_of_a_loop():
     assert text.index("= cholesky") < text.index("= scan") < text.index("= triangular_solve")
 
 
+def implicit_steps(a, b):
+    """Euler's implicit steps: the matrix stays, the right-hand side does not."""
+    return lax.fori_loop(0, 9, lambda i, b: fnp.linalg.solve(a, b) + b, b)
+
+
+@pytest.mark.parametrize("n", [1, 4, 40, 80])
+def test_a_matrix_that_stays_is_eliminated_once(n):
+    a, b = given((), n)
+    text = fgrad.show(implicit_steps, a, b[:, 0], stage="simplified", device="cpu")
+    types = ArrayType("float32", a.shape), ArrayType("float32", (n,))
+    assert "= solve" not in text and calls(implicit_steps, *types) == (n > 64)
+    np.testing.assert_allclose(jit(implicit_steps)(a, b[:, 0]),
+                               implicit_steps(fnp.array(a), b[:, 0]), rtol=1e-3, atol=1e-4)
+    both = jit(vmap(implicit_steps, in_axes=(None, 1)))(a, b)
+    for k in range(2):
+        np.testing.assert_allclose(both[k], implicit_steps(fnp.array(a), b[:, k]), rtol=1e-3,
+                                   atol=1e-4)
+    text = fgrad.show(vmap(implicit_steps, in_axes=(None, 1)), a, b, stage="simplified",
+                      device="cpu")
+    assert "= solve" not in text
+
+
 def test_results_are_those_of_a_stack_of_one():
     a, b = given((16,), 4)
     each = jit(ops.solve)
