@@ -187,5 +187,5 @@ RULES = {
     "triangular_solve": Rule(loops.triangular_solve, per_column, 1 << 20, by_blocks=True),
     "cholesky": Rule(loops.cholesky, cubed, 1 << 16, by_blocks=True),
     "pivots_to_permutation": Rule(loops.pivots_to_permutation, squared, 1 << 16, axes=1),
-    "qr": Rule(loops.qr, of_rows, 1 << 19),
+    "qr": Rule(loops.qr, of_rows, 1 << 16),
 }
