@@ -14,6 +14,8 @@ Relies on `dot_general` and the elementwise operations.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from ..core import Primitive
@@ -424,7 +426,7 @@ class Lu(Factorisation):
 
     @quiet
     def numpy(self, x, /):
-        flat = x.reshape(-1, *x.shape[-2:])
+        flat = x.reshape(math.prod(x.shape[:-2]), *x.shape[-2:])
         out, pivots = np.array(flat), np.empty(flat.shape[:2], np.int32)
         for one, chosen in zip(out, pivots):
             eliminate(one, chosen)
@@ -464,7 +466,7 @@ def eliminate(a, pivots):
 class PivotsToPermutation(Primitive):
     """The order of rows after exchanges: row k with row pivots[k], for k = 0, 1, ….
 
-    i32[…,n] → i32[…,n]
+    i32[…,n] → i32[…,n]; pivots beyond the rows are the first or the last.
     """
     differentiable = False
     dtypes = (I32,)
@@ -476,8 +478,9 @@ class PivotsToPermutation(Primitive):
         return pivots
 
     def numpy(self, pivots, /):
-        flat = pivots.reshape(-1, pivots.shape[-1])
-        out = np.tile(np.arange(pivots.shape[-1], dtype=np.int32), (len(flat), 1))
+        *lead, n = pivots.shape
+        flat = np.clip(pivots, 0, n - 1).reshape(math.prod(lead), n)
+        out = np.tile(np.arange(n, dtype=np.int32), (len(flat), 1))
         every = np.arange(len(flat))
         for k, p in enumerate(flat.T):
             out[every, k], out[every, p] = out[every, p], out[every, k]

@@ -269,6 +269,7 @@ def turned(a):
 def pivots_to_permutation(pivots):
     """The order of rows after exchanges."""
     order = numbers(pivots)
+    pivots = ops.min(ops.max(pivots, 0), pivots.shape[0] - 1)
     order = ops.reshape(order, shape=(order.shape[0], 1, *order.shape[1:]))
     order = in_order(pivots.shape[0], lambda k, order: exchanged(order, k, at(pivots, k, 0))[0],
                      order)

@@ -210,6 +210,15 @@ def test_the_array_ir_still_says_what_is_computed():
     assert " = scan" in fgrad.show(jit(fnp.linalg.solve), a, b, stage="simplified")
 
 
+@pytest.mark.parametrize("lead", LEADS, ids=str)
+@pytest.mark.parametrize("n", [1, 2, 7])
+def test_exchanges_in_order(lead, n):
+    pivots = np.random.default_rng(n).integers(-1, n + 1, (*lead, n)).astype("int32")
+    order = jit(ops.pivots_to_permutation)(pivots)
+    np.testing.assert_array_equal(order, ops.pivots_to_permutation(fnp.array(pivots)))
+    np.testing.assert_array_equal(np.sort(order, -1), np.broadcast_to(np.arange(n), order.shape))
+
+
 def test_more_columns_than_rows():
     for n in (1, 4):
         for lead in LEADS:
