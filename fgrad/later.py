@@ -21,10 +21,11 @@ def names(module, table, *, first=None, made=None):
     """(__getattr__, __dir__) of a module that loads its names at first use.
 
     table: module of the same package → the names that it gives, in one string; `a=b` is its b under
-    the name a.  Its own name stands for itself, and goes without saying if there is no other;
-    other modules can be had, too, but are not in `__all__`.  first: a module that is imported
-    before any that gives names.  made(value): what is kept of one that is given.  Type checkers
-    and editors read `if TYPE_CHECKING:` and should not see `__getattr__`, which may give anything.
+    the name a.  A module's own name stands for itself, and goes without saying if there is no
+    other; other modules can be had, too, but are not in `__all__`.  first: a module that is
+    imported before any that gives names.  made(value): what is kept of one that is given.  Type
+    checkers and editors read `if TYPE_CHECKING:` and should not see `__getattr__`, which may give
+    anything.
     """
     space = vars(sys.modules[module])
     package = space["__package__"]
@@ -32,7 +33,8 @@ def names(module, table, *, first=None, made=None):
     for source, words in table.items():
         for word in words.split() or [source]:
             name, _, theirs = word.partition("=")
-            place[name] = source, None if name == source else theirs or name
+            theirs = theirs or name
+            place[name] = source, None if theirs == source else theirs
             given.add(name)
 
     def __getattr__(name):

@@ -42,6 +42,7 @@ if typing.TYPE_CHECKING:                         # for editors; at run time see 
     from .control import barrier as optimization_barrier                             # noqa: F401
     from .convolution import (                                                       # noqa: F401
         conv_general_dilated, conv_general_dilated_patches, conv_transpose)
+    from . import lax_linalg as linalg                                               # noqa: F401
     from .folding import reduce                                                      # noqa: F401
     from .numpy import acosh, asinh, atanh, bitwise_count, exp2                      # noqa: F401
     from .numpy.bits import nextafter                                                # noqa: F401
@@ -67,6 +68,7 @@ NAMES = {                  # module → what it gives; all of it is loaded at fi
         igammac=gammaincc""",
     "windowed_index": """GatherDimensionNumbers GatherScatterMode ScatterDimensionNumbers gather
         scatter scatter_add scatter_max scatter_min scatter_mul""",
+    "lax_linalg": "linalg=lax_linalg",
 }
 if not typing.TYPE_CHECKING:
     __getattr__, __dir__ = later.names(__name__, NAMES)

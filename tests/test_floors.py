@@ -25,7 +25,7 @@ FLOORS = {
     7: "passes",
     8: "backends",
     9: "signature denormals compile history lowered native_entry jitted",
-    10: "numpy scipy tree_util flatten_util windowed_index folding collectives lax "
+    10: "numpy scipy tree_util flatten_util windowed_index folding collectives lax lax_linalg "
         "convolution placing random inspect io debug viz",
     11: "nn optim data",
     12: "train",

@@ -1,0 +1,113 @@
+"""Factorisations and solutions of matrices under the names of `lax.linalg`.
+
+    from fgrad import lax
+    l = lax.linalg.cholesky(a);  y = lax.linalg.triangular_solve(l, b, left_side=True, lower=True)
+
+Matrices are the last two axes; axes before them are stacks.  Each is an operation of `fgrad.ops`
+with the arguments and the order of results that are usual there.  `lax` relies on it.
+"""
+
+from __future__ import annotations
+
+import operator
+
+from . import numpy as fnp
+from . import ops
+from .core import as_value
+from .errors import ArgumentError, ShapeError
+from .numpy import linalg
+from .numpy.axes import typed
+from .numpy.factorisations import back, matrices
+
+
+def cholesky(x, *, symmetrize_input=True):
+    """L, lower triangular, with L Lᵀ = x; NaN unless positive definite.   f[…,n,n] → f[…,n,n]
+
+    symmetrize_input=False: only the lower triangle of x is read.
+    """
+    return linalg.cholesky(x if symmetrize_input else mirrored(x, lower=True))
+
+
+def mirrored(x, lower):
+    """The symmetric matrix of one triangle."""
+    half = fnp.tril(x) if lower else fnp.triu(x)
+    other = fnp.matrix_transpose(fnp.tril(x, -1) if lower else fnp.triu(x, 1))
+    return half + fnp.conj(other)
+
+
+def eigh(x, *, lower=True, symmetrize_input=True):
+    """(vectors, in columns, and eigenvalues, ascending) of a symmetric matrix.
+
+    f[…,n,n] → f[…,n,n], f[…,n].  symmetrize_input=False: only the lower (upper) triangle is read.
+    """
+    w, v = linalg.eigh(x if symmetrize_input else mirrored(x, lower))
+    return v, w
+
+
+def lu(x):
+    """(LU, pivots, permutation): x[permutation] is L U, of which L lies below the diagonal.
+
+    f[…,n,n] → f[…,n,n], i32[…,n], i32[…,n].  Row k was exchanged with row pivots[k], in this order.
+
+    >>> lu([[0.0, 2.0], [4.0, 0.0]])[2].tolist()
+    [1, 0]
+    """
+    factors, pivots = ops.lu(matrices(x, "lu"))
+    return back(factors, x), pivots, ops.pivots_to_permutation(pivots)
+
+
+def lu_pivots_to_permutation(pivots, permutation_size):
+    """The order of rows after exchanges: row k with row pivots[k], in this order.
+
+    i32[…,k] → i32[…,n], n = permutation_size >= k; raises ShapeError for fewer.
+    """
+    pivots, n = as_value(pivots), operator.index(permutation_size)
+    count = pivots.shape[-1] if pivots.ndim else 0
+    if not pivots.ndim or n < count:
+        raise ShapeError("lu_pivots_to_permutation needs no more pivots than rows.",
+                         given=f"pivots: {typed(pivots)}, permutation_size={n}")
+    rest = fnp.broadcast_to(fnp.arange(count, n, dtype=pivots.dtype),
+                            (*pivots.shape[:-1], n - count))
+    return ops.pivots_to_permutation(fnp.concatenate([pivots, rest], -1))
+
+
+def qr(x, *, full_matrices=True):
+    """(Q, R), Q of orthonormal columns, R upper triangular, with Q R = x.
+
+    f[…,m,n] → f[…,m,k], f[…,k,n]; k = m, or min(m, n) unless full_matrices.
+    """
+    return tuple(linalg.qr(x, "complete" if full_matrices else "reduced"))
+
+
+def svd(x, *, full_matrices=True, compute_uv=True):
+    """(U, s, Vᵀ) with x = U diag(s) Vᵀ, or s alone; s descends."""
+    out = linalg.svd(x, full_matrices, compute_uv)
+    return tuple(out) if compute_uv else out
+
+
+def triangular_solve(a, b, *, left_side=False, lower=False, transpose_a=False, conjugate_a=False,
+                     unit_diagonal=False):
+    """x with x a = b, or with left_side a x = b, for the upper (lower) triangle of a.
+
+    f[…,n,n] f[…,k,n] → f[…,k,n]; left_side: f[…,n,n] f[…,n,k] → f[…,n,k].  transpose_a,
+    conjugate_a: of a.  unit_diagonal: ones are taken for the diagonal.  Raises ArgumentError for
+    other dtypes or stacks.
+
+    >>> triangular_solve([[2.0, 1.0], [0.0, 4.0]], [[4.0, 4.0]]).tolist()
+    [[2.0, 0.5]]
+    """
+    x, y = matrices(a, "triangular_solve"), matrices(b, "triangular_solve", square=False)
+    if x.dtype != y.dtype or x.shape[:-2] != y.shape[:-2]:
+        raise ArgumentError("triangular_solve needs matrices of one dtype, in equal stacks.",
+                            given=[f"a: {typed(x)}", f"b: {typed(y)}"])
+    if y.shape[-2 if left_side else -1] != x.shape[-1]:
+        side = "rows" if left_side else "columns"
+        raise ShapeError(f"triangular_solve needs as many {side} in b as the triangle has.",
+                         given=[f"a: {typed(x)}", f"b: {typed(y)}"])
+    if conjugate_a:
+        x = fnp.conj(x)
+    if transpose_a == left_side:                 # aᵀ: of x a = b, or of aᵀ x = b
+        x, lower = fnp.matrix_transpose(x), not lower
+    y = y if left_side else fnp.matrix_transpose(y)
+    out = ops.triangular_solve(x, y, lower=lower, unit=unit_diagonal)
+    return back(out if left_side else fnp.matrix_transpose(out), b)
