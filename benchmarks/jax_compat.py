@@ -37,8 +37,7 @@ def compared(group, row):
     name, *args = row
     named = args.pop() if args and isinstance(args[-1], dict) else {}
     jax, fgrad = [importlib.import_module(m) for m in ("jax", "fgrad")]
-    theirs = getattr(importlib.import_module(f"jax.{group}"), name)
-    ours = getattr(importlib.import_module(f"fgrad.{group}"), name, None)
+    theirs, ours = [getattr(place(m, group), name, None) for m in (jax, fgrad)]
     if ours is None:
         return "missing"
     if group == "random":
@@ -47,6 +46,15 @@ def compared(group, row):
         return difference(jax, fgrad, theirs, ours, args, named)
     except Exception as error:                   # whatever it raises is a row of the table
         return f"raises {type(error).__name__}: {str(error).splitlines()[0][:90]}"
+
+
+def place(module, group):
+    """What has the functions of a group: a module, or what a module calls so."""
+    try:
+        return importlib.import_module(f"{module.__name__}.{group}")
+    except ModuleNotFoundError:
+        first, _, rest = group.partition(".")
+        return getattr(importlib.import_module(f"{module.__name__}.{first}"), rest)
 
 
 def drawn(function, key):

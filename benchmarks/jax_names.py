@@ -197,12 +197,27 @@ RANDOM = [
     ("multinomial", 10, P[0] / P[0].sum()),
 ]
 
+LAX_LINALG = [
+    ("cholesky", D), ("lu", S), ("lu_pivots_to_permutation", np.int32([2, 1]), 4),
+    ("qr", S), ("svd", S, {"compute_uv": False}), ("triangular_solve", S, S),
+    ("eigh", D),
+]
+
+SCIPY_LINALG = [
+    ("cholesky", D), ("cho_factor", D), ("lu", S), ("lu_factor", S),
+    ("solve", S, X), ("solve_triangular", S, X), ("qr", S), ("det", S),
+    ("inv", S), ("eigh", D, {"eigvals_only": True}), ("expm", S),
+    ("block_diag", S, X),
+]
+
 GROUPS = {"numpy": NUMPY, "numpy.linalg": LINALG, "numpy.fft": FFT, "scipy.special": SPECIAL,
-          "scipy.signal": SIGNAL,
-          "nn": NN, "lax": LAX, "random": RANDOM}
+          "scipy.linalg": SCIPY_LINALG, "scipy.signal": SIGNAL, "nn": NN, "lax": LAX,
+          "lax.linalg": LAX_LINALG, "random": RANDOM}
 
 REASONS = {
     "numpy.linalg.lstsq": "residuals as NumPy gives them: none without more rows than columns",
+    "scipy.linalg.cholesky": "of the symmetric part; jax's is of the triangle that it reads",
+    "scipy.linalg.cho_factor": "of the symmetric part; jax's is of the triangle that it reads",
     "scipy.special.spence": "jax's is NaN between 1 and 2",
     "random.binomial": "the distribution is equal, the algorithm another",
     "random.multinomial": "the distribution is equal, the algorithm another",
