@@ -5,10 +5,10 @@
 
 Up to some tens of rows a call of NumPy's costs more than the work, and a loop with such a call in
 its body is no longer one native function; triangles by blocks are faster up to some thousand.  A
-stack of matrices lies along the last axis meanwhile, so that vectors run over it; a short one is a
-loop over its matrices.  Only for Targets whose loops of little work are `native_loops`; of complex
-numbers the calls stay.  The pipeline calls `in_halves` and `in_loops`; the loops are those of
-`matrix_loops`.
+stack of small matrices lies along the last axis meanwhile, so that vectors run over it; a short
+one, and one of larger matrices, is a loop over them.  Only for Targets whose loops of little work
+are `native_loops`; of complex numbers the calls stay.  The pipeline calls `in_halves` and
+`in_loops`; the loops are those of `matrix_loops`.
 """
 
 from __future__ import annotations
@@ -97,9 +97,7 @@ def is_faster(eqn):
     rule, types = RULES[eqn.op.name], [a.type for a in eqn.args]
     if types[0].dtype not in (F32, F64, I32) or not all(t.size for t in types):
         return False
-    shape = types[0].shape
-    few = math.prod(shape[:-rule.axes]) < STACK
-    return rule.by_blocks and few and shape[-1] <= LARGE or rule.work(*types) <= rule.most
+    return rule.by_blocks and types[0].shape[-1] <= LARGE or rule.work(*types) <= rule.most
 
 
 def written_out(eqn):
@@ -119,7 +117,9 @@ def in_place_of(eqn, made, key):
 
 @lru_cache(maxsize=256)
 def traced(name, types, params):
-    """The Program of a rule: with the matrices of a stack behind the axes that it works on."""
+    """The Program of a rule: with the matrices of a stack behind the axes that it works on, or one
+    after the other.
+    """
     rule = RULES[name]
     lead = types[0].shape[:-rule.axes]
     count = math.prod(lead)
@@ -131,7 +131,7 @@ def traced(name, types, params):
         flat = [ops.reshape(x, shape=(count, *x.shape[-rule.axes:])) for x in arrays]
         if count == 1:
             out = one(*[ops.reshape(x, shape=x.shape[1:]) for x in flat])
-        elif count < STACK:
+        elif count < STACK or types[0].shape[-1] > rule.stacked:
             out = each(lambda args: one(*args), tuple(flat))
         else:
             out = one(*[ops.transpose(x, perm=(*range(1, x.ndim), 0)) for x in flat])
@@ -151,12 +151,14 @@ class Rule:
     """How an operation is written: function(*matrices, **params), of [n, n] or [n, n, stack].
 
     work: its multiply-adds, of the types of its arguments, for one matrix; most: for how many loops
-    are faster.  by_blocks: for one matrix they are with any number.  axes: those of the arguments.
+    are faster.  by_blocks: with any number they are.  stacked: columns up to which vectors over a
+    stack are better than one matrix after the other.  axes: those of the arguments.
     """
     function: object
     work: object
     most: int
     by_blocks: bool = False
+    stacked: int = 8
     axes: int = 2
 
 
@@ -184,8 +186,10 @@ RULES = {
     "solve": Rule(loops.solve, cubed, 1 << 18),
     "slogdet": Rule(loops.slogdet, cubed, 1 << 18),
     "lu": Rule(loops.lu, cubed, 1 << 18),
-    "triangular_solve": Rule(loops.triangular_solve, per_column, 1 << 20, by_blocks=True),
+    "triangular_solve": Rule(loops.triangular_solve, per_column, 1 << 20, by_blocks=True,
+                             stacked=64),
     "cholesky": Rule(loops.cholesky, cubed, 1 << 16, by_blocks=True),
-    "pivots_to_permutation": Rule(loops.pivots_to_permutation, squared, 1 << 16, axes=1),
-    "qr": Rule(loops.qr, of_rows, 1 << 16),
+    "pivots_to_permutation": Rule(loops.pivots_to_permutation, squared, 1 << 16, stacked=64,
+                                  axes=1),
+    "qr": Rule(loops.qr, of_rows, 1 << 16, stacked=32),
 }
