@@ -34,6 +34,7 @@ from .scalar import REDUCTIONS
 from .types import SCALARS, ArrayType, as_dtype, default_int
 
 if typing.TYPE_CHECKING:                         # for editors; at run time see NAMES
+    from . import lax_linalg as linalg                                               # noqa: F401
     from .collectives import (                                                       # noqa: F401
         all_gather, all_to_all, axis_index, axis_size, pmax, pmean, pmin, ppermute, pshuffle,
         psum, psum_scatter, pswapaxes)
@@ -42,7 +43,6 @@ if typing.TYPE_CHECKING:                         # for editors; at run time see 
     from .control import barrier as optimization_barrier                             # noqa: F401
     from .convolution import (                                                       # noqa: F401
         conv_general_dilated, conv_general_dilated_patches, conv_transpose)
-    from . import lax_linalg as linalg                                               # noqa: F401
     from .folding import reduce                                                      # noqa: F401
     from .numpy import acosh, asinh, atanh, bitwise_count, exp2                      # noqa: F401
     from .numpy.bits import nextafter                                                # noqa: F401
@@ -61,6 +61,7 @@ NAMES = {                  # module → what it gives; all of it is loaded at fi
         optimization_barrier=barrier""",
     "convolution": "conv_general_dilated conv_general_dilated_patches conv_transpose",
     "folding": "reduce",
+    "lax_linalg": "linalg=lax_linalg",
     "numpy": "acosh asinh atanh bitwise_count exp2",
     "numpy.bits": "nextafter",
     "numpy.special": "erf_inv",
@@ -68,7 +69,6 @@ NAMES = {                  # module → what it gives; all of it is loaded at fi
         igammac=gammaincc""",
     "windowed_index": """GatherDimensionNumbers GatherScatterMode ScatterDimensionNumbers gather
         scatter scatter_add scatter_max scatter_min scatter_mul""",
-    "lax_linalg": "linalg=lax_linalg",
 }
 if not typing.TYPE_CHECKING:
     __getattr__, __dir__ = later.names(__name__, NAMES)

@@ -17,7 +17,7 @@ from .core import as_value
 from .errors import ArgumentError, ShapeError
 from .numpy import linalg
 from .numpy.axes import typed
-from .numpy.factorisations import back, matrices
+from .numpy.factorisations import back, matrices, mirrored
 
 
 def cholesky(x, *, symmetrize_input=True):
@@ -25,14 +25,9 @@ def cholesky(x, *, symmetrize_input=True):
 
     symmetrize_input=False: only the lower triangle of x is read.
     """
-    return linalg.cholesky(x if symmetrize_input else mirrored(x, lower=True))
-
-
-def mirrored(x, lower):
-    """The symmetric matrix of one triangle."""
-    half = fnp.tril(x) if lower else fnp.triu(x)
-    other = fnp.matrix_transpose(fnp.tril(x, -1) if lower else fnp.triu(x, 1))
-    return half + fnp.conj(other)
+    if not symmetrize_input:
+        x = back(mirrored(matrices(x, "cholesky"), "L"), x)
+    return linalg.cholesky(x)
 
 
 def eigh(x, *, lower=True, symmetrize_input=True):
@@ -40,8 +35,8 @@ def eigh(x, *, lower=True, symmetrize_input=True):
 
     f[…,n,n] → f[…,n,n], f[…,n].  symmetrize_input=False: only the lower (upper) triangle is read.
     """
-    w, v = linalg.eigh(x if symmetrize_input else mirrored(x, lower))
-    return v, w
+    values, vectors = linalg.eigh(x, "L" if lower else "U", symmetrize_input)
+    return vectors, values
 
 
 def lu(x):
@@ -59,11 +54,13 @@ def lu(x):
 def lu_pivots_to_permutation(pivots, permutation_size):
     """The order of rows after exchanges: row k with row pivots[k], in this order.
 
-    i32[…,k] → i32[…,n], n = permutation_size >= k; raises ShapeError for fewer.
+    i32[…,k] → i32[…,n], n = permutation_size >= k.  Raises ShapeError for fewer, DtypeError for
+    other dtypes.
     """
     pivots, n = as_value(pivots), operator.index(permutation_size)
-    count = pivots.shape[-1] if pivots.ndim else 0
-    if not pivots.ndim or n < count:
+    ops.pivots_to_permutation.type(pivots.type)              # NumPy would say it in its own words
+    count = pivots.shape[-1]
+    if n < count:
         raise ShapeError("lu_pivots_to_permutation needs no more pivots than rows.",
                          given=f"pivots: {typed(pivots)}, permutation_size={n}")
     rest = fnp.broadcast_to(fnp.arange(count, n, dtype=pivots.dtype),
@@ -91,7 +88,7 @@ def triangular_solve(a, b, *, left_side=False, lower=False, transpose_a=False, c
 
     f[…,n,n] f[…,k,n] → f[…,k,n]; left_side: f[…,n,n] f[…,n,k] → f[…,n,k].  transpose_a,
     conjugate_a: of a.  unit_diagonal: ones are taken for the diagonal.  Raises ArgumentError for
-    other dtypes or stacks.
+    other dtypes or stacks, ShapeError for other sizes.
 
     >>> triangular_solve([[2.0, 1.0], [0.0, 4.0]], [[4.0, 4.0]]).tolist()
     [[2.0, 0.5]]

@@ -5,7 +5,7 @@ import pytest
 
 import fgrad.numpy as fnp
 from fgrad import jit, lax
-from fgrad.errors import ArgumentError, ShapeError
+from fgrad.errors import ArgumentError, DtypeError, ShapeError
 
 RNG = np.random.default_rng(0)
 A = RNG.standard_normal((2, 4, 4)) + 3 * np.eye(4)
@@ -77,3 +77,5 @@ def test_what_does_not_fit_is_said():
         lax.linalg.lu_pivots_to_permutation(np.int32([0, 1]), 1)
     with pytest.raises(ShapeError):
         lax.linalg.cholesky(fnp.ones((2, 3)))
+    with pytest.raises(DtypeError):
+        lax.linalg.lu_pivots_to_permutation(np.float32([0, 1]), 2)

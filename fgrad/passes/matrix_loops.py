@@ -17,6 +17,7 @@ import numpy as np
 
 from .. import ops
 from ..control import fori_loop
+from ..ops.linalg import product, turned
 from ..types import I32
 
 BLOCK = 16                 # rows of a block
@@ -217,8 +218,8 @@ def lu(a):
 
 def cholesky(a):
     """L with L Lᵀ = (a + aᵀ) / 2; all of it NaN unless positive definite."""
-    n, turned = a.shape[0], ops.transpose(a, perm=(1, 0, *range(2, a.ndim)))
-    a = ops.mul(ops.add(a, turned), 0.5)
+    n, other = a.shape[0], ops.transpose(a, perm=(1, 0, *range(2, a.ndim)))
+    a = ops.mul(ops.add(a, other), 0.5)
     out = blocks_of_root(a) if a.ndim == 2 and n > BLOCK else columns_of_root(a)
     end = ops.full(shape=(), value=n - 1, dtype=I32)
     last = at(at(out, end, 0), end, 0)
@@ -256,14 +257,6 @@ def blocks_of_root(a):
         return put(out, ops.select(here, columns, 0.0), k, 1)
     out = in_order(a.shape[0] // BLOCK, step, ops.zeros_like(a))
     return ops.slice(out, start=(0, 0), stop=(n, n), stride=(1, 1))
-
-
-def product(a, b):
-    return ops.dot_general(a, b, lhs="ij", rhs="jk", to="ik")
-
-
-def turned(a):
-    return ops.transpose(a, perm=(1, 0))
 
 
 def pivots_to_permutation(pivots):

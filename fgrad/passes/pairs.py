@@ -6,8 +6,8 @@ A complex array lies in memory as f32[…,2] or f64[…,2], so nothing is copied
 within a Program its parts are two arrays, which fuse like any others.  Operations that only move
 elements, or are linear with real factors, work on both parts; products are made of four; the
 functions have formulas in `pair_formulas`, short Fourier transforms in `fourier`.  What has no
-pull is called on complex arrays (`OnPairs`).  The compile driver calls
-`expanded`; relies on the operations and on staging.
+pull is called on complex arrays (`OnPairs`).  The compile driver calls `expanded`; relies on the
+operations and on staging.
 """
 
 from __future__ import annotations

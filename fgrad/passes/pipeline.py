@@ -18,11 +18,11 @@ from .fuse import fuse
 from .fused_text import fused_text
 from .hoist import hoist
 from .lower import lower
+from .matrices import in_halves, in_loops
 from .memory import memory_text, plan_memory
 from .nest import nest, stores_last
 from .share import share
 from .simplify import simplify
-from .matrices import in_halves, in_loops
 from .schedule import schedule, schedule_for
 from .target import CPU
 from .turns import in_turns

@@ -86,16 +86,19 @@ def lu_factor(a):
 def lu_solve(lu_and_piv, b, trans=0):
     """x with a @ x = b, for lu_factor(a); trans: 1 or "T" solves with the transpose of a.
 
-    f[…,n,n] f[n] or f[…,n,k] → that of b
+    f[…,n,n] i32[…,n], f[n] or f[…,n,k] → that of b.  Raises ShapeError for other sizes, DtypeError
+    for pivots of another dtype.
 
     >>> lu_solve(lu_factor(fnp.array([[0.0, 2.0], [4.0, 0.0]])), fnp.array([2.0, 4.0])).tolist()
     [1.0, 1.0]
     """
-    factors, pivots = matrices(lu_and_piv[0], "lu_solve"), lu_and_piv[1]
-    order, y = ops.pivots_to_permutation(as_value(pivots)), as_float(b)
-    if y.ndim < 1 or y.shape[max(-2, -y.ndim)] != factors.shape[-1]:
-        raise ShapeError("lu_solve needs as many rows on the right as the matrix has.",
-                         given=[f"lu: {typed(factors)}", f"b: {typed(y)}"])
+    factors, pivots, y = matrices(lu_and_piv[0], "lu_solve"), as_value(lu_and_piv[1]), as_float(b)
+    ops.pivots_to_permutation.type(pivots.type)              # NumPy would say it in its own words
+    rows = y.shape[max(-2, -y.ndim)] if y.ndim else None
+    if not rows == pivots.shape[-1] == factors.shape[-1]:
+        raise ShapeError("lu_solve needs as many pivots, and rows on the right, as the matrix has.",
+                         given=[f"lu: {typed(factors)}", f"piv: {typed(pivots)}", f"b: {typed(y)}"])
+    order = ops.pivots_to_permutation(pivots)
     column = y.ndim == 1
     y = y[:, None] if column else y
     if trans in (0, "N"):

@@ -6,7 +6,7 @@ import pytest
 import fgrad
 import fgrad.numpy as fnp
 from fgrad import check_grads
-from fgrad.errors import ArgumentError, ShapeError
+from fgrad.errors import ArgumentError, DtypeError, ShapeError
 from fgrad.scipy import linalg
 
 RNG = np.random.default_rng(0)
@@ -129,3 +129,7 @@ def test_lu_says_what_is_wrong():
         linalg.lu_factor(np.ones((2, 3)))
     with pytest.raises(ShapeError):
         linalg.lu_solve(linalg.lu_factor(np.eye(3)), np.ones(2))
+    with pytest.raises(ShapeError):
+        linalg.lu_solve((np.eye(3), np.int32([0, 1])), np.ones(3))
+    with pytest.raises(DtypeError):
+        linalg.lu_solve((np.eye(3), np.ones(3)), np.ones(3))
