@@ -62,8 +62,11 @@ def tune():
 def threads():
     """Threads for compiled code: FGRAD_THREADS, or as many as this process may run at once."""
     asked = os.environ.get("FGRAD_THREADS", "").strip()
-    if asked.isdigit() and int(asked) > 0:
-        return int(asked)
+    return int(asked) if asked.isdigit() and int(asked) > 0 else processors()
+
+
+def processors():
+    """How many processors this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

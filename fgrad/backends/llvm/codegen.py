@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 
+from ... import config
 from ...errors import CheckError
 from . import target
 from .host import HOST
@@ -38,11 +39,11 @@ def assembly(text, *, level=2, gvn=False, vectorize=False):
 
 
 def compile_texts(texts, **options):
-    """The objects of several texts, compiled at once by as many threads as there are processors.
+    """The objects of several texts, compiled at once on the processors that there are.
 
     Memory that LLVM has freed goes back to the system: 7 MB after a training step of a CNN.
     """
-    workers = max(1, min(len(texts), os.cpu_count() or 1))
+    workers = max(1, min(len(texts), config.processors()))
     with ThreadPoolExecutor(workers) as pool:
         made = list(pool.map(lambda text: compile_text(text, **options), texts))
     trim()(0)

@@ -12,7 +12,7 @@ import re
 from itertools import groupby
 from math import prod
 
-from ... import loop_key
+from ... import config, loop_key
 from ...loop import Call, Contract, For, Kernel, Loop, is_idle, turns_of
 from ...passes.memory import aligned
 from ...passes.short_loops import in_straight_lines
@@ -28,6 +28,7 @@ from .tiles import Machine
 CALLED = re.compile(r"@(fg\.[-\w.]+)\(")         # functions that kernels share
 FEW_CALLS = 2              # of a function of vector math, up to which it is written in place
 LONG = 20_000              # scalar operations from which the interpreter's lock is released
+SHORT = 20_000             # characters of text that are not compiled beside others: some 10 ms
 
 
 @functools.cache
@@ -61,7 +62,7 @@ def compiled(plan):
     layout = steps.Layout(plan, [*plan.inputs, *made, None, *given[n:]], module.whole)
     words = steps.Words(layout, name)
     instructions = [w if isinstance(w, str) else int(w) for w in words.steps(module.steps)]
-    texts = module.texts(2)
+    texts = module.texts(config.processors())
     keys = [target.object_key(text) for _, text in texts]
     image = Image(
         [b.type for b in given], [b.type for b in made], n, origins(plan, given, made),
@@ -198,7 +199,7 @@ class Module:
         """At most `count` modules of about equal length, to compile at once: (names, text)."""
         own = {n: t for n, t in self.functions.items() if n.startswith("k.")}
         shared = {n: t for n, t in self.functions.items() if n not in own}
-        count = min(count, max(1, sum(map(len, own.values())) // 20_000))
+        count = min(count, max(1, sum(map(len, own.values())) // SHORT))
         bins, lengths = [{} for _ in range(count)], [0] * count
         for name, text in sorted(own.items(), key=lambda item: -len(item[1])):
             least = lengths.index(min(lengths))

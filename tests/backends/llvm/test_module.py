@@ -5,8 +5,8 @@ import pytest
 
 import fgrad
 import fgrad.numpy as fnp
-from fgrad import passes
-from fgrad.backends.llvm import emit, module, product
+from fgrad import config, passes
+from fgrad.backends.llvm import codegen, emit, module, product
 
 
 @pytest.fixture
@@ -53,6 +53,40 @@ def test_kernels_of_equal_types_that_compute_something_else_are_kept_apart(writt
     found = module.Module(plan_of(run, x))
     assert 3 <= len(written) < len(found.steps)
     np.testing.assert_allclose(fgrad.jit(run)(x), run(x), rtol=2e-6)
+
+
+def many(x, weights):
+    """A program of some hundred thousand characters: products of many sizes."""
+    return [fnp.sum(fnp.tanh(x @ w) * k) for k, w in enumerate(weights)]
+
+
+def test_each_kernel_is_in_one_of_the_modules_that_are_compiled_at_once():
+    args = fnp.ones((30, 64)), [fnp.ones((64, 10 * k + 3)) for k in range(1, 13)]
+    found = module.Module(plan_of(many, *args))
+    own = sorted(name for name in found.functions if name.startswith("k."))
+    for count in (1, 2, 5, 1000):
+        texts = found.texts(count)
+        assert sorted(name for names, _ in texts for name in names) == own
+        assert len(texts) <= count and (count == 1) == (len(texts) == 1)
+        assert len(texts) == 1 or min(len(text) for _, text in texts) > module.SHORT // 2
+        for names, text in texts:
+            assert all(f"@{name}(" in text for name in names)
+
+
+@pytest.mark.parametrize("processors", [1, 3, 8])
+def test_as_many_modules_are_compiled_at_once_as_there_are_processors(monkeypatch, processors):
+    args = fnp.ones((30, 64)), [fnp.full((64, 10 * k + 3), 0.1) for k in range(1, 25)]
+    compiled, compile_texts = [], codegen.compile_texts
+
+    def noted(texts):
+        compiled.append(len(texts))
+        return compile_texts(texts)
+    monkeypatch.setattr(codegen, "compile_texts", noted)
+    monkeypatch.setattr(config, "processors", lambda: processors)
+    got = fgrad.jit(lambda *a: [x * processors for x in many(*a)])(*args)
+    assert max(compiled) == processors
+    want = [x * processors for x in many(*args)]
+    np.testing.assert_allclose(np.array(got), np.array(want), rtol=1e-5)
 
 
 @pytest.mark.parametrize("cut", [
