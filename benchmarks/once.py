@@ -1,10 +1,10 @@
 """A new process that does one thing once, for the time of the whole process.
 
-    python -m benchmarks.once NAME THREADS [arrays | WORKLOAD FILE]
+    python -m benchmarks.once NAME THREADS [arrays | WORKLOAD FILE [before]]
 
 Without more the implementation is imported, nothing else; with `arrays` its array functions, too.
-FILE has the inputs of the workload, pickled: to draw them would take longer than some steps.  Only
-what is asked for is loaded.
+FILE has the inputs of the workload, pickled: to draw them would take longer than some steps; with
+`before` they are read, and nothing is called.  Only what is asked for is loaded.
 """
 
 import importlib
@@ -13,15 +13,16 @@ import sys
 from . import implementations
 
 
-def run(name, lib, wanted, file):
-    """Prepares the workload, calls it once and waits for the result."""
+def run(name, lib, wanted, file, before=None):
+    """Prepares the workload, calls it once and waits for the result; with `before`, no call."""
     workload = importlib.import_module("benchmarks.workload")
     found = importlib.import_module("benchmarks.workloads").find(wanted)
     implementation = implementations.IMPLEMENTATIONS[name]
     case = workload.prepared(found, implementation.style, lib,
                              implementations.converter(name, lib), implementation.finish,
                              workload.read(file))
-    case.function(*case.args)
+    if not before:
+        case.function(*case.args)
 
 
 def main():

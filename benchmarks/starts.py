@@ -1,4 +1,5 @@
-"""Workloads that are whole processes: import, first gradient, first train step.
+"""Workloads that are whole processes: import, first gradient, first train step and what is
+before it.
 
 Their time is that of a new process from start to end, Python itself included; the limit is a
 process that does nothing.  `run.py` gives them their turns like the others.
@@ -25,11 +26,13 @@ class Start:
 
     `cold`: with an empty cache of compiled code; otherwise with what an earlier process compiled.
     "arrays" for a workload: the library and its functions of arrays are imported.
+    `calls`: if not, it ends where it has imported everything and read the inputs.
     """
     name: str
     workload: str | None
     styles: tuple[str, ...]
     cold: bool = False
+    calls: bool = True
 
 
 ROOT = Path(__file__).parent.parent
@@ -40,11 +43,12 @@ ALL = [
     Start("import_arrays", "arrays", (*DERIVATIVES, "numpy")),
     Start("first_grad", "calls.eager_grad_tanh_matmul", DERIVATIVES),
     Start("first_grad_cold", "calls.eager_grad_tanh_matmul", DERIVATIVES, cold=True),
-    *[Start(f"compile_{name}_{'cold' if cold else 'warm'}", workload, ("jax", "torch"), cold=cold)
+    *[Start(kind.format(name), workload, ("jax", "torch"), cold, calls)
       for name, workload in (("mlp_step", "models.mlp_step_64"),
                              ("cnn_step", "images.cnn_step_64"),
                              ("transformer_step", "sequences.transformer_step"))
-      for cold in (True, False)],
+      for kind, cold, calls in (("before_{}", False, False), ("compile_{}_cold", True, True),
+                                ("compile_{}_warm", False, True))],
 ]
 
 
@@ -91,7 +95,7 @@ class Starter:
         if self.name == "limit":
             return [self.python, "-c", "pass"]
         rest = {None: [], "arrays": ["arrays"]}.get(wanted.workload, [
-            wanted.workload, self.inputs(wanted)])
+            wanted.workload, self.inputs(wanted), *["before"] * (not wanted.calls)])
         return [self.python, "-m", "benchmarks.once", self.name, str(self.threads), *rest]
 
 

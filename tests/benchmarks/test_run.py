@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from benchmarks import report, run, workload, workloads
+from benchmarks import report, run, starts, workload, workloads
 from benchmarks.results import Results
 
 
@@ -43,6 +43,17 @@ def test_results_name_versions_and_command_but_no_folder(written):
     assert f"numpy {np.__version__}" in text and "A short run." in text
     assert "`python -m benchmarks.run --impl fgrad,numpy --only eager_add chain_1e3" in text
     assert str(out) not in text
+
+
+def test_whole_processes_stop_before_the_call_or_after_it(tmp_path):
+    names = ["before_mlp_step", "compile_mlp_step_warm"]
+    status = run.main(["--impl", "fgrad", "--only", *names, "--rounds", "1", "--threads", "1",
+                       "--out", str(tmp_path)])
+    rows = table((tmp_path / "RESULTS.md").read_text())
+    assert status == 0 and list(rows)[2:] == names and all(rows[name][0] for name in names)
+    before = starts.Starter("fgrad", sys.executable, 1, str(tmp_path))
+    assert before.command(starts.start(names[0]))[-1] == "before"
+    assert before.command(starts.start(names[1]))[-1].endswith(".inputs")
 
 
 def test_the_chart_is_well_formed(written):
