@@ -23,6 +23,7 @@ from contextvars import ContextVar
 import numpy as np
 
 from . import source
+from .aligned import copied
 from .errors import (
     ArgumentError, ConcretizationError, DonationError, FgradError, LeakError, MissingRuleError,
     NumpyError, notice)
@@ -239,6 +240,23 @@ class WordArray(Words, Array):
 def memory_of(x):
     """The NumPy array that holds the elements of an Array: of bf16 the words."""
     return x.words if x.dtype is BF16 else x.np
+
+
+def memory_in_order(x):
+    """The memory of an Array as compiled code reads it: contiguous, row by row, and aligned.
+
+    Where it lies otherwise a copy takes its place in the Array, so that only the first call with it
+    copies; what repeats elements (np.broadcast_to) is copied each time, and stays small.
+    """
+    memory = np.asarray(memory_of(x))
+    if memory.flags.c_contiguous and memory.flags.aligned:
+        return memory
+    made = copied(memory)
+    made.flags.writeable = False
+    if not any(step == 0 and n > 1 for step, n in zip(memory.strides, memory.shape)):
+        [name] = x.memory
+        setattr(x, name, made)
+    return made
 
 
 def array_of(memory, dtype):

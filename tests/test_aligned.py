@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
+import fgrad
 import fgrad.numpy as fnp
 from fgrad import aligned
 from fgrad.bf16 import BF16
-from fgrad.core import memory_of
+from fgrad.core import array_of, memory_of
 from fgrad.jitted import jit
 
 
@@ -47,3 +48,40 @@ def test_large_arrays_and_the_results_of_compiled_functions_begin_at_a_line(dtyp
         for y in made:
             assert at_a_line(memory_of(y)), size
         np.testing.assert_array_equal(np.asarray(made[1].astype("float32")), 2)
+
+
+# ---------------------------------------------------------------------------- other orders
+
+def numbers(dtype):
+    return fnp.asarray(np.arange(24.0).reshape(2, 3, 4), dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "complex64", "int8", "bool"])
+@pytest.mark.parametrize("other", [
+    lambda x: x.T, lambda x: x[:, ::2, 1:], lambda x: x[::-1], lambda x: x.T[None],
+    lambda x: x.swapaxes(0, 1)])
+def test_what_lies_in_another_order_is_copied_once(dtype, other):
+    x = numbers(dtype)
+    y, f = array_of(other(memory_of(x)), x.dtype), fgrad.jit(lambda a: (a, a + a))
+    want = np.array(y), np.array(y + y)
+    assert not memory_of(y).flags.c_contiguous
+    for _ in range(3):
+        for got, right in zip(f(y), want):
+            np.testing.assert_array_equal(np.array(got), right)
+        assert memory_of(y).flags.c_contiguous and not memory_of(y).flags.writeable
+    np.testing.assert_array_equal(np.array(x), np.array(numbers(dtype)))
+
+
+def test_what_repeats_elements_stays_small():
+    y = fgrad.core.Array(np.broadcast_to(np.float32(3), (1000, 1000)))
+    assert fgrad.jit(fnp.sum)(y) == 3e6
+    assert memory_of(y).strides == (0, 0)
+
+
+def test_an_array_in_another_order_may_be_donated():
+    given = np.arange(12.0, dtype="float32").reshape(3, 4)
+    x = fnp.asarray(given)
+    y = x.T
+    out = fgrad.jit(lambda a: a + 1, donate_argnums=0)(y)
+    np.testing.assert_array_equal(np.array(out), given.T + 1)
+    np.testing.assert_array_equal(np.array(x), np.arange(12.0).reshape(3, 4))

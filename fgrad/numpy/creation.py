@@ -48,7 +48,8 @@ def array(object, dtype=None, copy=True, ndmin=0):
 def asarray(a, dtype=None, copy=None):
     """Like array, without a copy where the dtype fits: it then shares memory with a NumPy array.
 
-    Writing to that NumPy array later changes the result too; use array() where that could happen.
+    Writing to that NumPy array later may change the result too; use array() where that could
+    happen.  What lies in another order (x.T) is copied by the first compiled function it is given.
     """
     return array(a, dtype, copy=bool(copy))
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .. import ops
-from ..core import Array, Primitive, current
+from ..core import Array, Primitive, current, memory_in_order
 from ..errors import DtypeError
 from ..interpreters.stage import stage, staging
 from ..ir import Program, Var, has_complex, programs_in
@@ -45,8 +45,7 @@ def to_memory(x):
     """An Array as one of real numbers, of the same memory."""
     if x.dtype.kind != "c":
         return x
-    parts = np.ascontiguousarray(x.np).reshape(x.shape)
-    return Array(parts.reshape(-1).view(part_of(x.dtype)).reshape(*x.shape, 2))
+    return Array(memory_in_order(x).reshape(-1).view(part_of(x.dtype)).reshape(*x.shape, 2))
 
 
 def from_memory(x, type):

@@ -15,7 +15,7 @@ import numpy as np
 from ... import tree
 from ...aligned import copied, empty
 from ...bf16 import BF16
-from ...core import Array, array_of, memory_of
+from ...core import Array, array_of, memory_in_order, memory_of
 from ...later import lazily
 from ...types import held_as
 from . import host, runner, target, threads
@@ -46,7 +46,7 @@ class Executable:
         self.run = ctypes.PYFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(self.address)
 
     def __call__(self, values):
-        arrays = [contiguous(memory_of(v)) for v in values]
+        arrays = [memory_in_order(v) for v in values]
         for k in self.image.overwritten:
             arrays[k] = given_away(values[k], arrays[k])
         made = [empty(t.shape, held_as(t.dtype)) for t in self.made]
@@ -80,7 +80,7 @@ class Executable:
             return None
         form = returned(structure) if tree.shallow(structure, tree.DISPLAYED) else None
         assemble = tree.written_out(structure) if form is None else None
-        fixed = [contiguous(memory_of(c)) for c in constants]
+        fixed = [memory_in_order(c) for c in constants]
         return native_call().entry(
             self.address, types, made, fallback, Array, name, forms=forms,
             returned=form, assemble=assemble, constants=[self.table.words, *fixed],
@@ -123,12 +123,6 @@ def returned(structure):
     if cls is dict:
         return dict(zip(keys, parts)) if {key.__class__ for key in keys} <= {str} else None
     return cls(parts)
-
-
-def contiguous(x):
-    """x as an aligned C-contiguous ndarray."""
-    x = np.asarray(x)
-    return x if x.flags.c_contiguous and x.flags.aligned else np.array(x, order="C")
 
 
 @functools.cache
