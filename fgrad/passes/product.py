@@ -20,6 +20,8 @@ RUNS = 16, 256             # the fewest and the most steps of a run of a bordere
 WINDOW = 12                # the fewest rows of a window that is read in strips
 STRIPS = 6, 256            # the fewest and the most steps of a strip
 SMALL = 512                # multiply-adds; smaller products are ordinary reductions
+MILD = 2.0 ** -24, 2.0 ** 24       # constants by which a sum may be multiplied, not its terms
+EVERY = None               # rows and columns: every factor is told apart
 FACTORS = 8                # of one product; more are not a contraction
 TOTAL = "total"            # the name of the sum over k of b within a product's kernel
 
@@ -42,25 +44,30 @@ def product_of(expr, axes):
     n = uncast(expr)
     if n.op != "reduce" or n.data[0] != "sum":
         return None
-    found = factors(n.args[0], n.dtype)
-    if found is None or len(found) < 2:
-        return None
     k = n.data[1]
-    return sides(found, k, axes, n.dtype)
+    masks = apart(factors(n.args[0], n.dtype), k, axes)
+    return masks and sides(factors(n.args[0], n.dtype, *masks), masks[1], k, axes, n.dtype)
 
 
-def factors(n, dtype):
-    """The factors of a product, cast to `dtype`, or None; looks through casts to wider floats."""
+def factors(n, dtype, rows=EVERY, columns=EVERY):
+    """The factors of a product, cast to `dtype`, or None; looks through casts to wider floats.
+
+    What does not know both some of these rows and some of these columns (masks of variables) stays
+    one factor: x · s of x · s · y is what the program multiplies first, and in range.  Mild
+    constants are factors of their own.
+    """
     out, stack = [], [n]
     while stack:
         n = stack.pop()
         inner = n.args[0] if n.op == "cast" else None
-        if n.op == "mul":
-            stack += n.args
+        mixed = rows is EVERY or n.free & rows and n.free & columns
+        if n.op == "mul" and (mixed or any(map(is_mild, n.args))):
+            stack += reversed(n.args)
         elif n.op == "neg":
             out.append(scalar.const(-1, dtype))
             stack.append(n.args[0])
-        elif inner is not None and inner.op in ("mul", "neg") and widens(inner.dtype, n.dtype):
+        elif mixed and n.op == "cast" and inner.op in ("mul", "neg") and widens(
+                inner.dtype, n.dtype):
             stack.append(inner)
         else:
             out.append(scalar.cast(n, dtype))
@@ -74,14 +81,25 @@ def widens(narrow, wide):
     return narrow.kind == wide.kind == "f" and 2 * narrow.itemsize <= wide.itemsize
 
 
-def sides(found, k, axes, dtype):
-    """The factors shared out between a and b by the variables they know, as a Product or None."""
+def apart(found, k, axes):
+    """(the rows, the columns) that only a, and only b, of a product know, as masks; or None."""
     ks = sum(v.bit for v in k)
-    inner = [f for f in found if f.free & ks]
-    outer = [f for f in found if not f.free & ks]
+    inner = [f for f in found or () if f.free & ks]
     groups = split(inner, [v for v in axes if v.extent != 1])
     if groups is None:
         return None
+    a, b = map(known, groups)
+    return a & ~b & ~ks, b & ~a & ~ks
+
+
+def sides(found, columns, k, axes, dtype):
+    """The factors shared out between a and b by the variables they know, as a Product or None."""
+    ks = sum(v.bit for v in k)
+    inner = [f for f in found if f.free & ks]
+    groups = ([f for f in inner if not f.free & columns], [f for f in inner if f.free & columns])
+    if not all(groups):
+        return None
+    outer = [f for f in found if not f.free & ks and not put_within(f, *groups)]
     a, b = (multiply(g) for g in groups)
     if not all(a.free & v.bit and b.free & v.bit for v in k):
         return None
@@ -96,6 +114,32 @@ def sides(found, k, axes, dtype):
         return None
     scale = multiply(outer) if outer else None
     return Product(a, b, scale, in_memory_order(k, a, b), rows, columns, batch, dtype)
+
+
+def put_within(f, a, b):
+    """Adds a factor that does not know the sum to those of a or b, if it knows nothing else.
+
+    x / max(x) @ y must not overflow where x @ y does: only integers, and constants by which no sum
+    comes near the end of its dtype, are multiplied behind the sum.
+    """
+    for group in (a, b) if f.dtype.kind == "f" and not is_mild(f) else ():
+        if not f.free & ~known(group):
+            group.append(f)
+            return True
+    return False
+
+
+def is_mild(f):
+    """Is a factor a constant by which no sum comes near the end of its dtype?"""
+    return f.op == "const" and MILD[0] <= abs(float(f.data)) <= MILD[1]
+
+
+def known(group):
+    """The variables that some factors know."""
+    mask = 0
+    for f in group:
+        mask |= f.free
+    return mask
 
 
 def in_memory_order(k, a, b):
@@ -130,7 +174,7 @@ def total_of(product, n):
     """
     if n.op != "reduce" or n.data[0] != "sum" or n.dtype != product.dtype or product.batch:
         return None
-    found, mask = factors(n.args[0], n.dtype), sum(v.bit for v in n.data[1])
+    found, mask = factors(n.args[0], n.dtype, 0, 0), sum(v.bit for v in n.data[1])
     inner = [f for f in found or () if f.free & mask]
     if not inner:
         return None

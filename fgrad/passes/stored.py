@@ -2,14 +2,14 @@
 
 Arguments, results, what steps of their own read and give, products with their operands and
 epilogues, what is too deep to be computed where it is read, and sums that are compared with
-themselves.  fuse.py begins with it, and adds what kernels would compute again.
+themselves, by == or by argmax.  fuse.py begins with it, and adds what kernels would compute again.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 
-from ..types import I32
+from ..types import I32, SCALARS
 from .pull import step_of
 
 DEPTH, DEPTH_SHARED = 100, 50      # inlined operations, a reduction counts 20
@@ -19,19 +19,21 @@ READS = 64                         # elements of other arrays that one is comput
 WINDOW_DEPTH = 3                   # inlined operations under a window that slides over them
 EPILOGUE = 30                      # operations in a row that are drawn into a product's kernel
 COMPARISONS = {"eq", "ne", "lt", "le", "gt", "ge", "share"}
+SEARCHES = {"argmax", "argmin", "window_argmax", "window_argmin"}    # compare x with its extreme
 EXACT = {"reduce_max", "reduce_min"}   # reductions that give the same in any order
 NONE = frozenset()
 
 
 def initially_stored(graph, products, operands):
     """Inputs, results, what steps read and give, products, what they want to read stored, and
-    their epilogues, deep values, and sums that are compared with themselves.
+    their epilogues, deep values, and sums and quotients that are compared with themselves.
 
     products: the values that are products, filled in.  operands(v, stored): what should be stored
     before v if it is a product, or None.
 
-    A sum over the same in another order may differ in its last bit: computed again, the largest of
-    some sums would not equal any of them.
+    A sum over the same in another order may differ in its last bit, a quotient by something known
+    in front of a loop too (it is a product there): computed again, the largest of some sums would
+    not equal any of them.
     """
     stored = graph.given | graph.outputs
     for eqn in graph.program.eqns:
@@ -54,8 +56,9 @@ def initially_stored(graph, products, operands):
                 stored.add(v)
                 depths[v] = 0
         inside = [NONE if a in stored else sums.get(a, NONE) - stored for a in eqn.variables]
-        if eqn.op.name in COMPARISONS:
-            graph.compared |= shared_of(inside)
+        if eqn.op.name in COMPARISONS or eqn.op.name in SEARCHES:
+            twice = inside * 2 if eqn.op.name in SEARCHES else inside
+            graph.compared |= shared_of(twice)
             stored |= graph.compared
         for v in eqn.outs:
             own = [v] if rounds(graph, v) else []
@@ -100,10 +103,14 @@ def shared_of(groups):
 
 
 def rounds(graph, v):
-    """Is v a sum whose bits depend on the order of its terms?"""
-    op = graph.makers[v][0].op
-    return (v.dtype.kind == "f" and op.name not in EXACT and step_of(op) == "pull"
-            and bool(graph.probe(v).reduces))
+    """Is v a sum whose bits depend on the order of its terms, or a quotient by what is known late?
+    """
+    eqn = graph.makers[v][0]
+    if v.dtype.kind != "f" or eqn.op.name in EXACT or step_of(eqn.op) != "pull":
+        return False
+    if eqn.op.name == "div":
+        return eqn.args[1].__class__ not in SCALARS
+    return bool(graph.probe(v).reduces)
 
 
 def windowed(graph, eqn):
