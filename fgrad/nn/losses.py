@@ -3,16 +3,22 @@
 What is reduced stands in the first line of each: a loss over classes or features sums over the last
 axis, the others work element by element; only `mean_…` and `accuracy` are means of everything.
 Take the mean yourself: `fnp.mean(loss)`.
+
+Integer labels are classes from 0 to classes - 1.  Another label raises PositionError where it is
+known, and makes its row NaN where it is not: in compiled code and under vmap.
 """
 
 from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from .. import numpy as fnp
 from ..control import scan
+from ..core import Array, Tracer
 from ..custom import stop_gradient
-from ..errors import ShapeError
+from ..errors import DtypeError, PositionError, ShapeError
 from .activations import log_softmax, logsumexp, one_hot, sigmoid
 
 
@@ -41,7 +47,8 @@ def softmax_cross_entropy_with_integer_labels(logits, labels, smoothing=0.0, ign
     spread over all classes (Szegedy et al. 2016).  Rows whose label is `ignore` give 0.
     weights: f[classes], how much a row with that label counts; torch's mean is Σ loss over
     Σ weights[labels].  A logit of -inf is a class that cannot be.
-    Raises ShapeError when they do not fit.
+    Raises ShapeError when they do not fit, DtypeError for labels that are no integers, and
+    PositionError for one that is out of range and not `ignore`; in compiled code its row is NaN.
 
     >>> softmax_cross_entropy_with_integer_labels(fnp.array([[0.0, 0.0]]), fnp.array([1]))
     Array([0.6931472], f32[1])
@@ -56,7 +63,8 @@ def softmax_cross_entropy_with_integer_labels(logits, labels, smoothing=0.0, ign
         raise ShapeError(f"there must be one weight for each of the {classes} classes.",
                          given=f"weights of shape {fnp.shape(weights)}")
     hit = one_hot(labels, classes, dtype=bool)
-    expected = fnp.sum(fnp.where(hit, logits, 0.0), axis=-1)
+    expected = nan_outside("softmax_cross_entropy_with_integer_labels", labels, classes,
+                           fnp.sum(fnp.where(hit, logits, 0.0), axis=-1), ignore)
     if smoothing:
         expected = (1 - smoothing) * expected + smoothing * fnp.mean(logits, axis=-1)
     loss = logsumexp(logits, axis=-1) - expected
@@ -65,23 +73,60 @@ def softmax_cross_entropy_with_integer_labels(logits, labels, smoothing=0.0, ign
     return loss if ignore is None else fnp.where(labels == ignore, 0.0, loss)
 
 
+def nan_outside(what, labels, classes, rows, ignore=None):
+    """The rows, NaN where a label that is not known is none of the classes, and not `ignore`.
+
+    Raises DtypeError unless labels are integers, PositionError where one is known to be outside.
+    """
+    labels = fnp.asarray(labels)
+    if labels.dtype.kind not in "iub":
+        raise DtypeError(f"{what}: labels are numbers of classes, and need integers.",
+                         given=f"labels: {labels.type}",
+                         fix=["labels.astype('int32')",
+                              "softmax_cross_entropy takes probabilities instead of labels"])
+    known = labels.known() if isinstance(labels, Tracer) else labels
+    if not isinstance(known, Array):
+        wide = labels.astype(fnp.result_type(labels, "int32"))   # i8 cannot count to classes
+        fits = (wide >= 0) & (wide < classes)
+        fits = fits if ignore is None else fits | (wide == ignore)
+        return fnp.where(fits, rows, math.nan)
+    values = np.asarray(known.np)
+    wrong = values[(values < 0) | (values >= classes)]
+    wrong = wrong if ignore is None else wrong[wrong != ignore]
+    if wrong.size:
+        raise PositionError(f"{what}: label {int(wrong[0])} is out of range.",
+                            given=f"labels: {labels.type}, from {values.min()} to {values.max()}",
+                            expected=f"labels from 0 to {classes - 1}, for {classes} classes",
+                            fix="ignore=-1, where it marks rows that do not count"
+                            if wrong[0] == -1 and "integer_labels" in what else None)
+    return rows
+
+
 def smoothed(labels, classes, smoothing, dtype="float32"):
     """Probabilities of integer labels: 1 - smoothing at the label, the rest over all classes.
+
+    Raises DtypeError and PositionError for labels that are none; in compiled code a row is NaN.
 
     >>> smoothed(fnp.array([0]), 4, 0.2).round(2)
     Array([[0.85, 0.05, 0.05, 0.05]], f32[1,4])
     """
-    return one_hot(labels, classes, dtype=dtype) * (1 - smoothing) + smoothing / classes
+    hot = one_hot(labels, classes, dtype=dtype)
+    shares = hot * (1 - smoothing) + smoothing / classes
+    return nan_outside("smoothed", fnp.asarray(labels)[..., None], classes, shares)
 
 
 def nll(log_probabilities, labels):
     """-log p[label]: f[*s,classes] of log-probabilities, i[*s] → f[*s].
 
+    Raises DtypeError and PositionError for labels that are none; in compiled code a row is NaN.
+
     >>> nll(fnp.log(fnp.array([[0.25, 0.75]])), fnp.array([0]))
     Array([1.3862944], f32[1])
     """
-    hit = one_hot(labels, fnp.shape(log_probabilities)[-1], dtype=bool)
-    return -fnp.sum(fnp.where(hit, log_probabilities, 0.0), axis=-1)
+    classes = fnp.shape(log_probabilities)[-1]
+    hit = one_hot(labels, classes, dtype=bool)
+    found = fnp.sum(fnp.where(hit, log_probabilities, 0.0), axis=-1)
+    return -nan_outside("nll", labels, classes, found)
 
 
 def sigmoid_binary_cross_entropy(logits, labels):

@@ -8,7 +8,7 @@ import pytest
 import fgrad
 import fgrad.numpy as fnp
 from fgrad import nn
-from fgrad.errors import ShapeError
+from fgrad.errors import DtypeError, PositionError, ShapeError
 
 RNG = np.random.default_rng(0)
 LOGITS = RNG.normal(size=(5, 4)).astype(np.float32)
@@ -52,6 +52,38 @@ def test_wrong_shapes_are_explained():
         nn.softmax_cross_entropy_with_integer_labels(LOGITS, LABELS[:3])
     with pytest.raises(ShapeError, match="one probability per logit"):
         nn.softmax_cross_entropy(LOGITS, LABELS)
+
+
+BY_LABEL = [nn.softmax_cross_entropy_with_integer_labels, nn.nll,
+            lambda x, labels: nn.smoothed(labels, 4, 0.1).sum(axis=-1)]
+
+
+@pytest.mark.parametrize("loss", BY_LABEL)
+@pytest.mark.parametrize("wrong", [-1, 4])
+def test_a_label_out_of_range_is_refused_where_it_is_known_and_nan_where_it_is_not(loss, wrong):
+    labels = fnp.array([0, wrong, 1, 1, 2])
+    with pytest.raises(PositionError, match=f"label {wrong} is out of range"):
+        loss(LOGITS, labels)
+    with pytest.raises(PositionError):
+        fgrad.grad(lambda x: fnp.sum(loss(x, labels)))(LOGITS)
+    for compiled in (fgrad.jit(loss), fgrad.vmap(loss)):
+        assert np.isnan(compiled(LOGITS, labels)).tolist() == [False, True, False, False, False]
+        assert not np.isnan(compiled(LOGITS, LABELS.astype(np.int8))).any()
+
+
+@pytest.mark.parametrize("loss", BY_LABEL)
+def test_float_labels_are_refused(loss):
+    with pytest.raises(DtypeError, match="labels are numbers of classes"):
+        loss(LOGITS, LABELS.astype(np.float32))
+
+
+def test_a_row_that_is_ignored_may_have_any_label():
+    labels = np.array([0, -1, 1, 1, 2])
+    loss = lambda x, labels: nn.softmax_cross_entropy_with_integer_labels(x, labels, ignore=-1)
+    for run in (loss, fgrad.jit(loss)):
+        assert float(run(LOGITS, labels)[1]) == 0
+        slope = fgrad.grad(lambda x: fnp.sum(run(x, labels)))(LOGITS)
+        assert np.isfinite(slope).all() and not np.asarray(slope)[1].any()
 
 
 def test_accuracy_counts_the_largest_logit():
