@@ -48,6 +48,16 @@ def here():
     return None
 
 
+def variable(name):
+    """The value of the variable on the user's line, or None."""
+    frame = sys._getframe(1)
+    while frame is not None and is_inside(frame.f_code.co_filename):
+        frame = frame.f_back
+    if frame is None:
+        return None
+    return frame.f_locals.get(name, frame.f_globals.get(name))
+
+
 def holder(x):
     """Where the user keeps the object x, as far as variables show: "list `cache`", or None."""
     frame = sys._getframe(1)

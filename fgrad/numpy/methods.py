@@ -284,11 +284,47 @@ def rewritten(text):
         target, method = statement.target, OPERATIONS[type(statement.op)]
     else:
         return None
-    if not isinstance(target, ast.Subscript):
+    found = base_and_index(target)
+    if found is None:
         return None
-    name = ast.unparse(target.value)
-    index, value = ast.unparse(target.slice), ast.unparse(statement.value)
-    return f"{name} = {name}.at[{index}].{method}({value})"
+    base, index = found
+    at = ast.Subscript(ast.Attribute(base, "at"), index)
+    return f"{ast.unparse(base)} = {ast.unparse(at)}.{method}({ast.unparse(statement.value)})"
+
+
+def base_and_index(target):
+    """(the array, its index) of `params["w"][0][1]`, as syntax: `params["w"]` and `0, 1`.
+
+    None where the array is no variable, or attribute, or part of one that can be assigned.
+    """
+    indices = []
+    while isinstance(target, ast.Subscript):
+        indices.insert(0, target.slice)
+        target = target.value
+    base, value = target, variable(target)
+    while isinstance(value, (dict, list)) and len(indices) > 1:
+        try:
+            value = value[ast.literal_eval(indices[0])]
+        except (ValueError, TypeError, LookupError):
+            return None
+        base = ast.Subscript(base, indices.pop(0))
+    if not isinstance(value, Value) or not indices:
+        return None
+    if len(indices) == 1:
+        return base, indices[0]
+    if any(isinstance(part, (ast.Slice, ast.Tuple)) for part in indices[:-1]):
+        return None                              # x[1:][0] is not x[1:, 0]
+    last = indices.pop()
+    return base, ast.Tuple(indices + (last.elts if isinstance(last, ast.Tuple) else [last]))
+
+
+def variable(node):
+    """What a Name or Attribute stands for on the user's line, or None."""
+    if isinstance(node, ast.Name):
+        return source.variable(node.id)
+    if isinstance(node, ast.Attribute):
+        return getattr(variable(node.value), node.attr, None)
+    return None
 
 
 # ---------------------------------------------------------------------------- arrays alone
