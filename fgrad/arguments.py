@@ -13,7 +13,7 @@ import numpy as np
 
 from . import text, tree
 from .bf16 import BF16
-from .core import Array, Value, as_value
+from .core import Array, Value, array_in, as_value
 from .errors import ArgumentError, AxisError, DtypeError, GradientError, ShapeError
 from .text import noun_of
 from .types import (
@@ -160,11 +160,13 @@ def leaf_names(f, args, kwargs):
 class Places:
     """Which arguments of f a transformation is about: positions and names, one or several."""
 
-    def __init__(self, f, argnums, argnames, what):
+    def __init__(self, f, argnums, argnames, what, allows_int=False):
         check_function(f, what)
-        self.f, self.what = f, what
+        self.f, self.what, self.allows_int = f, what, allows_int
         chosen = argnums if argnames is None else argnames
         self.single = isinstance(chosen, (int, str))
+        if not self.single and not isinstance(chosen, (tuple, list)):
+            raise self.no_choice(chosen)
         self.keys = (chosen,) if self.single else tuple(chosen)
         if any(k.__class__ is not int or k < 0 for k in self.keys):
             self.keys = tuple([self.resolved(k) for k in self.keys])
@@ -183,11 +185,15 @@ class Places:
                                     given=f"argnames={k!r}", expected="one of " + ", ".join(known))
             return names.index(k) if k in names else k
         if not isinstance(k, int) or k.__class__ is bool:
-            raise ArgumentError(f"{self.what}: argnums is a position, a name, or a tuple of them.",
-                                given=f"argnums={k!r}")
+            raise self.no_choice(k)
         if more and not names:
             return k
         return len(names) + k if -len(names) <= k else self.out_of_range(k)
+
+    def no_choice(self, k):
+        """The error for an argnums that chooses nothing."""
+        return ArgumentError(f"{self.what}: argnums is a position, a name, or a tuple of them.",
+                             given=f"argnums={k!r:.60}", fix="argnums=0, or (0, 1)")
 
     def parameters(self):
         """Every name that f accepts, or None when it accepts any."""
@@ -219,7 +225,7 @@ class Places:
         names, _ = positional_names(self.f)
         raise ArgumentError(
             f"{self.what} with argnums={k!r}: `{name_of(self.f)}` was given no such argument.",
-            given=f"`{name_of(self.f)}` has {len(names)} positional parameters: "
+            given=f"`{name_of(self.f)}` has {text.counted(len(names), 'positional parameter')}: "
                   f"{', '.join(names) or 'none'}",
             expected=f"argnums from 0 to {len(names) - 1}, or a name" if names else None)
 
@@ -247,14 +253,35 @@ class Places:
 
 # ---------------------------------------------------------------------------- messages of grad
 
-def not_a_float(what, name, x):
-    """The error for differentiating by an integer."""
+def not_a_float(places, structure, k, x):
+    """The error for differentiating by an integer: by leaf k of the chosen arguments."""
+    what, name = places.what, places.leaf_name(structure, k)
+    if is_key(structure, k):
+        key = name.removesuffix(".data")
+        return GradientError(f"{what} needs float arguments, but `{key}` is a random key.",
+                             given=f"{key}: a random key", expected="f16, bf16, f32 or f64",
+                             fix=["argnums=…, for the arguments that are floats",
+                                  f"or close over the key: {what}(lambda x: f(x, key))"])
     number = x.__class__ in SCALARS
     fix = f"write {float(x)}" if number else f"{name}.astype('float32')"
     shown = f"the {text_of(x)}" if number else text_of(x)
+    zeros = ["allow_int=True, for a gradient of zeros"] if places.allows_int else []
     return GradientError(f"{what} needs float arguments, but `{name}` is {shown}.",
                          given=f"{name}: {text_of(x)}", expected="f16, bf16, f32 or f64",
-                         fix=[fix, "allow_int=True, for a gradient of zeros"])
+                         fix=[fix, *zeros])
+
+
+def is_key(structure, k):
+    """Is leaf k the data of a random key?"""
+    parent = None
+    while structure.kind is not None:
+        parent = structure.kind.cls
+        for child in structure.children:
+            if k < child.count:
+                structure = child
+                break
+            k -= child.count
+    return parent is not None and parent.__name__ == "Key" and hasattr(parent, "data")
 
 
 def not_real(value, f, holomorphic):
@@ -283,12 +310,16 @@ def not_holomorphic(what, name, x):
 def not_scalar(out, f, what="grad"):
     """The error for a result that is no float scalar; `out` is the result, or its type."""
     leaves, returned = tree.leaves(out), f"`{name_of(f)}` returned {tree_text(out)}"
+    if not any(map(is_array, leaves)):
+        return GradientError(f"{what} needs a float result, but {returned}.", expected="f32[]",
+                             fix="return the loss")
     if len(leaves) == 1 and type_of(leaves[0]).shape == () and not tree.kind_of(out):
         return GradientError(f"{what} needs a float result, but {returned}.",
                              expected="f16, bf16, f32 or f64",
                              fix="compute in floats, or convert with astype")
-    fix = ["end with .sum() or .mean()", f"jacrev({name_of(f)}) for all derivatives",
-           f"vmap(grad({name_of(f)})) for one gradient per example"]
+    name = name_of(f) if name_of(f).isidentifier() else "f"
+    fix = ["end with .sum() or .mean()", f"jacrev({name}) for all derivatives",
+           f"vmap(grad({name})) for one gradient per example"]
     if isinstance(out, tuple) and len(out) == 2:
         fix = ["has_aux=True, if it returns (loss, aux)"]
     return GradientError(f"{what} needs a scalar result, but {returned}.",
@@ -326,6 +357,41 @@ def check_same_type(what, name, x, wanted, of):
         raise DtypeError(f"{what}: `{name}` must have the dtype of {of}.",
                          given=f"{name}: {type_of(x)}",
                          expected=str(wanted), fix=f"convert it with astype('{wanted.dtype}')")
+
+
+# ---------------------------------------------------------------------------- tangents
+
+def direction(f, primals, tangents, what):
+    """(leaves, tangents of the floats among them, structure).  Raises an error unless they fit."""
+    for title, given in (("primals", primals), ("tangents", tangents)):
+        check_tuple(f, title, given, what)
+    leaves, structure = tree.flatten(tuple(primals))
+    ts, other = tree.flatten(tuple(tangents))
+    tree.check_same(structure, other, f"{what}: tangents must have the tree of primals")
+    names = LeafNames(f, primals, {})
+    out = []
+    for k, (x, t) in enumerate(zip(leaves, ts)):
+        if is_float(x):
+            wanted = type_of(x)
+            if not (is_array(t) and type_of(t) is wanted):
+                check_same_type(what, f"the tangent of {names[k]}", t, wanted,
+                                          f"`{names[k]}`")
+            out.append(like(t, wanted))
+    return leaves, out, structure
+
+
+def check_tuple(f, title, given, what):
+    """Raises ArgumentError unless what is given for each argument is a tuple."""
+    if not isinstance(given, (tuple, list)):
+        raise ArgumentError(f"{what}: {title} must be a tuple, one entry per argument of "
+                            f"`{name_of(f)}`.",
+                            given=f"{title}: {tree_text(given)}",
+                            fix=f"({title},)")
+
+
+def like(x, other):
+    """An array leaf as a Value of the other's dtype: Python numbers take it."""
+    return array_in(np.array(x), other.dtype) if x.__class__ in SCALARS else lifted(x)
 
 
 # ---------------------------------------------------------------------------- axes of vmap

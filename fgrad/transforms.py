@@ -53,7 +53,7 @@ def value_and_grad(f, argnums=0, argnames=None, has_aux=False, allow_int=False,
     >>> value_and_grad(lambda x: ops.mul(x, x))(3.0)
     (Array(9., f32[]), Array(6., f32[]))
     """
-    places = arguments.Places(f, argnums, argnames, "grad")
+    places = arguments.Places(f, argnums, argnames, "grad", allows_int=True)
 
     @entry
     @functools.wraps(f, updated=())
@@ -74,7 +74,7 @@ def grad(f, argnums=0, argnames=None, has_aux=False, allow_int=False, holomorphi
     >>> grad(lambda x: ops.mul(x, x))(3.0)
     Array(6., f32[])
     """
-    places = arguments.Places(f, argnums, argnames, "grad")
+    places = arguments.Places(f, argnums, argnames, "grad", allows_int=True)
 
     @entry
     @functools.wraps(f, updated=())
@@ -99,7 +99,7 @@ def derived(f, places, has_aux, allow_int, holomorphic, args, kwargs):
     try:
         out = owner.run(functools.partial(f, **kwargs) if kwargs else f, *args)
         out, aux = arguments.pair_of(out, f) if has_aux else (out, None)
-        out = scalar_result(out, f, holomorphic)
+        out = scalar_result(out, f, holomorphic, places.what)
     finally:
         owner.finish()
     cts = backward(owner, (out,), (one(out),))
@@ -117,19 +117,19 @@ def differentiated(owner, x, k, structure, places, allow_int):
     if arguments.type_of(x).dtype.kind in INEXACT_KINDS:
         return owner.input(lifted(x))
     if not allow_int:
-        raise arguments.not_a_float(places.what, places.leaf_name(structure, k), x)
+        raise arguments.not_a_float(places, structure, k, x)
     return x
 
 
-def scalar_result(out, f, holomorphic=False):
+def scalar_result(out, f, holomorphic=False, what="grad"):
     """The result as a Value.  Raises GradientError unless it is a float scalar, or if holomorphic a
     complex one.
     """
     if not is_array(out):
-        raise arguments.not_scalar(out, f)
+        raise arguments.not_scalar(out, f, what)
     value = as_value(out)
     if value.shape != () or value.dtype.kind not in INEXACT_KINDS:
-        raise arguments.not_scalar(out, f)
+        raise arguments.not_scalar(out, f, what)
     if holomorphic != (value.dtype.kind == "c"):
         raise arguments.not_real(value, f, holomorphic)
     return value
@@ -217,17 +217,12 @@ class Pull:
     def checked(self, x, ct, path):
         arguments.check_same_type("the cotangent function of vjp", tree.path_text("ct", path), ct,
                                   x.type, f"the result of `{arguments.name_of(self.f)}`")
-        return like(ct, x)
+        return arguments.like(ct, x)
 
     def flat(self, cts):
         """The cotangents of the input leaves, from those of the result leaves."""
         found = backward(self.owner, self.results, cts)
         return [gradient(x, found) for x in self.inputs]
-
-
-def like(x, other):
-    """An array leaf as a Value of the other's dtype: Python numbers take it."""
-    return array_in(np.array(x), other.dtype) if x.__class__ in SCALARS else lifted(x)
 
 
 @entry
@@ -242,8 +237,13 @@ def jvp(f, primals, tangents, has_aux=False):
     >>> jvp(lambda x: ops.mul(x, x), (3.0,), (1.0,))
     (Array(9., f32[]), Array(6., f32[]))
     """
-    arguments.check_function(f, "jvp")
-    leaves, ts, structure = direction(f, primals, tangents, "jvp")
+    return pushed_forward(f, primals, tangents, has_aux, "jvp")
+
+
+def pushed_forward(f, primals, tangents, has_aux, what):
+    """The result of jvp, for the transformation `what`."""
+    arguments.check_function(f, what)
+    leaves, ts, structure = arguments.direction(f, primals, tangents, what)
     seen = {}
 
     def flat(*xs):
@@ -258,29 +258,6 @@ def jvp(f, primals, tangents, has_aux=False):
     tangents = arguments.put_arrays(seen["out"], filled(values, out_ts))
     pair = tree.unflatten(seen["structure"], outs), tree.unflatten(seen["structure"], tangents)
     return (*pair, seen["aux"]) if has_aux else pair
-
-
-def direction(f, primals, tangents, what):
-    """(leaves, tangents of the floats among them, structure).  Raises an error unless they fit."""
-    for title, given in (("primals", primals), ("tangents", tangents)):
-        if not isinstance(given, (tuple, list)):
-            raise ArgumentError(f"{what}: {title} must be a tuple, one entry per argument of "
-                                f"`{arguments.name_of(f)}`.",
-                                given=f"{title}: {arguments.tree_text(given)}",
-                                fix=f"({title},)")
-    leaves, structure = tree.flatten(tuple(primals))
-    ts, other = tree.flatten(tuple(tangents))
-    tree.check_same(structure, other, f"{what}: tangents must have the tree of primals")
-    names = arguments.LeafNames(f, primals, {})
-    out = []
-    for k, (x, t) in enumerate(zip(leaves, ts)):
-        if arguments.is_float(x):
-            wanted = arguments.type_of(x)
-            if not (is_array(t) and arguments.type_of(t) is wanted):
-                arguments.check_same_type(what, f"the tangent of {names[k]}", t, wanted,
-                                          f"`{names[k]}`")
-            out.append(like(t, wanted))
-    return leaves, out, structure
 
 
 @entry
@@ -300,7 +277,7 @@ def linearize(f, *primals):
     @entry
     def pushed(*tangents):
         """The tangent of the result."""
-        _, ts, _ = direction(f, primals, tangents, "linearize")
+        _, ts, _ = arguments.direction(f, primals, tangents, "linearize")
         # transposing the transposed: cotangents of the inputs are linear in those of the results
         found = transposed(lambda *cts: backward(pull.owner, results, cts), results, ts)
         return tree.unflatten(pull.out_structure,
@@ -333,7 +310,7 @@ def linear_transpose(f, *primals):
             cts, given = tree.flatten(ct)
             tree.check_same(seen["out"], given, "the cotangent must have the tree of the result of "
                             f"`{arguments.name_of(f)}`")
-            seen["cts"] = [like(c, as_value(x)) for c, x in zip(cts, results)]
+            seen["cts"] = [arguments.like(c, as_value(x)) for c, x in zip(cts, results)]
             return results
         try:
             found = transposed(flat, likes, Later(seen))
@@ -355,6 +332,7 @@ class Later:
         return iter(self.seen["cts"])
 
 
+@entry
 def hvp(f, primals, tangents):
     """The Hessian of f times `tangents`, without the Hessian: the derivative of the gradient.
 
@@ -365,8 +343,15 @@ def hvp(f, primals, tangents):
     >>> hvp(lambda x: ops.mul(x, ops.mul(x, x)), (2.0,), (1.0,))
     Array(12., f32[])
     """
+    arguments.check_function(f, "hvp")
+    arguments.check_tuple(f, "primals", primals, "hvp")
     argnums = 0 if len(primals) == 1 else tuple(range(len(primals)))
-    return jvp(grad(f, argnums), primals, tangents)[1]
+    places = arguments.Places(f, argnums, None, "hvp")
+
+    @functools.wraps(f, updated=())
+    def gradient_of(*args):
+        return derived(f, places, False, False, False, args, {})[1]
+    return pushed_forward(gradient_of, primals, tangents, False, "hvp")[1]
 
 
 # ---------------------------------------------------------------------------- vmap
@@ -470,7 +455,12 @@ def jacrev(f, argnums=0, argnames=None, has_aux=False, holomorphic=False):
     Array([[2., 0.],
            [0., 4.]], f64[2,2])
     """
-    places = arguments.Places(f, argnums, argnames, "jacrev")
+    return jacobian_in_reverse(f, argnums, argnames, has_aux, holomorphic, "jacrev")
+
+
+def jacobian_in_reverse(f, argnums, argnames, has_aux, holomorphic, what):
+    """The result of jacrev, for the transformation `what`."""
+    places = arguments.Places(f, argnums, argnames, what)
 
     @entry
     @functools.wraps(f, updated=())
@@ -483,7 +473,7 @@ def jacrev(f, argnums=0, argnames=None, has_aux=False, holomorphic=False):
                                      [tree.unflatten(pull.structure, c)[0] for c in columns])
         found = tree.unflatten(pull.out_structure, whole)
         return (found, *aux) if has_aux else found
-    return arguments.named(jacobian, f"jacrev_{arguments.name_of(f)}")
+    return arguments.named(jacobian, f"{what}_{arguments.name_of(f)}")
 
 
 def jacobian_row(pull, results, k):
@@ -522,7 +512,7 @@ def by_chosen(f, places, args, kwargs, holomorphic):
         if kind in INEXACT_KINDS and holomorphic != (kind == "c"):
             raise arguments.not_holomorphic(places.what, places.leaf_name(structure, k), x)
         if kind not in INEXACT_KINDS:
-            raise arguments.not_a_float(places.what, places.leaf_name(structure, k), x)
+            raise arguments.not_a_float(places, structure, k, x)
 
     def inner(chosen):
         given, named = places.put(chosen, args, kwargs)
@@ -541,7 +531,12 @@ def jacfwd(f, argnums=0, argnames=None, has_aux=False, holomorphic=False):
     Array([[2., 0.],
            [0., 4.]], f64[2,2])
     """
-    places = arguments.Places(f, argnums, argnames, "jacfwd")
+    return jacobian_forward(f, argnums, argnames, has_aux, holomorphic, "jacfwd")
+
+
+def jacobian_forward(f, argnums, argnames, has_aux, holomorphic, what):
+    """The result of jacfwd, for the transformation `what`."""
+    places = arguments.Places(f, argnums, argnames, what)
 
     @entry
     @functools.wraps(f, updated=())
@@ -564,7 +559,7 @@ def jacfwd(f, argnums=0, argnames=None, has_aux=False, holomorphic=False):
             whole.append(tree.unflatten(structure, filled_in))
         found = tree.unflatten(outs, whole)
         return (found, aux) if has_aux else found
-    return arguments.named(jacobian, f"jacfwd_{arguments.name_of(f)}")
+    return arguments.named(jacobian, f"{what}_{arguments.name_of(f)}")
 
 
 def jacobian_columns(f, leaves, structure, k, has_aux):
@@ -595,8 +590,9 @@ def hessian(f, argnums=0, argnames=None, holomorphic=False):
     >>> hessian(lambda x: ops.mul(x, ops.mul(x, x)))(2.0)
     Array(12., f32[])
     """
-    inner = jacrev(f, argnums, argnames, holomorphic=holomorphic)
-    return jacfwd(inner, argnums, argnames, holomorphic=holomorphic)
+    inner = jacobian_in_reverse(f, argnums, argnames, False, holomorphic, "hessian")
+    inner = arguments.named(inner, arguments.name_of(f))
+    return jacobian_forward(inner, argnums, argnames, False, holomorphic, "hessian")
 
 
 # ---------------------------------------------------------------------------- types and programs
