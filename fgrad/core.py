@@ -111,26 +111,50 @@ class Value:
         found = ATTACHED["namesake"](ufunc)
         if method != "__call__" or out is not None or rest or found is None:
             name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
-            raise refuse(name, out is not None)
+            raise refuse(name, args, out, rest, method == "__call__" and found is not None)
         return found(*args)
 
     def __array_function__(self, function, types, args, kwargs):
         found = ATTACHED["namesake"](function)
         if found is None or kwargs.get("out") is not None:
-            raise refuse(function.__name__, kwargs.get("out") is not None)
+            raise refuse(function.__name__, (self, *args), kwargs.get("out"))
         return found(*args, **kwargs)
 
 
-def refuse(name, out=False):
-    """The error for a NumPy call that has no counterpart here."""
-    if out:
+def refuse(name, args, out=None, options=(), has_namesake=False):
+    """The error for a NumPy call that has no counterpart here; `options` are those it was given."""
+    if out is not None:
         return NumpyError(f"np.{name} cannot write a value of fgrad into an array of NumPy.",
                           fix=["write A = A + x instead of A += x",
                                f"use what np.{name} returns instead of out="])
-    return NumpyError(f"np.{name} is not one of the NumPy functions that work on values of fgrad.",
-                      fix=["write it with functions of fgrad.numpy, which has none of that name",
-                           f"np.{name}(np.asarray(x)) computes outside of fgrad, "
-                           "without a derivative"])
+    if has_namesake:
+        given = ", ".join(f"{option}=" for option in options)
+        return NumpyError(f"np.{name} of values of fgrad takes no {given}.",
+                          given=f"np.{name}(…, {given}…)",
+                          fix=[f"fgrad.numpy.{name}(x).astype(dtype)" if "dtype" in options else
+                               f"fgrad.numpy.{name}(x), and choose elements with where(mask, a, b)"
+                               ])
+    sentence = f"np.{name} is not one of the NumPy functions that work on values of fgrad."
+    if name in REDUCTIONS:
+        return NumpyError(sentence, fix=f"fgrad.numpy.{REDUCTIONS[name]}(x, axis=0)")
+    none = "" if "." in name else ", which has none of that name"
+    return NumpyError(sentence, fix=[f"write it with functions of fgrad.numpy{none}",
+                                     outside(name, args)])
+
+
+REDUCTIONS = {"add.reduce": "sum", "multiply.reduce": "prod", "maximum.reduce": "max",
+              "minimum.reduce": "min", "logical_and.reduce": "all", "logical_or.reduce": "any",
+              "add.accumulate": "cumsum", "multiply.accumulate": "cumprod"}
+
+
+def outside(name, args):
+    """How to call a function of NumPy on these arguments outside of fgrad."""
+    traced = [a for a in args if isinstance(a, Tracer)]
+    if any(a.known() is None for a in traced):
+        return (f"fgrad.pure_callback(np.{name}, result_type, x) calls it when the compiled "
+                "function runs")
+    inner = "fgrad.stop_gradient(x)" if traced else "x"
+    return f"np.{name}(np.asarray({inner})) computes outside of fgrad, without a derivative"
 
 
 class Array(Value):
@@ -363,14 +387,15 @@ class Tracer(Value):
     def __array__(self, dtype=None, copy=None):
         """Never: under grad the value is known, but its derivative would be lost without a word."""
         self.owner.refuse_numpy(self)
-        place = source.place(source.here())
-        if place is not None and ".random." in place.text:
+        if any(is_numpy_random(function) for function in source.called()):
             raise NumpyError("np.random cannot take a value that is being traced.",
                              fix="draw with fgrad.random: fgrad.random.normal(key, shape) * scale")
+        last = ("or fgrad.pure_callback(function, result_type, x), to call NumPy when it runs"
+                if self.known() is None else "or pass fgrad.stop_gradient(x)")
         raise NumpyError(
             "NumPy cannot hold a value that is being traced.",
             fix=["build with fgrad.numpy.array([…]) or stack", "set elements with a.at[i].set(x)",
-                 "or pass fgrad.stop_gradient(x)"])
+                 last])
 
     def __hash__(self):
         raise ConcretizationError(
@@ -400,6 +425,12 @@ class Tracer(Value):
         return LeakError(f"a value of {name} was used outside of the {name} call it belongs to.",
                          given=[*filter(None, given)],
                          fix="return it from the function instead of storing it")
+
+
+def is_numpy_random(function):
+    """Is the function one of np.random, or a method of one of its generators?"""
+    home = getattr(function, "__self__", None)
+    return (type(home).__module__ or "").startswith("numpy.random")
 
 
 def stores_into_array(frame):

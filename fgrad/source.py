@@ -58,6 +58,33 @@ def variable(name):
     return frame.f_locals.get(name, frame.f_globals.get(name))
 
 
+def value_of(node):
+    """What a Name or Attribute, as syntax, stands for on the user's line, or None."""
+    if isinstance(node, ast.Name):
+        return variable(node.id)
+    if isinstance(node, ast.Attribute):
+        return getattr(value_of(node.value), node.attr, None)
+    return None
+
+
+def called():
+    """The functions that the user's line calls just now, as far as variables show.
+
+    Before Python 3.11 those of the whole line.
+    """
+    found = place(here())
+    if found is None:
+        return []
+    start = len(found.text[:found.column])
+    text = found.text[start:start + found.width] if found.width else found.text
+    try:
+        nodes = list(ast.walk(ast.parse(text.strip())))
+    except SyntaxError:
+        return []
+    calls = [node.func for node in nodes if isinstance(node, ast.Call)]
+    return [value_of(function) for function in (calls[:1] if found.width else calls)]
+
+
 def holder(x):
     """Where the user keeps the object x, as far as variables show: "list `cache`", or None."""
     frame = sys._getframe(1)

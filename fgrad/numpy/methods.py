@@ -301,7 +301,7 @@ def base_and_index(target):
     while isinstance(target, ast.Subscript):
         indices.insert(0, target.slice)
         target = target.value
-    base, value = target, variable(target)
+    base, value = target, source.value_of(target)
     while isinstance(value, (dict, list)) and len(indices) > 1:
         try:
             value = value[ast.literal_eval(indices[0])]
@@ -316,15 +316,6 @@ def base_and_index(target):
         return None                              # x[1:][0] is not x[1:, 0]
     last = indices.pop()
     return base, ast.Tuple(indices + (last.elts if isinstance(last, ast.Tuple) else [last]))
-
-
-def variable(node):
-    """What a Name or Attribute stands for on the user's line, or None."""
-    if isinstance(node, ast.Name):
-        return source.variable(node.id)
-    if isinstance(node, ast.Attribute):
-        return getattr(variable(node.value), node.attr, None)
-    return None
 
 
 # ---------------------------------------------------------------------------- arrays alone
