@@ -3,6 +3,7 @@
 import fgrad.numpy as fnp
 from fgrad.control import cond, fori_loop, scan, switch, while_loop
 from fgrad.errors import ArgumentError, GradientError, ShapeError, TreeError
+from fgrad.jitted import jit
 from fgrad.transforms import grad
 from tests.messages import message
 
@@ -21,9 +22,9 @@ scan: the carry of `step` (test_control_messages.py:N) changes its type.
 
     messages.py:N    function(*args, **kwargs)
 
-  given      carry leaf $['t']: in i32[], out f32[]
+  given      carry['t']: in i32[], out f32[]
   fix        start it as 0.0 instead of 0
-             or return $['t'].astype('int32')"""
+             or return carry['t'].astype('int32')"""
 
 
 def test_a_carry_of_another_tree_shows_both_trees():
@@ -45,8 +46,8 @@ the branches of cond return different trees.
 
     messages.py:N    function(*args, **kwargs)
 
-  given      `<lambda>` (test_control_messages.py:N) returns f32[]
-             `<lambda>` (test_control_messages.py:N) returns (f32[], f32[])
+  given      true_fun: `<lambda>` (test_control_messages.py:N)  returns f32[]
+             false_fun: `<lambda>` (test_control_messages.py:N) returns (f32[], f32[])
   expected   one tree, and the same types in it
   fix        return the same kind of result from every branch"""
 
@@ -58,8 +59,8 @@ the branches of switch return different types.
 
     messages.py:N    function(*args, **kwargs)
 
-  given      `<lambda>` (test_control_messages.py:N) returns f32[]
-             `<lambda>` (test_control_messages.py:N) returns bool[]
+  given      branches[0]: `<lambda>` (test_control_messages.py:N) returns f32[]
+             branches[1]: `<lambda>` (test_control_messages.py:N) returns bool[]
   expected   one tree, and the same types in it
   fix        return the same kind of result from every branch"""
 
@@ -105,8 +106,7 @@ scan: `<lambda>` (test_control_messages.py:N) must return (carry, y), but it ret
 
 def test_the_reverse_derivative_of_a_while_loop_says_what_to_do():
     text = message(GradientError, grad(halved), 2.0)
-    assert text.startswith("while_loop has no reverse derivative: how many steps it makes is not "
-                           "known before.")
+    assert text.startswith("while_loop has no reverse derivative")
     assert "max_steps=n" in text and "jacfwd" in text
 
 
@@ -129,3 +129,38 @@ def test_an_index_that_is_no_integer_and_bounds_that_are_none_are_refused():
         "fori_loop needs whole numbers for bounds, not float 2.5.")
     assert message(ArgumentError, scan, lambda c, x: (c, x), 0.0).startswith(
         "scan of `<lambda>` (test_control_messages.py:N) has neither xs nor length.")
+
+
+def test_branches_of_several_results_name_the_one_that_differs():
+    text = message(TreeError, cond, True, lambda x: {"a": x, "b": x},
+                   lambda x: {"a": x, "b": x > 0}, 1.0)
+    assert "result['b']: f32[] and bool[]" in text
+
+
+def test_what_is_no_function_is_named():
+    step, x = (lambda i, c: c), fnp.ones(3)
+    for call, name in [
+            (lambda: cond(True, 1.0, 2.0), "cond: true_fun"),
+            (lambda: switch(0, [1.0]), "switch: branches[0]"),
+            (lambda: scan(None, 0.0, x), "scan: f"),
+            (lambda: fori_loop(0, 3, None, 0), "fori_loop: body_fun"),
+            (lambda: while_loop(1, step, 0), "while_loop: cond_fun"),
+            (lambda: while_loop(step, 1, 0, max_steps=3), "while_loop: body_fun")]:
+        assert message(ArgumentError, call).startswith(f"{name} must be a function, not ")
+
+
+def test_what_cannot_be_carried_is_named_as_an_argument():
+    same = lambda *args: args[-1]
+    for call, leaf in [(lambda: cond(True, same, same, "a"), "operands[0]"),
+                       (lambda: scan(same, {"n": "a"}, fnp.ones(3)), "init['n']"),
+                       (lambda: scan(same, 0.0, ["a"]), "xs[0]"),
+                       (lambda: fori_loop(0, 3, same, ["a"]), "init_val[0]"),
+                       (lambda: while_loop(same, same, ["a"]), "init_val[0]")]:
+        assert message(ArgumentError, call).startswith(f"`{leaf}` is a str, which no loop")
+
+
+def test_a_fori_loop_of_a_traced_number_speaks_of_its_own_carry_only():
+    run = jit(lambda n: fori_loop(0, n, lambda i, c: {"t": c["t"] + 0.5}, {"t": 1}))
+    assert "carry['t']: in i32[], out f32[]" in message(TreeError, run, fnp.array(3))
+    slope = jit(grad(lambda x, n: fori_loop(0, n, lambda i, x: x * x, x)))
+    assert "nor fori_loop with traced bounds" in message(GradientError, slope, 1.0, fnp.array(3))

@@ -14,7 +14,7 @@ from __future__ import annotations
 import weakref
 from dataclasses import dataclass
 
-from .. import source, tree
+from .. import source, text, tree
 from ..arguments import is_array, leaf_names, lifted, name_of, tree_text
 from ..core import Array, Primitive, as_value, bound_axes
 from ..errors import ArgumentError, TreeError
@@ -60,8 +60,16 @@ def place_of(f):
     return f"`{name_of(f)}` ({where.short})"
 
 
-def leaves_of(x):
-    """(the leaves as Values, their types, the Structure) of a pytree of arrays and numbers.
+def check_function(what, name, f, fix=None):
+    """Raises ArgumentError unless the argument `name` can be called."""
+    if not callable(f):
+        raise ArgumentError(f"{what}: {name} must be a function, not {noun_of(f)}.",
+                            given=f"{name}: {f!r:.60}", expected="a function", fix=fix)
+
+
+def leaves_of(x, name):
+    """(the leaves as Values, their types, the Structure) of a pytree of arrays and numbers, which
+    is the argument `name`.
 
     Raises ArgumentError for a leaf that is no array.
     """
@@ -69,8 +77,8 @@ def leaves_of(x):
     for path, leaf in pairs:
         if not is_array(leaf):
             raise ArgumentError(
-                f"`{tree.path_text('$', path)}` is {noun_of(leaf)}, which no loop or "
-                "branch can carry.", given=f"{tree.path_text('$', path)}: {leaf!r:.60}",
+                f"`{tree.path_text(name, path)}` is {noun_of(leaf)}, which no loop or "
+                "branch can carry.", given=f"{tree.path_text(name, path)}: {leaf!r:.60}",
                 expected="arrays and numbers", fix="let the function close over it")
     values = [lifted(leaf).settled() for _, leaf in pairs]
     return values, tuple([v.type for v in values]), structure
@@ -150,17 +158,31 @@ def with_inputs(program, inputs, outputs=None):
 
 # ---------------------------------------------------------------------------- messages
 
-def check_trees(bodies, what):
-    """Raises TreeError unless the branches have results of one tree and of the same types."""
+def check_trees(bodies, what, names):
+    """Raises TreeError unless the branches have results of one tree and of the same types.
+
+    names: of the branches, as arguments of `what`.
+    """
     first = bodies[0]
-    for other in bodies[1:]:
+    for other, name in zip(bodies[1:], names[1:]):
         if first.out == other.out and first.types == other.types:
             continue
         kind = "trees" if first.out != other.out else "types"
+        rows = [(f"{n}: {b.place}", f"returns {result_text(b)}")
+                for b, n in ((first, names[0]), (other, name))]
         raise TreeError(f"the branches of {what} return different {kind}.",
-                        given=[f"{b.place} returns {result_text(b)}" for b in (first, other)],
+                        given=text.columns(rows) + differing(first, other),
                         expected="one tree, and the same types in it",
                         fix="return the same kind of result from every branch")
+
+
+def differing(first, other):
+    """A line that names the first leaf whose types differ, where there are several leaves."""
+    if first.out != other.out or len(first.types) == 1:
+        return []
+    path, a, b = next((path, a, b) for path, a, b in zip(
+        tree.paths(first.out), first.types, other.types) if a is not b)
+    return [f"{tree.path_text('result', path)}: {a} and {b}"]
 
 
 def result_text(body):
@@ -177,9 +199,9 @@ def check_carry(body, structure, types, out, out_types, what):
                         given=given, fix="return every part of the carry, changed or not")
     for path, a, b in zip(tree.paths(structure), types, out_types):
         if a is not b:
-            leaf = tree.path_text("$", path)
+            leaf = tree.path_text("carry", path)
             raise TreeError(f"{what}: the carry of {body.place} changes its type.",
-                            given=f"carry leaf {leaf}: in {a}, out {b}", fix=started(leaf, a, b))
+                            given=f"{leaf}: in {a}, out {b}", fix=started(leaf, a, b))
 
 
 def started(leaf, a, b):

@@ -19,7 +19,8 @@ from ..interpreters.call import (
 from ..interpreters.stage import evaluate
 from ..ops import clamp, convert, le, select, to_front, zeros_like
 from ..types import BOOL, I32, INTS, ArrayType
-from .bodies import Control, Opened, body_of, check_trees, closed, in_common, leaves_of, spread
+from .bodies import (
+    Control, Opened, body_of, check_function, check_trees, closed, in_common, leaves_of, spread)
 from .scan import batched
 
 
@@ -43,9 +44,13 @@ def cond(pred, true_fun, false_fun, *operands):
                             expected="bool[]",
                             fix=["reduce it with .any() or .all()",
                                  "fgrad.numpy.where(pred, a, b) chooses element by element"])
+    for name, f in (("true_fun", true_fun), ("false_fun", false_fun)):
+        check_function("cond", name, f, ["cond(pred, lambda: a, lambda: b)",
+                                         "or fgrad.numpy.where(pred, a, b)"])
     pred = as_value(pred)
     index = convert(pred if pred.dtype == BOOL else convert(pred, dtype=BOOL), dtype=I32)
-    return branched("cond", index, [false_fun, true_fun], operands, reported=(1, 0))
+    return branched("cond", index, [false_fun, true_fun], operands,
+                    {1: "true_fun", 0: "false_fun"})
 
 
 @boundary
@@ -64,8 +69,11 @@ def switch(index, branches, *operands):
     branches = list(branches)
     if not branches:
         raise ArgumentError("switch has no branches.", fix="give a list of functions")
+    for k, f in enumerate(branches):
+        check_function("switch", f"branches[{k}]", f)
     index = convert(clamp(0, as_value(index), len(branches) - 1), dtype=I32)
-    return branched("switch", index, branches, operands, range(len(branches)))
+    return branched("switch", index, branches, operands,
+                    {k: f"branches[{k}]" for k in range(len(branches))})
 
 
 def described(x):
@@ -73,11 +81,11 @@ def described(x):
     return text_of(x) if not tree.kind_of(x) else tree_text(x)
 
 
-def branched(what, index, functions, operands, reported):
-    """The result of the branch; `reported`: the order in which messages name branches."""
-    values, types, structure = leaves_of(tuple(operands))
+def branched(what, index, functions, operands, names):
+    """The result of the branch; `names` in messages of branches by number, in their order."""
+    values, types, structure = leaves_of(tuple(operands), "operands")
     bodies = [body_of(what, f, structure, types) for f in functions]
-    check_trees([bodies[k] for k in reported], what)
+    check_trees([bodies[k] for k in names], what, list(names.values()))
     known = index.known() if isinstance(index, Tracer) else index
     if isinstance(known, Array):
         body = bodies[int(known.np)]

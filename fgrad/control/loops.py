@@ -25,8 +25,8 @@ from ..ops import (
     add, and_, convert, iota, lt, reduce_or, select, to_front, zeros_like)
 from ..types import BOOL, INEXACT_KINDS, INTS, ArrayType, promote
 from .bodies import (
-    Control, Opened, body_of, carried, check_carry, closed, in_common, leaves_of, place_of,
-    spread)
+    Control, Opened, body_of, carried, check_carry, check_function, closed, in_common, leaves_of,
+    place_of, spread)
 from .checkpoint import checkpoint
 from .cond import cond
 from .scan import batched, scan, scanned
@@ -46,6 +46,8 @@ def while_loop(cond_fun, body_fun, init_val, *, max_steps=None):
     >>> while_loop(lambda x: x < 100.0, lambda x: 2 * x, 3.0)
     Array(192., f32[])
     """
+    check_function("while_loop", "cond_fun", cond_fun)
+    check_function("while_loop", "body_fun", body_fun)
     if max_steps is not None:
         return bounded(cond_fun, body_fun, init_val, int(max_steps))
     return looped("while_loop", cond_fun, body_fun, (), init_val)
@@ -53,7 +55,7 @@ def while_loop(cond_fun, body_fun, init_val, *, max_steps=None):
 
 def looped(what, cond_fun, body_fun, how, init_val):
     """The end of a while loop, whose body is how[0](body_fun, *how[1:]), or body_fun."""
-    values, types, structure = leaves_of(init_val)
+    values, types, structure = leaves_of(init_val, "init_val")
     one = tree.structure((init_val,))
     test = body_of(what, cond_fun, one, types)
     body = body_of(what, body_fun, one, types, how)
@@ -62,7 +64,11 @@ def looped(what, cond_fun, body_fun, how, init_val):
         raise ArgumentError(f"{what}: {place_of(cond_fun)} must return one bool, but it returned "
                             f"{returned}.", expected="bool[]", fix=["compare: return x < limit",
                                                     "reduce with .any() or .all()"])
-    check_carry(body, structure, types, body.out, body.types, what)
+    if what == "fori_loop":                      # behind the number and its end
+        check_carry(body, structure.children[2], types[2:], body.out.children[2], body.types[2:],
+                    what)
+    else:
+        check_carry(body, structure, types, body.out, body.types, what)
     programs, consts = in_common([test, body])
     found = while_steps(*consts, *values, cond=programs[0], body=programs[1], n_consts=len(consts))
     return tree.unflatten(structure, found)
@@ -70,7 +76,7 @@ def looped(what, cond_fun, body_fun, how, init_val):
 
 def bounded(cond_fun, body_fun, init, n):
     """At most n steps, as segments of about sqrt(n) steps that are recomputed in reverse."""
-    values, _, structure = leaves_of(init)
+    values, _, structure = leaves_of(init, "init_val")
     init = tree.unflatten(structure, values)
     inner = max(1, math.isqrt(max(n, 1)))
     outer = -(-n // inner)
@@ -108,6 +114,7 @@ def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
     >>> fori_loop(0, 5, lambda i, total: total + i, 0)
     Array(10, i32[])
     """
+    check_function("fori_loop", "body_fun", body_fun)
     for name, bound in (("lower", lower), ("upper", upper)):
         if not is_array(bound) or as_value(bound).shape or as_value(bound).dtype not in INTS:
             given = tree_text(bound)
@@ -117,6 +124,7 @@ def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
     if known(lower) and known(upper):
         return counted(int(lower), int(upper), dtype, body_fun, init_val)
     bounds = [convert(as_value(x), dtype=dtype) for x in (lower, upper)]
+    leaves_of(init_val, "init_val")
     return looped("fori_loop", below, body_fun, (next_number,), (*bounds, init_val))[2]
 
 
@@ -193,7 +201,8 @@ class While(Control):
 
     def vjp_programs(self, mask, params):
         raise GradientError(
-            "while_loop has no reverse derivative: how many steps it makes is not known before.",
+            "while_loop has no reverse derivative, nor fori_loop with traced bounds: how many steps "
+            "they make is not known before.",
             fix=["while_loop(…, max_steps=n), if n steps are enough",
                  "fori_loop with Python ints for bounds, or scan",
                  "jvp or jacfwd, for the forward derivative"])

@@ -29,7 +29,8 @@ from ..interpreters.stage import evaluate
 from ..ops import add, to_front, zeros_like
 from ..types import INEXACT_KINDS, held_as
 from .bodies import (
-    Control, body_of, carried, check_carry, closed, leaves_of, moved, place_of, reached)
+    Control, body_of, carried, check_carry, check_function, closed, leaves_of, moved, place_of,
+    reached)
 
 
 # ---------------------------------------------------------------------------- what users call
@@ -50,13 +51,14 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1):
     >>> scan(lambda total, x: (total + x, total), 0.0, fnp.array([1.0, 2.0, 3.0]))
     (Array(6., f32[]), Array([0., 1., 3.], f32[3]))
     """
+    check_function("scan", "f", f)
     return scanned("scan", f, (), init, xs, length, reverse)
 
 
 def scanned(what, f, how, init, xs, length=None, reverse=False):
     """(last carry, ys stacked); what is scanned is how[0](f, *how[1:]), or f."""
-    carry, carry_types, carry_tree = leaves_of(init)
-    leaves, types, xs_tree = leaves_of(xs)
+    carry, carry_types, carry_tree = leaves_of(init, "init_val" if what == "fori_loop" else "init")
+    leaves, types, xs_tree = leaves_of(xs, "xs")
     length = length_of(what, f, types, tree.paths(xs_tree), length)
     structure = tree.structure((tree.unflatten(carry_tree, carry), tree.unflatten(xs_tree, leaves)))
     body = body_of(what, f, structure,
