@@ -12,6 +12,7 @@ from collections import deque, namedtuple
 
 from .errors import ConcretizationError, notice
 from .signature import Static, difference
+from .text import counted
 from .types import SHORT
 
 VALUES = 8                 # of one Python number that may be specialised on
@@ -65,8 +66,8 @@ class History:
         self.check_values(record, static_leaves)
         if self.max_traces is not None and self.count >= self.max_traces:
             raise ConcretizationError(
-                f"{self.name} may be traced {self.max_traces} times, and is about to be traced "
-                f"again: {self.reason(record, list(self.records))}.",
+                f"{self.name} may be traced {counted(self.max_traces, 'time')}, and is about to be "
+                f"traced again: {self.reason(record, list(self.records))}.",
                 fix="call it with the same shapes and dtypes, or raise max_traces")
 
     def check_values(self, record, static_leaves):

@@ -72,17 +72,31 @@ def called():
 
     Before Python 3.11 those of the whole line.
     """
-    found = place(here())
-    if found is None:
+    node, found = node_there(), place(here())
+    if node is not None:
+        return [value_of(node.func)] if isinstance(node, ast.Call) else []
+    if found is None or found.width:
         return []
-    start = len(found.text[:found.column])
-    text = found.text[start:start + found.width] if found.width else found.text
     try:
-        nodes = list(ast.walk(ast.parse(text.strip())))
+        nodes = list(ast.walk(ast.parse(found.text)))
     except SyntaxError:
         return []
-    calls = [node.func for node in nodes if isinstance(node, ast.Call)]
-    return [value_of(function) for function in (calls[:1] if found.width else calls)]
+    return [value_of(node.func) for node in nodes if isinstance(node, ast.Call)]
+
+
+def node_there():
+    """The expression that the user's line computes just now, as syntax.
+
+    None where the line does not show it, and before Python 3.11.
+    """
+    found = place(here())
+    if found is None or not found.width:
+        return None
+    start = len(found.text[:found.column])
+    try:
+        return ast.parse(found.text[start:start + found.width].strip(), mode="eval").body
+    except SyntaxError:
+        return None
 
 
 def holder(x):

@@ -254,14 +254,16 @@ def test_assigning_a_traced_value_into_a_numpy_array(transform):
         z = np.zeros(3)
         z[0] = x
         return fnp.sum(z)
-    assert message(NumpyError, transform(f), fnp.array(1.0)) == """\
+    last = {grad: "or pass fgrad.stop_gradient(x)",
+            jit: "or fgrad.pure_callback(function, result_type, x), to call NumPy when it runs"}
+    assert message(NumpyError, transform(f), fnp.array(1.0)) == f"""\
 NumPy cannot hold a value that is being traced.
 
     test_first_day.py:N    z[0] = x
 
   fix        build with fgrad.numpy.array([…]) or stack
              set elements with a.at[i].set(x)
-             or pass fgrad.stop_gradient(x)"""
+             {last[transform]}"""
 
 
 def test_the_way_to_assign():

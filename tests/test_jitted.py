@@ -350,7 +350,7 @@ def test_the_fifth_trace_gives_one_notice_that_says_what_changed():
 def test_max_traces_makes_a_retrace_an_error():
     f = jit(lambda x: x, max_traces=1)
     f(fnp.ones(2))
-    with pytest.raises(ConcretizationError, match="may be traced 1 times.*changed shape"):
+    with pytest.raises(ConcretizationError, match="may be traced 1 time,.*changed shape"):
         f(fnp.ones(3))
 
 

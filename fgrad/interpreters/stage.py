@@ -8,6 +8,7 @@ on it.
 
 from __future__ import annotations
 
+import ast
 from collections import Counter
 
 from .. import source, tree
@@ -52,8 +53,10 @@ class Staged(Tracer):
 
     def value_for(self, what):
         """None: raises Specialise when only whole Python numbers went into it, else
-        ConcretizationError.
+        ConcretizationError; LeakError when its function has ended.
         """
+        if self.owner.finished:
+            raise self.leaked()
         inputs = self.owner.inputs_of(self.variable)
         specialisable = self.owner.specialisable
         if inputs and all(k in specialisable for k in inputs):
@@ -193,7 +196,7 @@ class Stage(Noting):
     # -- what is asked of it --------------------------------------------------------------------
 
     def refuse_numpy(self, tracer):
-        if tracer.is_number:                     # np.arange(n): retrace with n known
+        if tracer.is_number or self.finished:    # np.arange(n): retrace with n known
             tracer.value_for("a NumPy argument")
 
     def derivative_of(self, out):
@@ -238,8 +241,16 @@ class Stage(Noting):
 
 def asking(what):
     """What Python wants the value for: for a bool, the word on the user's line."""
-    where = source.place(source.here())
+    where, node = source.place(source.here()), source.node_there()
     text = f" {where.text} " if where is not None else ""
+    if isinstance(node, ast.Call) and what in ("bool", "index"):
+        name = ast.unparse(node.func)
+        if f"`{name}`" in FIXES:
+            return f"`{name}`"
+        if what == "index" and name not in ("int", "operator.index"):
+            return SIZE
+    if isinstance(node, ast.Subscript) and what == "index":
+        return LIST
     if what == "bool":
         for word in ("elif", "while", "assert", "if", "and", "or", "not"):
             if f" {word} " in text:
@@ -248,7 +259,17 @@ def asking(what):
             "index": "a Python index"}.get(what, what)
 
 
-FIXES = {"`if`": "choose with fgrad.numpy.where(condition, a, b)",
+SIZE = "a shape or size"
+LIST = "the index of a Python list"
+FIXES = {"`max`": "fgrad.numpy.maximum(a, b), or x.max() of one array",
+         "`min`": "fgrad.numpy.minimum(a, b), or x.min() of one array",
+         "`sorted`": "fgrad.numpy.sort(x)",
+         "`any`": "fgrad.numpy.any(x)",
+         "`all`": "fgrad.numpy.all(x)",
+         "`range`": "fgrad.lax.fori_loop(0, n, body, x) loops as often as a traced n says",
+         LIST: "fgrad.numpy.array(list)[i], of a list of numbers",
+         SIZE: "shapes are fixed when it is compiled: take them from x.shape",
+         "`if`": "choose with fgrad.numpy.where(condition, a, b)",
          "`elif`": "choose with fgrad.numpy.where(condition, a, b)",
          "`while`": "loop a fixed number of times, and choose with fgrad.numpy.where",
          "`and`": "combine with fgrad.numpy.logical_and(a, b)",
@@ -345,7 +366,8 @@ def result(owner, path, x):
             f"`{owner.name}` returned {noun_of(x)}, which is no array.",
             given=f"{tree.path_text('result', path)}: {x!r:.60}",
             expected="arrays and numbers, in dicts, lists, tuples or registered classes",
-            where=None) from None
+            fix=["return arrays and numbers only, and keep the rest outside of it",
+                 "decorate the class with @fgrad.pytree, if it holds arrays"]) from None
     if x.__class__ is Staged and x.owner is owner:
         return x
     return owner.own(x)

@@ -85,7 +85,8 @@ def one(name):
 
 
 # Their sentences quote the user's line, which is not there; they say it in general words then.
-READS_THE_LINE = ("assignment", "bool_of_a_traced_value", "numpy_random_of_a_traced_value")
+READS_THE_LINE = ("assignment", "bool_of_a_traced_value", "numpy_random_of_a_traced_value",
+                  "size_from_a_traced_array", "trip_count_while_compiling")
 
 
 @programs
