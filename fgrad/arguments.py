@@ -437,7 +437,8 @@ def normal_axis(axis, x, names, k):
     ndim = len(x.shape)
     if not -ndim <= axis < ndim:
         raise AxisError(
-            f"vmap cannot map over axis {axis} of `{names[k]}`, which has {ndim} axes.",
+            f"vmap cannot map over axis {axis} of `{names[k]}`, which has {ndim} "
+            f"ax{'i' if ndim == 1 else 'e'}s.",
             given=f"{names[k]}: {type_of(x)}",
             expected=f"an axis from {-ndim} to {ndim - 1}" if ndim
             else "an array of at least one axis",

@@ -11,6 +11,7 @@ from .. import numpy as fnp
 from .. import ops
 from ..custom import stop_gradient
 from ..errors import ArgumentError, ShapeError
+from ..numpy.axes import axes_of
 from ..numpy.promotion import floating
 from ..numpy.special import erf
 from ..numpy.exponentials import logsumexp
@@ -308,7 +309,9 @@ def softmax(x, axis=-1, where=None):
     """
     if where is None:
         return softmax_of_all(x, axis)
-    most = stop_gradient(fnp.max(masked(x, where, -math.inf), axis=axis, keepdims=True))
+    counting = masked(x, where, -math.inf)
+    axes_of(axis, fnp.ndim(counting), "softmax")
+    most = stop_gradient(fnp.max(counting, axis=axis, keepdims=True))
     # exp sees 0 where the mask is False: an overflow there would spoil the gradient
     e = masked(fnp.exp(masked(x - fnp.where(fnp.isfinite(most), most, 0.0), where, 0.0)), where,
                0.0)
@@ -322,7 +325,9 @@ def log_softmax(x, axis=-1, where=None):
     >>> log_softmax(fnp.array([0.0, 1000.0]))
     Array([-1000.,     0.], f32[2])
     """
-    most = stop_gradient(fnp.max(masked(x, where, -math.inf), axis=axis, keepdims=True))
+    counting = masked(x, where, -math.inf)
+    axes_of(axis, fnp.ndim(counting), "log_softmax")
+    most = stop_gradient(fnp.max(counting, axis=axis, keepdims=True))
     shifted = masked(x - most, where, 0.0)
     total = fnp.sum(masked(fnp.exp(shifted), where, 0.0), axis=axis, keepdims=True)
     total = total if where is None else fnp.where(total == 0, 1.0, total)

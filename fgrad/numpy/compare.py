@@ -102,9 +102,14 @@ def searchsorted(a, v, side="left"):
 
     n[k] n[*v] → i32[*v]; NaN is last, as in a sorted array.
 
+    Raises ShapeError for an a that is no row.
     The halves of what is left are compared, log₂ k times; of a few elements all, in one loop.
     """
     x, y = numbers(a, v)
+    if x.ndim != 1:
+        raise ShapeError("searchsorted needs one row of sorted elements.", given=f"a: {typed(x)}",
+                         expected="an array of one axis",
+                         fix="vmap(searchsorted), for a row each")
     n = x.shape[0]
     if n > FEW:
         return halved(x, y, side)

@@ -100,7 +100,7 @@ def dot(a, b):
     x, y = numbers(a, b)
     if not x.shape or not y.shape:
         return binary(ops.mul, x, y)
-    return tensordot(x, y, ((-1,), (-2 if y.ndim > 1 else -1,)))
+    return contracted(x, y, (x.ndim - 1,), (max(y.ndim - 2, 0),), "dot")
 
 
 def vdot(a, b):
@@ -131,7 +131,7 @@ def inner(a, b):
     x, y = numbers(a, b)
     if not x.shape or not y.shape:
         return binary(ops.mul, x, y)
-    return tensordot(x, y, ((-1,), (-1,)))
+    return contracted(x, y, (x.ndim - 1,), (y.ndim - 1,), "inner")
 
 
 def outer(a, b):
@@ -178,8 +178,13 @@ def tensordot(a, b, axes=2):
         left, right = [axes_in_order(part, v.ndim, "tensordot") for part, v in zip(axes, (x, y))]
     else:
         left, right = tuple(range(x.ndim - axes, x.ndim)), tuple(range(axes))
+    return contracted(x, y, left, right, "tensordot")
+
+
+def contracted(x, y, left, right, name):
+    """The sum of products over pairs of axes, for the function `name`."""
     if len(left) != len(right) or any(x.shape[p] != y.shape[q] for p, q in zip(left, right)):
-        raise ShapeError("tensordot needs pairs of axes of equal size.",
+        raise ShapeError(f"{name} needs pairs of axes of equal size.",
                          given=[f"a: {typed(x)}, axes {left}", f"b: {typed(y)}, axes {right}"])
     lhs = LETTERS[:x.ndim]
     rhs = list(LETTERS[x.ndim:x.ndim + y.ndim])

@@ -12,6 +12,7 @@ from .. import ops
 from ..custom import stop_gradient
 from ..types import COMPUTED
 from . import elementwise, reductions, ufuncs
+from .axes import axes_of
 from .complex import is_complex
 from .promotion import as_float, floating, floating_together, same
 from .shape import squeeze
@@ -63,6 +64,7 @@ def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False, where=Non
         a = elementwise.where(where, a, -math.inf)
     if b is not None:
         a = elementwise.where(b == 0, -math.inf, a)
+    axes_of(axis, a.ndim, "logsumexp")
     most = stop_gradient(reductions.max(a, axis=axis, keepdims=True, initial=-math.inf))
     most = elementwise.where(elementwise.isfinite(most), most, 0.0)
     part = ufuncs.exp(a - most)
@@ -79,6 +81,7 @@ def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False, where=Non
 def softmax(x, axis=None):
     """exp(x) over its sum along `axis`; None: of all elements.   f[*s] → f[*s]"""
     x = as_float(x)
+    axes_of(axis, x.ndim, "softmax")
     e = ops.exp(x - stop_gradient(reductions.max(x, axis=axis, keepdims=True)))
     return e * (1 / reductions.sum(e, axis=axis, keepdims=True))
 

@@ -153,7 +153,8 @@ def expanded(index, shape):
     entries = [entry for part in index for entry in entries_of(part)]
     used = sum(e is not None and e is not Ellipsis for e in entries)
     if used > len(shape):
-        raise PositionError(f"{used} indices are too many for an array of {len(shape)} axes.",
+        raise PositionError(f"{used} indices are too many for an array of {len(shape)} "
+                            f"ax{'i' if len(shape) == 1 else 'e'}s.",
                             given=f"shape {text_of(shape)}")
     dots = [k for k, e in enumerate(entries) if e is Ellipsis]
     if len(dots) > 1:

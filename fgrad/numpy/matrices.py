@@ -75,10 +75,15 @@ def diagonal(a, offset=0, axis1=0, axis2=1):
 
     n[a,b,*s] → n[*s,min(a,b)]
     """
-    x = matrix(a, "diagonal")
-    first, second = axis_of(axis1, x.ndim, "diagonal"), axis_of(axis2, x.ndim, "diagonal")
+    return diagonal_for("diagonal", a, offset, axis1, axis2)
+
+
+def diagonal_for(name, a, offset, axis1, axis2):
+    """The diagonal, for the function `name`."""
+    x = matrix(a, name)
+    first, second = axis_of(axis1, x.ndim, name), axis_of(axis2, x.ndim, name)
     if first == second:
-        raise ShapeError("diagonal needs two different axes.", given=f"axis1={axis1} axis2={axis2}")
+        raise ShapeError(f"{name} needs two different axes.", given=f"axis1={axis1} axis2={axis2}")
     rest = tuple(a for a in range(x.ndim) if a not in (first, second))
     x = ops.transpose(x, perm=(*rest, first, second))
     rows, columns = x.shape[-2:]
@@ -131,6 +136,6 @@ def diagflat(v, k=0):
 
 def trace(a, offset=0, axis1=0, axis2=1, dtype=None):
     """The sum of a diagonal.   n[a,b,*s] → n[*s]"""
-    x = diagonal(a, offset, axis1, axis2)
+    x = diagonal_for("trace", a, offset, axis1, axis2)
     x = x if dtype is None else cast(x, as_dtype(dtype))
     return ops.reduce_sum(x, axes=(x.ndim - 1,))
