@@ -13,6 +13,7 @@ Relies on jit; users rely on it.
 from __future__ import annotations
 
 from . import compile as driver
+from .errors import ArgumentError
 from .jitted import Jitted, jit
 
 STAGES = ("ir", "simplified", "fused", "loops", "schedule", "memory", "llvm", "asm", "opencl")
@@ -35,5 +36,12 @@ def show(function, *args, stage="ir", device=None, **kwargs):
 
 
 def explain(function):
-    """The text of `function.explain()`: its traces, and why each was made."""
+    """The text of `function.explain()`: its traces, and why each was made.
+
+    Raises ArgumentError for a function that is not compiled.
+    """
+    if not hasattr(function, "explain"):
+        raise ArgumentError("explain takes a function that jit has compiled.",
+                            given=f"{function!r:.60}",
+                            fix="g = fgrad.jit(f); g(x); fgrad.explain(g)")
     return function.explain()

@@ -19,7 +19,7 @@ from . import tree
 from .bf16 import BF16
 from .core import Array, Primitive, Tracer, Value, as_value
 from .errors import ArgumentError
-from .text import noun_of
+from .text import counted, noun_of
 from .types import F32, SCALARS, SHORT, ArrayType
 
 
@@ -69,8 +69,9 @@ class Signature:
 
     def chosen(self, what, argnums, argnames):
         """(positions, names) of parameters.  Raises ArgumentError for one that does not exist."""
-        numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums or ())
-        names = (argnames,) if isinstance(argnames, str) else tuple(argnames or ())
+        numbers = several(f"{what}_argnums", argnums, (int, np.integer),
+                          "a position, or a tuple of positions")
+        names = several(f"{what}_argnames", argnames, str, "a name, or a tuple of names")
         starred = any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in self.parameters)
         if self.parameters and not starred:
             self.check(what, numbers, names)
@@ -86,8 +87,9 @@ class Signature:
         count, expected = len(self.positional), ", ".join(self.names)
         for n in numbers:
             if not -count <= n < count:
-                raise ArgumentError(f"{what}_argnums={n} is out of range: {title} has {count} "
-                                    "positional parameters.", expected=expected)
+                raise ArgumentError(f"{what}_argnums={n} is out of range: {title} has "
+                                    f"{counted(count, 'positional parameter')}.",
+                                    expected=expected)
         for n in names:
             if n not in self.names:
                 raise ArgumentError(
@@ -120,6 +122,16 @@ class Signature:
         """Is the leaf of (args, kwargs) part of a donated argument?"""
         part, which, *_ = path
         return which in self.donated[part]
+
+
+def several(name, given, kind, expected):
+    """An option as a tuple of ints, or of names.  Raises ArgumentError for what is neither."""
+    if given is None or isinstance(given, kind):
+        return () if given is None else (given,)
+    found = tuple(given) if hasattr(given, "__iter__") and not isinstance(given, str) else (given,)
+    if not all(isinstance(x, kind) for x in found):
+        raise ArgumentError(f"jit: {name} is {expected}.", given=f"{name}={given!r:.60}")
+    return found
 
 
 def static(value, name):

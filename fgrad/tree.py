@@ -172,6 +172,9 @@ def pytree(cls):
     >>> map(lambda x: 2 * x, Layer(1.5))
     Layer(w=3.0, name='dense')
     """
+    if not isinstance(cls, type) or cls.__module__ == "builtins":
+        raise ArgumentError("pytree makes a node of a class of your own.", given=f"{cls!r:.60}",
+                            fix="@fgrad.pytree in front of a class with annotated fields")
     if not dataclasses().is_dataclass(cls):
         cls = dataclasses().dataclass(cls)
     fields = dataclasses().fields(cls)

@@ -1,5 +1,4 @@
-"""What is said where NumPy is given values of fgrad that it cannot take: only what works is proposed.
-"""
+"""What is said where NumPy is given values of fgrad: only what works is proposed."""
 
 import numpy as np
 import pytest

@@ -201,8 +201,8 @@ class While(Control):
 
     def vjp_programs(self, mask, params):
         raise GradientError(
-            "while_loop has no reverse derivative, nor fori_loop with traced bounds: how many steps "
-            "they make is not known before.",
+            "while_loop has no reverse derivative, nor fori_loop with traced bounds: how many "
+            "steps they make is not known before.",
             fix=["while_loop(…, max_steps=n), if n steps are enough",
                  "fori_loop with Python ints for bounds, or scan",
                  "jvp or jacfwd, for the forward derivative"])

@@ -115,7 +115,7 @@ def check_fits(path, found, like):
               for name, k in wanted.items() if name in found and found[name] != k]
     problems = missing + extra + unlike
     if problems:
-        raise DataError(f"{path} does not fit `like`: {len(missing)} leaves are missing, "
+        raise DataError(f"{path} does not fit `like`: leaves: {len(missing)} missing, "
                         f"{len(extra)} extra, {len(unlike)} different.",
                         given=shortened(problems, 20),
                         fix="build `like` with the configuration that was saved")

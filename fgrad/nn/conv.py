@@ -74,7 +74,7 @@ class Conv(Layer):
 
     def apply(self, params, state, x, *, train=False, key=None):
         self.check(x)
-        w = params["w"]
+        w = self.parameter(params, "w")
         if w.shape != self.weight_shape(x.shape[-1]):
             raise ShapeError(f"{type(self).__name__}: the input has {x.shape[-1]} channels, the "
                              f"weight expects {w.shape[-2] * self.groups}.",

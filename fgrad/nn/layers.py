@@ -19,6 +19,7 @@ from typing import Callable
 from .. import numpy as fnp
 from .. import random
 from ..errors import ArgumentError, ShapeError
+from ..text import noun_of
 from ..transforms import eval_shape
 from .init import glorot_uniform, zeros
 
@@ -37,6 +38,29 @@ class Layer:
     def init(self, key, x):
         """(params, state) for inputs like x; nothing is drawn for a layer without parameters."""
         return {}, {}
+
+    def __call__(self, *args, **rest):
+        raise ArgumentError(
+            f"{self.name}: a layer holds no parameters, so it is not called by itself.",
+            given=f"{type(self).__name__}(…)(…)",
+            fix=["params, state = layer.init(key, x)",
+                 "y, state = layer.apply(params, state, x)"])
+
+    def inputs_of(self, x):
+        """The size of the last axis of the input.  Raises ShapeError for a scalar."""
+        if not x.shape:
+            raise ShapeError(f"{self.name}: the input is a scalar, and needs an axis of features.",
+                             given=f"x: {x}", expected="f[*s,features]",
+                             fix="x[None] is an array of one feature")
+        return x.shape[-1]
+
+    def parameter(self, params, name):
+        """params[name].  Raises ArgumentError where there is none of that name."""
+        if name not in params:
+            raise ArgumentError(f"{self.name}: the parameters have no {name!r}.",
+                                given=f"params with {', '.join(map(repr, params)) or 'nothing'}",
+                                fix="params, state = layer.init(key, x)")
+        return params[name]
 
 
 @dataclass(frozen=True)
@@ -57,19 +81,19 @@ class Dense(Layer):
 
     def init(self, key, x):
         w_key, b_key = random.split(key)
-        params = {"w": self.kernel_init(w_key, (x.shape[-1], self.units), x.dtype)}
+        params = {"w": self.kernel_init(w_key, (self.inputs_of(x), self.units), x.dtype)}
         if self.bias:
             params["b"] = self.bias_init(b_key, (self.units,), x.dtype)
         return params, {}
 
     def apply(self, params, state, x, *, train=False, key=None):
-        w = params["w"]
-        if x.shape[-1] != w.shape[0]:
+        w = self.parameter(params, "w")
+        if self.inputs_of(x) != w.shape[0]:
             raise ShapeError(f"{self.name}: the input has {x.shape[-1]} features, the weight "
                              f"expects {w.shape[0]}.",
                              given=[f"x: {x.type}", f"w: {w.type}"])
         y = x @ w
-        return (y + params["b"] if self.bias else y), state
+        return (y + self.parameter(params, "b") if self.bias else y), state
 
 
 def Linear(inputs, outputs, bias=True):
@@ -93,7 +117,7 @@ class CheckedDense(Dense):
         return "linear"
 
     def init(self, key, x):
-        if x.shape[-1] != self.inputs:
+        if self.inputs_of(x) != self.inputs:
             raise ShapeError(
                 f"Linear({self.inputs}, {self.units}): the input has {x.shape[-1]} features.")
         return super().init(key, x)
@@ -151,8 +175,21 @@ class Dropout(Layer):
 
 
 def as_layer(x):
-    """A layer; a function stands for Activation(function)."""
-    return x if isinstance(x, Layer) else Activation(x)
+    """A layer; a function stands for Activation(function).
+
+    Raises ArgumentError for what is neither.
+    """
+    if isinstance(x, Layer):
+        return x
+    is_class = isinstance(x, type) and issubclass(x, Layer)
+    if is_class or not callable(x):
+        several = isinstance(x, (list, tuple))
+        what = f"the class {x.__name__}" if is_class else noun_of(x)
+        fix = f"{x.__name__}(…), with its arguments" if is_class else None
+        raise ArgumentError(f"a model is made of layers and functions, not of {what}.",
+                            given=f"{x!r:.60}", expected="layers and functions",
+                            fix="Sequential(*layers)" if several else fix)
+    return Activation(x)
 
 
 def numbered(layers):

@@ -8,7 +8,8 @@ from __future__ import annotations
 import functools
 import operator
 
-from ..errors import ArgumentError, AxisError, FgradError, ShapeError
+from ..errors import ArgumentError, AxisError, FgradError, RangeError, ShapeError
+from ..text import noun_of
 from ..types import ArrayType
 
 
@@ -19,7 +20,8 @@ def axis_of(axis, ndim, name):
     except TypeError as error:
         if isinstance(error, FgradError):
             raise
-        raise ArgumentError(f"{name} needs an int for an axis, not {axis!r}.") from None
+        raise ArgumentError(f"{name} needs an int for an axis, not {axis!r}.",
+                            given=f"axis={axis!r:.60}", expected="an int") from None
     if not -ndim <= k < ndim:
         raise out_of_range(k, ndim, name)
     return k % ndim
@@ -81,6 +83,21 @@ def size_of(n, shape, name):
         if isinstance(error, FgradError):
             raise
         raise ArgumentError(f"{name} needs a shape of ints.", given=f"shape={shape!r}") from None
+
+
+def count_of(n, name, what):
+    """A number of things as an int.  Raises ArgumentError unless it is one, and not negative."""
+    try:
+        count = operator.index(n)
+    except TypeError as error:
+        if isinstance(error, FgradError):
+            raise
+        raise ArgumentError(f"{name} needs an int for {what}, not {noun_of(n)}.",
+                            given=f"{what}: {n!r:.60}", expected="an int") from None
+    if count < 0:
+        raise RangeError(f"{name} needs a number of {what} that is not negative, not {count}.",
+                         given=f"{what}: {count}", expected="0 or more")
+    return count
 
 
 @functools.lru_cache(maxsize=4096)

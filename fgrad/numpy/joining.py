@@ -7,6 +7,7 @@ import operator
 from .. import ops
 from ..core import Value, as_value
 from ..errors import ArgumentError, RangeError, ShapeError
+from ..text import noun_of
 from ..types import SCALARS, as_dtype, without
 from .axes import axis_of, typed
 from .promotion import cast, full_scalar, join, kind
@@ -18,6 +19,9 @@ def parts_of(arrays, name):
     if hasattr(arrays, "shape"):
         x = as_value(arrays)
         return [x[k] for k in range(len(x))]
+    if not hasattr(arrays, "__iter__"):
+        raise ArgumentError(f"{name} takes a list of arrays, not {noun_of(arrays)}.",
+                            given=f"{name}({arrays!r:.60})", fix=f"{name}([x, y])")
     parts = [x if x.__class__ in SCALARS or isinstance(x, Value) else as_value(x) for x in arrays]
     if not parts:
         raise ArgumentError(f"{name} needs at least one array.")

@@ -13,7 +13,7 @@ from .. import ops
 from ..core import Tracer, Value, array_in, as_value
 from ..errors import ArgumentError, RangeError
 from ..types import BOOL, SCALARS, as_dtype, default_int
-from .axes import axis_of, shape_of
+from .axes import axis_of, count_of, shape_of
 from .promotion import as_float, binary, cast, in_kind, join, floating_together, kind, same
 
 
@@ -64,9 +64,7 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis
     >>> linspace(0.0, 1.0, 3).tolist()
     [0.0, 0.5, 1.0]
     """
-    num = num.__index__()
-    if num < 0:
-        raise RangeError(f"linspace needs a number of samples that is not negative, not {num}.")
+    num = count_of(num, "linspace", "samples")
     parts = num - 1 if endpoint else num
     x, y = floating_together(start, stop)
     width = same(ops.sub, y, x)

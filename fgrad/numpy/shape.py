@@ -11,7 +11,8 @@ from .. import ops
 from ..core import Tracer, as_value
 from ..errors import ArgumentError, AxisError, ShapeError
 from ..types import I32, I64
-from .axes import axes_in_order, axes_of, axis_of, shape_of, text_of, typed
+from .axes import (
+    axes_in_order, axes_of, axis_of, count_of, shape_of, size_of, text_of, typed)
 from .indexing import around
 from .promotion import broadcast_to as spread
 from .promotion import cast, same, same_shape
@@ -46,7 +47,8 @@ def reshape(a, shape):
     x = as_value(a)
     wanted = shape if hasattr(shape, "__iter__") and getattr(shape, "shape",
                                                              None) != () else (shape,)
-    return ops.reshape(x, shape=completed(x, tuple([operator.index(n) for n in wanted])))
+    return ops.reshape(x, shape=completed(x, tuple([size_of(n, shape, "reshape")
+                                                 for n in wanted])))
 
 
 def completed(x, shape):
@@ -132,7 +134,12 @@ def expand_dims(a, axis):
     """
     x = as_value(a)
     count = len(axis) if isinstance(axis, (tuple, list)) else 1
-    axes = axes_of(axis, x.ndim + count, "expand_dims")
+    try:
+        axes = axes_of(axis, x.ndim + count, "expand_dims")
+    except AxisError as error:
+        error.given = [f"axis={axis}", typed(x)]
+        error.sentence = error.sentence.replace("an array of", "a result of")
+        raise
     sizes = iter(x.shape)
     wide = tuple(1 if k in axes else next(sizes) for k in range(x.ndim + count))
     return ops.reshape(x, shape=wide)
@@ -198,7 +205,8 @@ def tile(A, reps):
     x = as_value(A)
     reps = tuple(reps) if hasattr(reps, "__iter__") else (reps,)
     ndim = max(x.ndim, len(reps))
-    reps = (1,) * (ndim - len(reps)) + tuple([operator.index(r) for r in reps])
+    reps = (1,) * (ndim - len(reps)) + tuple([count_of(r, "tile", "repeats")
+                                                for r in reps])
     sizes = (1,) * (ndim - x.ndim) + x.shape
     wide = tuple(n for pair in zip(reps, sizes) for n in pair)
     x = ops.broadcast(ops.reshape(x, shape=sizes), shape=wide, axes=tuple(range(0, 2 * ndim, 2)))
@@ -212,8 +220,8 @@ def repeat(a, repeats, axis=None):
         x, axis = ravel(x), 0
     k = axis_of(axis, x.ndim, "repeat")
     if hasattr(repeats, "__iter__") and getattr(repeats, "shape", None) != ():
-        return repeat_each(x, [operator.index(r) for r in repeats], k)
-    times = operator.index(repeats)
+        return repeat_each(x, [count_of(r, "repeat", "repeats") for r in repeats], k)
+    times = count_of(repeats, "repeat", "repeats")
     wide = (*x.shape[:k + 1], times, *x.shape[k + 1:])
     out = ops.broadcast(x, shape=wide, axes=(k + 1,))
     return ops.reshape(out, shape=(*x.shape[:k], x.shape[k] * times, *x.shape[k + 1:]))

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from .. import tree
 from ..errors import ArgumentError
+from ..text import noun_of
 from .base import GradientTransformationExtraArgs, with_extra_args_support
 from .masking import masked
 
@@ -17,7 +18,7 @@ def chain(*transformations):
     """The transformations one after the other; the state is the tuple of theirs.
 
     Arguments by name (`value=`) reach those that take them.  Raises ArgumentError for a state that
-    another chain made.
+    another chain made, and for what is no transformation.
 
     >>> import fgrad.numpy as fnp
     >>> from fgrad.optim import clip, scale
@@ -25,6 +26,11 @@ def chain(*transformations):
     >>> opt.update(fnp.array([3.0]), opt.init(fnp.array([0.0])))[0]
     Array([-0.5], f32[1])
     """
+    for t in transformations:
+        if not hasattr(t, "init") or not hasattr(t, "update"):
+            raise ArgumentError(f"chain takes transformations of gradients, not {noun_of(t)}.",
+                                given=f"{t!r:.60}", fix="optim.chain(optim.clip(1.0), "
+                                                        "optim.sgd(0.1))")
     transformations = [with_extra_args_support(t) for t in transformations]
 
     def init(params):

@@ -220,7 +220,7 @@ def test_leaves_that_do_not_fit_are_all_named(path):
     fgrad.io.save(path, {"w": np.zeros((2, 3)), "b": np.zeros(3), "old": np.zeros(1), "n": 1})
     like = {"w": np.zeros((3, 2)), "b": np.zeros(3, "f4"), "new": [0.5], "n": 1}
     message = failure(path, like=like)
-    assert "does not fit `like`: 1 leaves are missing, 1 extra, 2 different.\n" in message
+    assert "does not fit `like`: leaves: 1 missing, 1 extra, 2 different.\n" in message
     for words in ("missing   new/0: f32[]", "extra     old: f64[1]",
                   "different w: f64[2,3], like has f64[3,2]",
                   "different b: f64[3], like has f32[3]"):
@@ -230,7 +230,7 @@ def test_leaves_that_do_not_fit_are_all_named(path):
 def test_many_leaves_that_do_not_fit_are_cut_short(path):
     fgrad.io.save(path, {})
     message = failure(path, like=list(range(30)))
-    assert "30 leaves are missing" in message and "… and 10 more" in message
+    assert "leaves: 30 missing" in message and "… and 10 more" in message
 
 
 def test_a_name_in_the_place_of_another_asks_for_like(path):

@@ -1,0 +1,56 @@
+"""Arguments of the wrong kind raise errors of fgrad, which say what was given, and to what."""
+
+import numpy as np
+import pytest
+
+import fgrad
+import fgrad.numpy as fnp
+from fgrad import nn, optim
+from fgrad.errors import FgradError
+
+X, KEY = fnp.ones(3), fgrad.random.key(0)
+same = lambda x: x
+
+CALLS = [
+    (lambda: fgrad.jit(same, static_argnums="x"), "jit: static_argnums is a position"),
+    (lambda: fgrad.jit(same, static_argnums=1.5), "jit: static_argnums is a position"),
+    (lambda: fgrad.jit(same, static_argnames=3), "jit: static_argnames is a name"),
+    (lambda: fgrad.jit(same, donate_argnums="x"), "jit: donate_argnums is a position"),
+    (lambda: fgrad.jit(same, static_argnums=3), "has 1 positional parameter."),
+    (lambda: fnp.reshape(X, (3.0, 1)), "reshape needs a shape of ints"),
+    (lambda: fnp.linspace(0, 1, num=2.5), "linspace needs an int for samples, not a float"),
+    (lambda: fnp.repeat(X, -1), "repeat needs a number of repeats that is not negative"),
+    (lambda: fnp.repeat(X, [1, -1, 2]), "repeat needs a number of repeats that is not negative"),
+    (lambda: fnp.tile(X, -1), "tile needs a number of repeats that is not negative"),
+    (lambda: fnp.stack(1), "stack takes a list of arrays, not an int"),
+    (lambda: fnp.concatenate(1.0), "concatenate takes a list of arrays, not a float"),
+    (lambda: fnp.expand_dims(fnp.ones(2), 5), "axis 5 is out of range for a result of 2 axes"),
+    (lambda: nn.Dense(4).init(KEY, fnp.array(1.0)), "dense: the input is a scalar"),
+    (lambda: nn.Dense(4).apply({}, {}, X), "dense: the parameters have no 'w'"),
+    (lambda: nn.Conv(4, (3,)).apply({}, {}, fnp.ones((1, 5, 2))), "have no 'w'"),
+    (lambda: nn.Dense(4)(X), "dense: a layer holds no parameters"),
+    (lambda: nn.Sequential(nn.Dense, 4), "not of the class Dense"),
+    (lambda: nn.Sequential(4), "not of an int"),
+    (lambda: nn.Sequential([nn.Dense(4)]), "not of a list"),
+    (lambda: optim.chain(1, 2), "chain takes transformations of gradients, not an int"),
+    (lambda: fgrad.explain(same), "explain takes a function that jit has compiled"),
+    (lambda: fgrad.pytree(int), "pytree makes a node of a class of your own")]
+
+
+@pytest.mark.parametrize("call, said", CALLS, ids=[said for _, said in CALLS])
+def test_an_argument_of_the_wrong_kind(call, said):
+    with pytest.raises(FgradError) as caught:
+        call()
+    assert said in caught.value.sentence and caught.value.given or "positional" in said
+    assert "test_raw_errors.py" in str(caught.value)
+
+
+def test_an_axis_that_is_no_int_is_shown():
+    with pytest.raises(FgradError) as caught:
+        fnp.sum(X, axis=1.5)
+    assert caught.value.given == "axis=1.5" and caught.value.expected == "an int"
+
+
+def test_positions_may_be_of_any_sequence_and_of_numpy():
+    for numbers in (range(1), [0], np.arange(1), {0}, np.int64(0)):
+        assert fgrad.jit(lambda n: np.arange(n).sum(), static_argnums=numbers)(3) == 3
