@@ -70,5 +70,7 @@ _NAMES = {                 # module → what it gives; all of it is loaded at fi
     "types": "ArrayType default_dtype strict_promotion",
 }
 if not TYPE_CHECKING:      # `numpy` comes before all else: it gives arrays operators and methods
-    __getattr__, __dir__ = _later.names(__name__, _NAMES, first="fgrad.numpy")
+    __getattr__, __dir__ = _later.names(
+        __name__, _NAMES, first="fgrad.numpy",
+        made=lambda value, module: _later.lazily("fgrad.errors", "public")()(value, module))
 del TYPE_CHECKING

@@ -26,7 +26,7 @@ from . import source
 from .aligned import copied
 from .errors import (
     ArgumentError, ConcretizationError, DonationError, FgradError, LeakError, MissingRuleError,
-    NumpyError, notice)
+    NumpyError, RangeError, boundary, notice)
 from .bf16 import BF16, values_of, words_of
 from .ir import OPERATIONS as PRIMITIVES
 from .ir import operation
@@ -73,34 +73,50 @@ class Value:
         """The NumPy value; `what` says what Python wants it for.  Raises where there is none."""
         raise NotImplementedError
 
+    @boundary
     def __bool__(self):
-        return bool(self.value_for("bool"))
+        x = self.value_for("bool")
+        if x.size != 1:
+            raise RangeError(f"{self.type} has no truth value: it has {x.size} elements.",
+                             fix="x.any() or x.all()")
+        return bool(x)
 
+    @boundary
     def __float__(self):
-        return float(self.value_for("float"))
+        return float(scalar_of(self, "float"))
 
+    @boundary
     def __complex__(self):
-        return complex(self.value_for("complex"))
+        return complex(scalar_of(self, "complex"))
 
+    @boundary
     def __int__(self):
-        return int(self.value_for("int"))
+        return int(scalar_of(self, "int"))
 
+    @boundary
     def __index__(self):
-        return self.value_for("index").__index__()
+        return scalar_of(self, "index").__index__()
 
+    @boundary
     def item(self):
-        """The Python number of an array of one element."""
-        return self.value_for("item()").item()
+        """The Python number of an array of one element.  Raises RangeError for any other."""
+        x = self.value_for("item()")
+        if x.size != 1:
+            raise RangeError("item() takes an array of one element.", given=repr(self.type),
+                             fix="x.tolist(), or index it first")
+        return x.item()
 
     def tolist(self):
         """The elements as nested lists of Python numbers."""
         return self.value_for("tolist()").tolist()
 
+    @boundary
     def __len__(self):
         if not self.shape:
             raise ArgumentError("a scalar has no len().", given=repr(self.type))
         return self.shape[0]
 
+    @boundary
     def __iter__(self):                          # without it, Python would index until IndexError
         if not self.shape:
             raise ArgumentError("a scalar cannot be iterated over.", given=repr(self.type),
@@ -119,6 +135,15 @@ class Value:
         if found is None or kwargs.get("out") is not None:
             raise refuse(function.__name__, (self, *args), kwargs.get("out"))
         return found(*args, **kwargs)
+
+
+def scalar_of(x, what):
+    """The value of an array of no axes.  Raises ArgumentError for any other."""
+    found = x.value_for(what)
+    if found.ndim:
+        raise ArgumentError(f"{what} takes an array of no axes.", given=repr(x.type),
+                            fix=["x.item() of an array of one element", "x.sum(), or index it"])
+    return found
 
 
 def refuse(name, args, out=None, options=(), has_namesake=False):

@@ -16,6 +16,8 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
+import types
 import warnings
 
 from . import config, source
@@ -64,6 +66,8 @@ def block(title, content):
 
 def boundary(function):
     """The function; what it raises shows the user's frames only, all with FGRAD_TRACEBACK=full."""
+    if getattr(function, "is_boundary", False):
+        return function
     if takes_one(function):
         def entered(x, /):                       # *args and **kwargs would cost 0.07 µs
             try:
@@ -78,7 +82,30 @@ def boundary(function):
             except BaseException as error:
                 shorten(error)
                 raise
-    return functools.wraps(function)(entered)
+    made = functools.wraps(function)(entered)
+    made.is_boundary = True
+    return made
+
+
+@functools.cache
+def public(value, module):
+    """What a user is given: a function as a boundary of that module, so that what it raises shows
+    the user's frames only; anything else as it is.  Two names of one function stay one.
+    """
+    if not isinstance(value, types.FunctionType) or getattr(value, "is_boundary", False):
+        return value
+    made = boundary(value)
+    made.__module__ = module
+    return made
+
+
+def bound(namespace, names=None):
+    """Makes the functions of a module public, by default those that are written in it."""
+    module = namespace["__name__"]
+    for name, value in list(namespace.items()):
+        chosen = getattr(value, "__module__", None) == module if names is None else name in names
+        if chosen and not name.startswith("_"):
+            namespace[name] = public(value, module)
 
 
 def takes_one(function):
@@ -93,18 +120,20 @@ def shorten(error):
     """Takes the library's frames out of the traceback of a caught exception, which is raised again.
 
     An exception that is not fgrad's and was raised in the library keeps all: it is a mistake here;
-    not so of recursion without end, which is the user's wherever it is noticed.
+    not so of recursion without end, and of a call with other arguments than a function takes, which
+    are the user's wherever they are noticed.
     """
     entries, entry = [], error.__traceback__
     while entry is not None:
         entries.append(entry)
         entry = entry.tb_next
     files = [e.tb_frame.f_code.co_filename for e in entries]
-    mistake = files[-1].startswith(source.LIBRARY) and not isinstance(
-        error, (FgradError, RecursionError))
+    mistake = (files[-1].startswith(source.LIBRARY) and not is_arity(error)
+               and not isinstance(error, (FgradError, RecursionError)))
     if config.full_traceback() or mistake:
         return
-    inside = [source.is_inside(file) for file in files]
+    inside = [source.is_inside(file) or source.is_made(e.tb_frame)
+              for file, e in zip(files, entries)]
     following = None
     for entry, ours in zip(reversed(entries), reversed(inside)):
         if not ours:
@@ -113,6 +142,14 @@ def shorten(error):
     if following is not entries[0]:
         entries[0].tb_next = following           # before Python 3.11 the first stays
     error.__traceback__ = following
+
+
+ARITY = re.compile(r"\(\) (missing \d|takes |got an unexpected keyword|got multiple values)")
+
+
+def is_arity(error):
+    """Is this what Python says of a call with too many or too few arguments?"""
+    return type(error) is TypeError and ARITY.search(str(error)) is not None
 
 
 class ShapeError(FgradError, TypeError):

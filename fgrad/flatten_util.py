@@ -7,7 +7,7 @@ import math
 from . import numpy as fnp
 from . import tree
 from .core import as_value
-from .errors import ShapeError
+from .errors import ShapeError, bound
 from .numpy.promotion import cast
 from .numpy.axes import text_of
 
@@ -44,3 +44,6 @@ def ravel_pytree(pytree):
             start = stop
         return tree.unflatten(structure, out)
     return vector, unravel
+
+
+bound(globals())

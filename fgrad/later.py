@@ -23,9 +23,9 @@ def names(module, table, *, first=None, made=None):
     table: module of the same package → the names that it gives, in one string; `a=b` is its b under
     the name a.  A module's own name stands for itself, and goes without saying if there is no
     other; other modules can be had, too, but are not in `__all__`.  first: a module that is
-    imported before any that gives names.  made(value): what is kept of one that is given.  Type
-    checkers and editors read `if TYPE_CHECKING:` and should not see `__getattr__`, which may give
-    anything.
+    imported before any that gives names.  made(value, module): what is kept of one that is given.
+    Type checkers and editors read `if TYPE_CHECKING:` and should not see `__getattr__`, which may
+    give anything.
     """
     space = vars(sys.modules[module])
     package = space["__package__"]
@@ -47,7 +47,7 @@ def names(module, table, *, first=None, made=None):
         if first is not None and theirs is not None:
             importlib.import_module(first)
         value = lazily(f"{package}.{source}", theirs)()
-        space[name] = value if theirs is None or made is None else made(value)
+        space[name] = value if theirs is None or made is None else made(value, module)
         return space[name]
 
     def __dir__():

@@ -14,7 +14,7 @@ import operator
 from . import numpy as fnp
 from . import ops
 from .core import as_value
-from .errors import ArgumentError, ShapeError
+from .errors import ArgumentError, ShapeError, bound
 from .numpy import linalg
 from .numpy.axes import typed
 from .numpy.factorisations import back, matrices, mirrored
@@ -108,3 +108,6 @@ def triangular_solve(a, b, *, left_side=False, lower=False, transpose_a=False, c
     y = y if left_side else fnp.matrix_transpose(y)
     out = ops.triangular_solve(x, y, lower=lower, unit=unit_diagonal)
     return back(out if left_side else fnp.matrix_transpose(out), b)
+
+
+bound(globals())

@@ -33,6 +33,12 @@ def is_inside(filename):
     return found
 
 
+def is_made(frame):
+    """Does it run a function that dataclasses has made for a class of the library?"""
+    return (frame.f_code.co_filename == "<string>"
+            and frame.f_globals.get("__name__", "").startswith("fgrad."))
+
+
 STANDARD = frozenset({functools.__file__,
                       os.path.join(os.path.dirname(functools.__file__), "contextlib.py")})
 
@@ -42,7 +48,7 @@ def here():
     frame = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
-        if not INSIDE.get(code.co_filename, None) and not is_inside(code.co_filename):
+        if not (INSIDE.get(code.co_filename) or is_inside(code.co_filename) or is_made(frame)):
             return code, frame.f_lasti
         frame = frame.f_back
     return None

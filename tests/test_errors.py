@@ -1,13 +1,14 @@
 """Messages of errors, and where notices point."""
 
 import pickle
+import traceback
 import warnings
 
 import pytest
 
 import fgrad
 import fgrad.numpy as fnp
-from fgrad import errors
+from fgrad import errors, nn, optim
 
 CLASSES = [c for n, c in vars(errors).items()
            if n[0] != "_" and isinstance(c, type) and issubclass(c, (Exception, Warning))]
@@ -47,3 +48,48 @@ def test_a_notice_points_at_the_users_line():
     assert notice.filename == __file__
     line = open(__file__, encoding="utf8").read().splitlines()[notice.lineno - 1]
     assert "the line that is meant" in line
+
+
+# ---------------------------------------------------------------------------- tracebacks
+
+def zero_division(x):
+    return 1 // 0
+
+
+OPTIMIZER = optim.adam(1e-3)
+FAILING = {
+    "an activation": lambda: nn.softmax(fnp.ones(3), axis=4),
+    "an optimizer": lambda: OPTIMIZER.update(fnp.ones(3), OPTIMIZER.init({"a": fnp.ones(3)})),
+    "a layer": lambda: nn.Dense(3).apply({"w": fnp.ones((2, 3))}, {}, fnp.ones((2, 4))),
+    "the user's own function in a layer": lambda: nn.Lambda(zero_division).apply({}, {}, 1.0),
+    "too few arguments in jit": lambda: fgrad.jit(lambda x, y: x)(1),
+    "too few arguments in grad": lambda: fgrad.grad(lambda x, y: x)(1.0),
+    "too few arguments in scan": lambda: fgrad.lax.scan(lambda c: c, 0.0, fnp.ones(3)),
+    "too few arguments": lambda: fnp.sum(),
+    "a file": lambda: fgrad.io.load("there is no such file"),
+    "show": lambda: fgrad.show(fnp.sin, 1.0, stage="none"),
+    "a method": lambda: fnp.ones(3).sum(axis=4),
+    "float": lambda: float(fnp.ones(3)),
+    "bool": lambda: bool(fnp.ones(3)),
+    "item": lambda: fnp.ones(3).item(),
+    "len": lambda: len(fnp.float32(1)),
+    "iteration": lambda: list(fnp.float32(1)),
+    "scipy": lambda: fgrad.scipy.linalg.cho_solve((fnp.ones((2, 3)), True), fnp.ones(2)),
+    "a collective": lambda: fgrad.lax.psum(fnp.ones(3), "i"),
+    "a schedule": lambda: optim.join_schedules([], [1]),
+    "random": lambda: fgrad.random.gamma(3, 1.0),
+}
+
+
+@pytest.mark.parametrize("name", FAILING)
+def test_a_traceback_shows_the_users_frames_only(name):
+    with pytest.raises(Exception) as found:
+        FAILING[name]()
+    files = [frame.filename for frame in traceback.extract_tb(found.value.__traceback__)]
+    assert set(files) == {__file__}
+
+
+def test_the_line_that_makes_a_layer_is_named():
+    with pytest.raises(fgrad.ArgumentError) as found:
+        nn.Dropout(1.5)
+    assert "test_errors.py" in str(found.value) and "<string>" not in str(found.value)

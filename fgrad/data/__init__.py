@@ -1,8 +1,10 @@
 """Data sets as NumPy arrays, and batches of them."""
 
+from ..errors import bound
 from . import augment, cifar, digits, idx, mnist, tables, text
 from .batches import Batches, batches
 from .split import Split
 
 __all__ = ["Batches", "Split", "augment", "batches", "cifar", "digits", "idx", "mnist", "tables",
            "text"]
+bound(globals(), __all__)

@@ -13,7 +13,7 @@ import sys
 
 from .. import numpy as fnp
 from .. import random
-from ..errors import ArgumentError
+from ..errors import ArgumentError, bound
 from ..types import as_dtype, default_float
 
 WITHIN_TWO = 0.87962566103423978     # deviation of a normal number that lies within two deviations
@@ -226,3 +226,6 @@ def identity(scale=1.0, dtype=None):
 
 
 initializers = sys.modules[__name__]             # its other name, in fgrad.nn
+
+
+bound(globals())

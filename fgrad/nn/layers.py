@@ -18,7 +18,7 @@ from typing import Callable
 
 from .. import numpy as fnp
 from .. import random
-from ..errors import ArgumentError, ShapeError
+from ..errors import ArgumentError, ShapeError, boundary
 from ..text import noun_of
 from ..transforms import eval_shape
 from .init import glorot_uniform, zeros
@@ -29,6 +29,10 @@ WATCHER = ContextVar("watcher", default=None)    # is told of every layer that r
 
 class Layer:
     """What all layers share."""
+
+    def __init_subclass__(cls):
+        for name in {"init", "apply", "__post_init__"} & vars(cls).keys():
+            setattr(cls, name, boundary(vars(cls)[name]))
 
     @property
     def name(self):

@@ -7,6 +7,7 @@ dtype says otherwise, and everything can be differentiated, batched and compiled
 import typing as _typing
 
 from .. import blas as _blas, later as _later     # blas: the first that imports NumPy
+from ..errors import bound as _bound, public as _public
 from . import methods, native_operators, protocols
 from .axes import broadcast_shapes
 from .complex import (
@@ -118,6 +119,6 @@ _NAMES = {                 # module → what it gives; all of it is loaded at fi
         gradient histogram histogram2d histogram_bin_edges histogramdd lexsort partition unwrap""",
     "windows": "bartlett blackman hamming hanning i0 kaiser",
 }
-protocols.bound(globals())
+_bound(globals(), {name for name in globals() if name[0] != "_"})
 if not _typing.TYPE_CHECKING:
-    __getattr__, __dir__ = _later.names(__name__, _NAMES, made=protocols.public)
+    __getattr__, __dir__ = _later.names(__name__, _NAMES, made=_public)

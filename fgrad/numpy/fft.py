@@ -14,9 +14,8 @@ import numpy as np
 
 from .. import ops
 from ..core import as_value
-from ..errors import ArgumentError, ShapeError
+from ..errors import ArgumentError, ShapeError, bound
 from ..types import COMPUTED, F32, default_float
-from . import protocols
 from .axes import axis_of, typed
 from .complex import as_complex, conjugate
 from .creation import array, zeros_like
@@ -247,4 +246,4 @@ def shifted(x, axes, by):
     return roll(x, tuple(by(x.shape[a]) for a in axes), tuple(axes)) if axes else x
 
 
-protocols.bound(globals(), __all__)
+bound(globals(), __all__)

@@ -9,8 +9,8 @@ import math
 
 from .. import ops
 from ..core import as_value
-from ..errors import ArgumentError, ShapeError
-from . import contract, protocols, reductions
+from ..errors import ArgumentError, ShapeError, bound
+from . import contract, reductions
 from .axes import axes_in_order, axes_of, typed
 from .complex import squared
 from .contract import cross, matmul, multi_dot, outer, tensordot, vecdot
@@ -129,4 +129,4 @@ def matrix_power(a, n):
     return out
 
 
-protocols.bound(globals(), __all__)
+bound(globals(), __all__)

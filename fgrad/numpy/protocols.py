@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import functools
 import sys
-import types
 
 from ..core import ATTACHED
-from ..errors import boundary
 from ..later import lazily
 
 NAMESAKES = {              # module of NumPy → () → ours
@@ -33,22 +31,3 @@ def namesake(theirs):
 
 
 ATTACHED["namesake"] = namesake
-
-
-@functools.cache
-def public(value, module=__package__):
-    """What a user is given: a function as a boundary of that module, so that what it raises shows
-    the user's frames only; anything else as it is.  Two names of one function stay one.
-    """
-    if not isinstance(value, types.FunctionType):
-        return value
-    made = boundary(value)
-    made.__module__ = module
-    return made
-
-
-def bound(namespace, names=None):
-    """Makes the functions of a module public, by default all whose names do not begin with _."""
-    for name in names or [name for name in namespace if not name.startswith("_")]:
-        if isinstance(namespace[name], types.FunctionType):
-            namespace[name] = public(namespace[name], namespace["__name__"])

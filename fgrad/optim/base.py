@@ -17,16 +17,23 @@ from typing import Callable, NamedTuple
 
 from .. import numpy as fnp
 from .. import tree
-from ..errors import ArgumentError
+from ..errors import ArgumentError, boundary
 
 
-class GradientTransformation(NamedTuple):
+class Pair(NamedTuple):
+    init: Callable
+    update: Callable
+
+
+class GradientTransformation(Pair):
     """A pair of pure functions.
 
     init(params) → state;   update(updates, state, params=None) → (updates, state)
     """
-    init: Callable
-    update: Callable
+    __slots__ = ()
+
+    def __new__(cls, init, update):
+        return super().__new__(cls, boundary(init), boundary(update))
 
 
 class GradientTransformationExtraArgs(GradientTransformation):

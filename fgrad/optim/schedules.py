@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from .. import numpy as fnp
-from ..errors import ArgumentError, RangeError
+from ..errors import ArgumentError, RangeError, bound
 
 
 def constant_schedule(value):
@@ -273,3 +273,6 @@ def sgdr_schedule(cosine_kwargs):
     cycles = list(cosine_kwargs)
     ends = [sum(c["decay_steps"] for c in cycles[:k]) for k in range(1, len(cycles))]
     return join_schedules([warmup_cosine_decay_schedule(**c) for c in cycles], ends)
+
+
+bound(globals())

@@ -7,6 +7,7 @@
 Streams are bit for bit those of `jax.random`; what is computed from them agrees to rounding.
 """
 
+from ..errors import bound as _bound
 from .basic import (
     Generator, Key, PRNGKey, bernoulli, bits, categorical, choice, clone, exponential, fold_in,
     gumbel, key, key_data, laplace, normal, permutation, rademacher, randint, split,
@@ -17,3 +18,5 @@ from .distributions import (
 from .rejection import (
     ball, beta, binomial, chisquare, dirichlet, f, gamma, generalized_normal, loggamma, multinomial,
     poisson, t)
+
+_bound(globals(), {name for name in globals() if name[0] != "_"})

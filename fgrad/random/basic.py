@@ -21,13 +21,11 @@ from .. import numpy as fnp
 from .. import ops, source, tree
 from ..core import Value, as_value, current, frozen_array
 from ..errors import (
-    DtypeError, KeyReuseWarning, LeakError, RandomKeyError, RangeError, ShapeError,
-    notice)
+    DtypeError, KeyReuseWarning, LeakError, RandomKeyError, RangeError, ShapeError, notice)
 from ..interpreters.stage import Stage
 from ..numpy.axes import axis_of, broadcast_shapes, shape_of, text_of
 from ..numpy.promotion import as_float, broadcast_to, cast, same
 from ..numpy.special import erf, erf_inv
-from ..numpy.protocols import bound
 from ..types import (
     SHORT, U16, U32, U64, as_dtype, default_float, default_int, finfo, part_of)
 
@@ -519,7 +517,3 @@ def revive_generator(_, children):
 
 tree.register_node(Generator, lambda g: ((g.data, g.count), None), revive_generator,
                    lambda meta, n: (".data", ".count"))
-
-bound(globals(), ["key", "key_data", "wrap_key_data", "clone", "split", "fold_in", "bits",
-                  "uniform", "randint", "normal", "truncated_normal", "bernoulli", "rademacher",
-                  "exponential", "gumbel", "laplace", "categorical", "permutation", "choice"])

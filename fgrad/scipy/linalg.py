@@ -10,7 +10,7 @@ import numpy as np
 from .. import numpy as fnp
 from .. import ops
 from ..core import as_value
-from ..errors import ArgumentError, ShapeError
+from ..errors import ArgumentError, ShapeError, bound
 from ..numpy import linalg
 from ..numpy.axes import typed
 from ..numpy.factorisations import back, beside, matrices
@@ -227,3 +227,6 @@ def tril(m, k=0):
 def triu(m, k=0):
     """The matrix with zeros below diagonal k."""
     return fnp.triu(matrix(m, "triu"), k)
+
+
+bound(globals())

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from .. import numpy as fnp
 from ..convolution import conv_general_dilated
-from ..errors import ArgumentError, ShapeError
+from ..errors import ArgumentError, ShapeError, bound
 from ..numpy.axes import typed
 from ..numpy.promotion import as_float, cast, join
 
@@ -136,3 +136,6 @@ def product(x, y, shape):
         return fnp.fft.ifftn(fnp.fft.fftn(x, shape) * fnp.fft.fftn(y, shape))
     made = fnp.fft.rfftn(x, shape, axes) * fnp.fft.rfftn(y, shape, axes)
     return cast(fnp.fft.irfftn(made, shape, axes), x.dtype)
+
+
+bound(globals())

@@ -12,7 +12,7 @@ from fractions import Fraction
 from .. import numpy as fnp
 from .. import ops
 from ..custom import stop_gradient
-from ..errors import ArgumentError
+from ..errors import ArgumentError, bound
 from ..numpy.exponentials import logsumexp, softmax                                   # noqa: F401
 from ..numpy.promotion import as_float, cast, floating_together, same
 from ..numpy.special import erf                                                      # noqa: F401
@@ -289,3 +289,6 @@ def log_softmax(x, axis=None):
     x = as_float(x)
     shifted = x - stop_gradient(fnp.max(x, axis=axis, keepdims=True))
     return shifted - fnp.log(fnp.sum(fnp.exp(shifted), axis=axis, keepdims=True))
+
+
+bound(globals())

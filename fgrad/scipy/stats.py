@@ -15,7 +15,7 @@ from typing import Callable
 
 from .. import numpy as fnp
 from .. import ops
-from ..errors import ArgumentError
+from ..errors import ArgumentError, bound
 from ..numpy.promotion import same
 from . import linalg, special
 from .special import floating_together
@@ -269,3 +269,6 @@ class Dirichlet:
 
 
 multivariate_normal, dirichlet = MultivariateNormal(), Dirichlet()
+
+
+bound(globals())
