@@ -59,7 +59,7 @@ def zero_division(x):
 OPTIMIZER = optim.adam(1e-3)
 FAILING = {
     "an activation": lambda: nn.softmax(fnp.ones(3), axis=4),
-    "an optimizer": lambda: OPTIMIZER.update(fnp.ones(3), OPTIMIZER.init({"a": fnp.ones(3)})),
+    "an optimizer": lambda: OPTIMIZER.update({"b": 1.0}, OPTIMIZER.init({"a": fnp.ones(3)})),
     "a layer": lambda: nn.Dense(3).apply({"w": fnp.ones((2, 3))}, {}, fnp.ones((2, 4))),
     "the user's own function in a layer": lambda: nn.Lambda(zero_division).apply({}, {}, 1.0),
     "too few arguments in jit": lambda: fgrad.jit(lambda x, y: x)(1),
