@@ -56,6 +56,7 @@ class Named(Identity):
 
 
 barrier = Barrier("barrier")
+barrier.__doc__ = "x itself, which the compiler takes for another value.   n[*s] → n[*s]"
 named = Named("named")
 
 

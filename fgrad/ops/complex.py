@@ -83,4 +83,6 @@ class Complex(Primitive):
 
 real = Real("real")
 imag = Imag("imag")
+real.__doc__ = "The real part of each complex number.   c[*s] → f[*s]"
+imag.__doc__ = "The imaginary part of each complex number.   c[*s] → f[*s]"
 complex = Complex("complex")

@@ -61,19 +61,26 @@ def check_number(value, dtype):
             fix="convert the array first, for example x.astype(float)")
 
 
+ALIKE = "Element by element, without promotion: arrays have one shape and dtype"
+TAKEN = ";\n    a Python number beside them takes both"
+
+
 class Elementwise(Primitive):
     """A row: result element = function of the elements at the same index.
 
-    dtypes: of the arguments, which have equal types; a Python number may stand for an argument, and
-    takes the shape and the dtype of the others.  numpy: by default the instruction's.
-    scalar: the instruction, or a function of nodes.  partials: per argument a function of
-    (out, *args), the literal 1 or -1, or None where the derivative is zero.  result: the result's
+    doc: what is true of the result.  dtypes: of the arguments, which have equal types; a Python
+    number may stand for an argument, and takes the shape and the dtype of the others.  numpy: by default the
+    instruction's.  scalar: the instruction, or a function of nodes.  partials: per argument a
+    function of (out, *args), the literal 1 or -1, or None where the derivative is zero.  result: the result's
     dtype, if not the arguments'.
     """
     numbers = True
 
-    def __init__(self, name, dtypes, numpy=None, scalar=None, partials=None, result=None):
+    def __init__(self, name, dtypes, doc=None, *, numpy=None, scalar=None, partials=None,
+                 result=None):
         super().__init__(name)
+        if doc is not None:
+            self.__doc__ = f"{doc}\n\n    {ALIKE}{TAKEN if self.numbers else ''}.\n    "
         self.dtypes, self.partials, self.result = dtypes, partials, result
         self.kinds = "".join({d.kind for d in dtypes})
         self.scalar = scalar or name
@@ -305,36 +312,44 @@ def of_length(out, x):
     return div(x, select(eq(out, 0.0), 1.0, out))
 
 
-def compare(name, dtypes=DTYPES):
+def compare(name, sign, dtypes=DTYPES):
     """The row of a comparison."""
-    return Elementwise(name, dtypes, result=BOOL)
+    return Elementwise(name, dtypes, f"x {sign} y, as bools.", result=BOOL)
 
 
 # ---------------------------------------------------------------------------- arithmetic
 
-add = Elementwise("add", EVERY, partials=[1, 1])
-sub = Elementwise("sub", ARITHMETIC, partials=[1, -1])
-mul = Elementwise("mul", EVERY, partials=[lambda out, x, y: y,
-                                          lambda out, x, y: x])
-div = Elementwise("div", ARITHMETIC, partials=[lambda out, x, y: reciprocal(y),
-                                               lambda out, x, y: neg(mul(out, reciprocal(y)))])
-rem = Elementwise("rem", NUMBERS, partials=[1, negative_truncated_quotient])
-neg = Elementwise("neg", ARITHMETIC, partials=[-1])
-abs = Elementwise("abs", NUMBERS, partials=[lambda out, x: sign(x)])
-sign = Elementwise("sign", NUMBERS, partials=[None])
+add = Elementwise("add", EVERY, "x + y; of bools, or.", partials=[1, 1])
+sub = Elementwise("sub", ARITHMETIC, "x - y.", partials=[1, -1])
+mul = Elementwise("mul", EVERY, "x y; of bools, and.",
+                  partials=[lambda out, x, y: y,
+                            lambda out, x, y: x])
+div = Elementwise("div", ARITHMETIC, "x / y; of integers, towards zero.",
+                  partials=[lambda out, x, y: reciprocal(y),
+                            lambda out, x, y: neg(mul(out, reciprocal(y)))])
+rem = Elementwise("rem", NUMBERS, "The remainder of x / y, with the sign of x.",
+                  partials=[1, negative_truncated_quotient])
+neg = Elementwise("neg", ARITHMETIC, "-x.", partials=[-1])
+abs = Elementwise("abs", NUMBERS, "|x|.", partials=[lambda out, x: sign(x)])
+sign = Elementwise("sign", NUMBERS, "-1, 0 or 1, as x is negative, zero or positive.",
+                   partials=[None])
 share = Elementwise("share", FLOATS, numpy=share_numpy, scalar=share_node,       # (out, x, y)
                     partials=[None, None, None])
-max = Elementwise("max", DTYPES, partials=[lambda out, x, y: share(out, x, y),
-                                           lambda out, x, y: share(out, y, x)])
-min = Elementwise("min", DTYPES, partials=[lambda out, x, y: share(out, x, y),
-                                           lambda out, x, y: share(out, y, x)])
-floor = Elementwise("floor", FLOATS, partials=[None])
-ceil = Elementwise("ceil", FLOATS, partials=[None])
-round = Elementwise("round", FLOATS, partials=[None])
-square = Elementwise("square", ARITHMETIC, numpy=quiet(np.square),
+max = Elementwise("max", DTYPES, "The larger of x and y, or NaN; ties share the derivative.",
+                  partials=[lambda out, x, y: share(out, x, y),
+                            lambda out, x, y: share(out, y, x)])
+min = Elementwise("min", DTYPES, "The smaller of x and y, or NaN; ties share the derivative.",
+                  partials=[lambda out, x, y: share(out, x, y),
+                            lambda out, x, y: share(out, y, x)])
+floor = Elementwise("floor", FLOATS, "The nearest whole number that is not above x.",
+                    partials=[None])
+ceil = Elementwise("ceil", FLOATS, "The nearest whole number that is not below x.", partials=[None])
+round = Elementwise("round", FLOATS, "The nearest whole number; halves go to the even one.",
+                    partials=[None])
+square = Elementwise("square", ARITHMETIC, "x².", numpy=quiet(np.square),
                      scalar=lambda x: scalar.apply("mul", x, x),
                      partials=[lambda out, x: add(x, x)])
-clamp = Elementwise("clamp", NUMBERS,                       # (lo, x, hi)
+clamp = Elementwise("clamp", NUMBERS, "x, held between lo and hi.",     # (lo, x, hi)
                     numpy=lambda lo, x, hi: np.minimum(np.maximum(x, lo), hi),
                     scalar=lambda lo, x, hi: scalar.apply("min", scalar.apply("max", x, lo), hi),
                     partials=[lambda out, lo, x, hi: one_where(and_(lt(x, lo), le(lo, hi)), out),
@@ -343,51 +358,66 @@ clamp = Elementwise("clamp", NUMBERS,                       # (lo, x, hi)
 
 # ---------------------------------------------------------------------------- powers, exponentials
 
-sqrt = Elementwise("sqrt", INEXACT, partials=[lambda out, x: div(0.5, out)])
-hypot = Elementwise("hypot", FLOATS, numpy=quiet(np.hypot), scalar=scaled_length,
+sqrt = Elementwise("sqrt", INEXACT, "The square root; NaN for negative x.",
+                   partials=[lambda out, x: div(0.5, out)])
+hypot = Elementwise("hypot", FLOATS, "√(x² + y²), without overflow.",
+                    numpy=quiet(np.hypot), scalar=scaled_length,
                     partials=[lambda out, x, y: of_length(out, x),
                               lambda out, x, y: of_length(out, y)])
-rsqrt = Elementwise("rsqrt", INEXACT, partials=[lambda out, x: mul(-0.5, div(out, x))])
-exp = Elementwise("exp", INEXACT, partials=[lambda out, x: out])
-expm1 = Elementwise("expm1", INEXACT, partials=[lambda out, x: add(out, 1.0)])
-log = Elementwise("log", INEXACT, partials=[lambda out, x: div(1.0, x)])
-log1p = Elementwise("log1p", INEXACT, partials=[lambda out, x: div(1.0, add(x, 1.0))])
-pow = Elementwise("pow", INEXACT, partials=[pow_by_x, pow_by_y])
-logistic = Elementwise("logistic", INEXACT, partials=[lambda out, x: mul(out, sub(1.0, out))])
-logaddexp = Elementwise("logaddexp", FLOATS, numpy=quiet(np.logaddexp), scalar=larger_and_rest,
+rsqrt = Elementwise("rsqrt", INEXACT, "1 / √x.", partials=[lambda out, x: mul(-0.5, div(out, x))])
+exp = Elementwise("exp", INEXACT, "eˣ.", partials=[lambda out, x: out])
+expm1 = Elementwise("expm1", INEXACT, "eˣ - 1, accurate near 0.",
+                    partials=[lambda out, x: add(out, 1.0)])
+log = Elementwise("log", INEXACT, "The natural logarithm; -inf at 0, NaN below.",
+                  partials=[lambda out, x: div(1.0, x)])
+log1p = Elementwise("log1p", INEXACT, "log(1 + x), accurate near 0.",
+                    partials=[lambda out, x: div(1.0, add(x, 1.0))])
+pow = Elementwise("pow", INEXACT, "xʸ; NaN for negative x unless y is whole.",
+                  partials=[pow_by_x, pow_by_y])
+logistic = Elementwise("logistic", INEXACT, "1 / (1 + e⁻ˣ).",
+                       partials=[lambda out, x: mul(out, sub(1.0, out))])
+logaddexp = Elementwise("logaddexp", FLOATS, "log(eˣ + eʸ), without overflow.",
+                        numpy=quiet(np.logaddexp), scalar=larger_and_rest,
                         partials=[lambda out, x, y: logistic_of_difference(x, y),
                                   lambda out, x, y: logistic_of_difference(y, x)])
-erf = Elementwise("erf", FLOATS,
+erf = Elementwise("erf", FLOATS, "The error function, 2/√π ∫₀ˣ exp(-t²) dt.",
                   partials=[lambda out, x: mul(2 / math.sqrt(math.pi), exp(neg(square(x))))])
 
 # ---------------------------------------------------------------------------- circle and hyperbola
 
-sin = Elementwise("sin", INEXACT, partials=[lambda out, x: cos(x)])
-cos = Elementwise("cos", INEXACT, partials=[lambda out, x: neg(sin(x))])
-tan = Elementwise("tan", INEXACT, partials=[lambda out, x: add(1.0, square(out))])
-asin = Elementwise("asin", INEXACT, partials=[lambda out, x: rsqrt(sub(1.0, square(x)))])
-acos = Elementwise("acos", INEXACT, partials=[lambda out, x: neg(rsqrt(sub(1.0, square(x))))])
-atan = Elementwise("atan", INEXACT, partials=[lambda out, x: div(1.0, add(1.0, square(x)))])
-atan2 = Elementwise("atan2", FLOATS,                        # (y, x): the angle of the point (x, y)
+sin = Elementwise("sin", INEXACT, "The sine of x in radians.", partials=[lambda out, x: cos(x)])
+cos = Elementwise("cos", INEXACT, "The cosine of x in radians.",
+                  partials=[lambda out, x: neg(sin(x))])
+tan = Elementwise("tan", INEXACT, "The tangent of x in radians.",
+                  partials=[lambda out, x: add(1.0, square(out))])
+asin = Elementwise("asin", INEXACT, "The angle whose sine is x; NaN outside of [-1, 1].",
+                   partials=[lambda out, x: rsqrt(sub(1.0, square(x)))])
+acos = Elementwise("acos", INEXACT, "The angle whose cosine is x; NaN outside of [-1, 1].",
+                   partials=[lambda out, x: neg(rsqrt(sub(1.0, square(x))))])
+atan = Elementwise("atan", INEXACT, "The angle whose tangent is x.",
+                   partials=[lambda out, x: div(1.0, add(1.0, square(x)))])
+atan2 = Elementwise("atan2", FLOATS, "The angle of the point (x, y), given y and x, in radians.",
                     partials=[lambda out, y, x: div(x, squared_length(x, y)),
                               lambda out, y, x: neg(div(y, squared_length(x, y)))])
-sinh = Elementwise("sinh", INEXACT, partials=[lambda out, x: cosh(x)])
-cosh = Elementwise("cosh", INEXACT, partials=[lambda out, x: sinh(x)])
-tanh = Elementwise("tanh", INEXACT, partials=[lambda out, x: sub(1.0, square(out))])
+sinh = Elementwise("sinh", INEXACT, "The hyperbolic sine.", partials=[lambda out, x: cosh(x)])
+cosh = Elementwise("cosh", INEXACT, "The hyperbolic cosine.", partials=[lambda out, x: sinh(x)])
+tanh = Elementwise("tanh", INEXACT, "The hyperbolic tangent.",
+                   partials=[lambda out, x: sub(1.0, square(out))])
 
 # ---------------------------------------------------------------------------- truth and bits
 
-eq, ne = compare("eq", EVERY), compare("ne", EVERY)
-lt, le, gt, ge = map(compare, ("lt", "le", "gt", "ge"))
-is_finite = compare("is_finite", INEXACT)
-nextafter = Elementwise("nextafter", (F16, F32, F64), numpy=quiet(np.nextafter), scalar="add")
+eq, ne = compare("eq", "==", EVERY), compare("ne", "!=", EVERY)
+lt, le, gt, ge = map(compare, ("lt", "le", "gt", "ge"), ("<", "<=", ">", ">="))
+is_finite = Elementwise("is_finite", INEXACT, "Is x neither infinite nor NaN?", result=BOOL)
+nextafter = Elementwise("nextafter", (F16, F32, F64), "The next number after x towards y.",
+                        numpy=quiet(np.nextafter), scalar="add")
 nextafter.pull = None                    # compiled code calls the NumPy rule
-and_ = Elementwise("and", (BOOL, *INTS))
-or_ = Elementwise("or", (BOOL, *INTS))
-xor = Elementwise("xor", (BOOL, *INTS))
-not_ = Elementwise("not", (BOOL, *INTS))
-shl = Elementwise("shl", INTS)
-shr = Elementwise("shr", INTS)
+and_ = Elementwise("and", (BOOL, *INTS), "And, bit by bit; of integers or bools.")
+or_ = Elementwise("or", (BOOL, *INTS), "Or, bit by bit; of integers or bools.")
+xor = Elementwise("xor", (BOOL, *INTS), "Exclusive or, bit by bit; of integers or bools.")
+not_ = Elementwise("not", (BOOL, *INTS), "Every bit turned around; of bools, not.")
+shl = Elementwise("shl", INTS, "x · 2ʸ, of integers.")
+shr = Elementwise("shr", INTS, "⌊x / 2ʸ⌋, of integers.")
 
 
 # ---------------------------------------------------------------------------- rows with structure

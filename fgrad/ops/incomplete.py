@@ -35,12 +35,12 @@ class Iterated(Elementwise):
     pull = None
     numbers = False
 
-    def __init__(self, name, value, partials, once_in=()):
+    def __init__(self, name, value, partials, once_in=(), doc=None):
         self.once_in = once_in
         self.constant_in = tuple(k for k, partial in enumerate(partials) if partial is None)
         known = [partial or (lambda *args, k=k: self.refuse(k))
                  for k, partial in enumerate(partials)]
-        super().__init__(name, FLOATS, numpy=in_double(value), scalar="add", partials=known)
+        super().__init__(name, FLOATS, doc, numpy=in_double(value), scalar="add", partials=known)
 
     def refuse(self, k):
         """Raises GradientError: the derivative by argument k is not known."""
@@ -242,10 +242,12 @@ def beta_rise(a, b, x):
 
 
 gamma_shift = Iterated("gamma_shift", gamma_shift_of, [None, shift_by_log_x])
-gammainc = Iterated("gammainc", lower_gamma, [gamma_by_a, gamma_density], once_in=(0,))
+gammainc = Iterated("gammainc", lower_gamma, [gamma_by_a, gamma_density], once_in=(0,),
+                    doc="P(a, x): the share of the gamma distribution of a that is below x.")
 gammaincc = Iterated("gammaincc", upper_gamma, [lambda *args: neg(gamma_by_a(*args)),
                                                 lambda *args: neg(gamma_density(*args))],
-                     once_in=(0,))
+                     once_in=(0,),
+                     doc="1 - P(a, x): the share of the gamma distribution of a above x.")
 betainc_by_a = Iterated(
     "betainc_by_a", lambda a, b, x: beta_slope(a, b, x, by_b=False),
     [None, None, lambda out, a, b, x: mul(beta_density(out, a, b, x), beta_rise(a, b, x))])
@@ -255,7 +257,8 @@ betainc_by_b = Iterated(
                                           beta_rise(b, a, sub(1.0, x)))])
 betainc = Iterated("betainc", beta_share, [lambda out, *args: betainc_by_a(*args),
                                            lambda out, *args: betainc_by_b(*args), beta_density],
-                   once_in=(0, 1))
+                   once_in=(0, 1),
+                   doc="The share of the beta distribution of a, b that is below x.")
 
 # log of a number drawn from the gamma distribution of a, beside a: it moves with a as its quantile.
 gamma_number = Elementwise("gamma_number", FLOATS,

@@ -150,7 +150,7 @@ OF_TERMS = SimpleNamespace(where=where, **{n: function(n) for n in NAMES})
 OF_ARRAYS = SimpleNamespace(where=np.where, **{n: scalar.INSTRUCTIONS[n].numpy for n in NAMES})
 
 
-def row(name, formula, partials):
+def row(name, doc, formula, partials):
     """The operation of a formula(mathematics, x)."""
     @quiet
     def numpy(x):
@@ -160,7 +160,7 @@ def row(name, formula, partials):
 
     def scalar_of(x):
         return formula(OF_TERMS, Term(x)).node
-    return Elementwise(name, FLOATS, numpy=numpy, scalar=scalar_of, partials=partials)
+    return Elementwise(name, FLOATS, doc, numpy=numpy, scalar=scalar_of, partials=partials)
 
 
 def polynomial(coefficients, x):
@@ -374,15 +374,18 @@ def i1e_by_x(out, x):
     return sub(sub(bessel_i0e(x), quotient), mul(sign(x), out))
 
 
-lgamma = row("lgamma", lgamma_of, [lambda out, x: digamma(x)])
-digamma = row("digamma", digamma_of, [lambda out, x: trigamma(x)])
-spence = row("spence", spence_of, [spence_by_x])
-erfc = row("erfc", erfc_of, [lambda out, x: mul(-2 / math.sqrt(math.pi), exp(neg(square(x))))])
-log_ndtr = row("log_ndtr", log_ndtr_of,
+lgamma = row("lgamma", "log |Γ(x)|.", lgamma_of, [lambda out, x: digamma(x)])
+digamma = row("digamma", "Γ'(x) / Γ(x); NaN at the poles.", digamma_of,
+              [lambda out, x: trigamma(x)])
+spence = row("spence", "-∫ log t / (t - 1) from 1 to x; NaN below 0.", spence_of, [spence_by_x])
+erfc = row("erfc", "1 - erf(x), and not by subtraction where that is small.", erfc_of,
+           [lambda out, x: mul(-2 / math.sqrt(math.pi), exp(neg(square(x))))])
+log_ndtr = row("log_ndtr", "The log of the share of the normal distribution below x.", log_ndtr_of,
                [lambda out, x: mul(1 / math.sqrt(2 * math.pi),
                                    exp(sub(mul(-0.5, square(x)), out)))])
-ndtri = row("ndtri", ndtri_of,
+ndtri = row("ndtri", "The x below which a share p of the normal distribution lies.", ndtri_of,
             [lambda out, p: mul(math.sqrt(2 * math.pi), exp(mul(0.5, square(out))))])
-bessel_i0e = row("bessel_i0e", bessel_i0e_of,
+bessel_i0e = row("bessel_i0e", "exp(-|x|) I₀(x), of a modified Bessel function.", bessel_i0e_of,
                  [lambda out, x: sub(bessel_i1e(x), mul(sign(x), out))])
-bessel_i1e = row("bessel_i1e", bessel_i1e_of, [i1e_by_x])
+bessel_i1e = row("bessel_i1e", "exp(-|x|) I₁(x), of a modified Bessel function.", bessel_i1e_of,
+                 [i1e_by_x])
