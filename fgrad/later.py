@@ -25,7 +25,7 @@ def names(module, table, *, first=None, made=None):
     other; other modules can be had, too, but are not in `__all__`.  first: a module that is
     imported before any that gives names.  made(value, module): what is kept of one that is given.
     Type checkers and editors read `if TYPE_CHECKING:` and should not see `__getattr__`, which may
-    give anything.
+    give anything.  A module that has an `__all__` of its own lists that and nothing else.
     """
     space = vars(sys.modules[module])
     package = space["__package__"]
@@ -51,5 +51,5 @@ def names(module, table, *, first=None, made=None):
         return space[name]
 
     def __dir__():
-        return sorted({*space, *place})
+        return sorted(space.get("__all__", {*space, *place}))
     return __getattr__, __dir__

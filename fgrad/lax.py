@@ -54,6 +54,33 @@ if typing.TYPE_CHECKING:                         # for editors; at run time see 
         GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers, gather, scatter,
         scatter_add, scatter_max, scatter_min, scatter_mul)
 
+__all__ = [
+    "GatherDimensionNumbers", "GatherScatterMode", "ScatterDimensionNumbers", "abs", "acos",
+    "acosh", "add", "all_gather", "all_to_all", "argmax", "argmin", "asin", "asinh",
+    "associative_scan", "atan", "atan2", "atanh", "axis_index", "axis_size", "barrier",
+    "batch_matmul", "bessel_i0e", "bessel_i1e", "betainc", "bitcast_convert_type",
+    "bitwise_and", "bitwise_count", "bitwise_not", "bitwise_or", "bitwise_xor", "broadcast",
+    "broadcast_in_dim", "broadcasted_iota", "cbrt", "ceil", "clamp", "clz", "collapse",
+    "complex", "concatenate", "cond", "conj", "conv", "conv_general_dilated",
+    "conv_general_dilated_patches", "conv_transpose", "conv_with_general_padding",
+    "convert_element_type", "cos", "cosh", "cumlogsumexp", "cummax", "cummin", "cumprod",
+    "cumsum", "digamma", "div", "dot", "dot_general", "dynamic_index_in_dim", "dynamic_slice",
+    "dynamic_slice_in_dim", "dynamic_update_index_in_dim", "dynamic_update_slice",
+    "dynamic_update_slice_in_dim", "eq", "erf", "erf_inv", "erfc", "exp", "exp2", "expand_dims",
+    "expm1", "fft", "floor", "fori_loop", "full", "full_like", "gather", "ge", "gt", "igamma",
+    "igammac", "imag", "index_in_dim", "integer_pow", "iota", "is_finite", "le", "lgamma",
+    "linalg", "log", "log1p", "logaddexp", "logistic", "lt", "map", "max", "min", "mul", "ne",
+    "neg", "nextafter", "optimization_barrier", "pad", "pmax", "pmean", "pmin",
+    "population_count", "pow", "ppermute", "pshuffle", "psum", "psum_scatter", "pswapaxes",
+    "real", "reciprocal", "reduce", "reduce_and", "reduce_max", "reduce_min", "reduce_or",
+    "reduce_prod", "reduce_sum", "reduce_window", "rem", "reshape", "rev", "round", "rsqrt",
+    "scan", "scatter", "scatter_add", "scatter_max", "scatter_min", "scatter_mul", "select",
+    "select_n", "shift_left", "shift_right_arithmetic", "shift_right_logical", "sign", "sin",
+    "sinh", "slice", "slice_in_dim", "sort", "sort_key_val", "split", "sqrt", "square",
+    "squeeze", "stack", "stop_gradient", "sub", "switch", "tan", "tanh", "tile", "top_k",
+    "transpose", "unstack", "while_loop"
+]
+
 NAMES = {                  # module → what it gives; all of it is loaded at first use
     "collectives": """all_gather all_to_all axis_index axis_size pmax pmean pmin ppermute pshuffle
         psum psum_scatter pswapaxes""",

@@ -17,6 +17,9 @@ import numpy as np
 from .errors import DtypeError, ShapeError
 from .io.files import write_whole
 
+__all__ = ["Plot", "png", "save_png", "signed", "tiles"]
+__dir__ = __all__.copy     # dir() lists these and nothing else
+
 COLOURS = "#1f6fb2", "#d1495b", "#3a9d5d", "#e08e1a", "#7b4fa3", "#4a4a4a"
 
 

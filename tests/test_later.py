@@ -149,3 +149,17 @@ def test_functions_that_are_loaded_later_can_be_pickled():
     fnp = importlib.import_module("fgrad.numpy")
     for function in (fnp.nanmean, fnp.sum, fnp.linalg.norm):
         assert pickle.loads(pickle.dumps(function)) is function
+
+
+@pytest.mark.parametrize("name", ["lax", "tree", "viz"])
+def test_dir_and_star_give_what_is_for_users(name):
+    module = importlib.import_module(f"fgrad.{name}")
+    assert set(dir(module)) == set(module.__all__)
+    internal = {"as_value", "annotations", "axes_of", "lifted", "wide", "COLOURS", "np"}
+    assert internal.isdisjoint(dir(module))
+
+
+def test_what_lax_loads_later_is_listed():
+    lax = importlib.import_module("fgrad.lax")
+    words = " ".join(lax.NAMES.values()).split()
+    assert {word.partition("=")[0] for word in words} <= set(lax.__all__)
