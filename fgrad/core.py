@@ -183,9 +183,23 @@ def outside(name, args):
 
 
 class Array(Value):
-    """An immutable array.  `np` is an ndarray or NumPy scalar that nobody writes to.
+    """An immutable array of NumPy's methods and operators, made by `fgrad.numpy.array`.
 
-    `memory` names the attributes that hold the elements.
+    It has shape, dtype, ndim, size and T; x[i] and x.at[i].set(y), which gives a changed copy;
+    sum, mean, reshape, astype and the other methods that ndarray has; item, tolist, and
+    numpy.asarray(x) give it away to Python and NumPy.  The functions of `fgrad.numpy` take and give
+    arrays, as do transformed and jitted functions.
+
+    >>> import fgrad
+    >>> import fgrad.numpy as fnp
+    >>> x = fnp.array([[1.0, 2.0], [3.0, 4.0]])
+    >>> x.shape, x.dtype, x.T.tolist(), isinstance(x, fgrad.Array)
+    ((2, 2), dtype('float32'), [[1.0, 3.0], [2.0, 4.0]], True)
+    >>> x.at[0, 1].set(9.0), x.sum(axis=0)
+    (Array([[1., 9.],
+           [3., 4.]], f32[2,2]), Array([4., 6.], f32[2]))
+
+    Inside: `np` is an ndarray or NumPy scalar that nobody writes to.  `memory` names the attributes that hold the elements.
     """
     __slots__ = ("np", "shape", "dtype")
     memory = ("np",)

@@ -61,8 +61,8 @@ STOP = StopGradient("stop_gradient")
 def stop_gradient(x):
     """The pytree x, held constant: derivatives do not see where it came from.
 
-    >>> from fgrad import ops, transforms
-    >>> transforms.grad(lambda x: ops.mul(x, stop_gradient(x)))(3.0)
+    >>> import fgrad
+    >>> fgrad.grad(lambda x: x * fgrad.stop_gradient(x))(3.0)
     Array(3., f32[])
     """
     return tree.map(lambda leaf: STOP(lifted(leaf)) if is_array(leaf) else leaf, x)
@@ -393,15 +393,16 @@ class custom_jvp(Function):
 
     nondiff_argnums: positions of arguments without derivative; the rule gets them first.
 
-    >>> from fgrad import ops, transforms
-    >>> @custom_jvp
+    >>> import fgrad
+    >>> import fgrad.numpy as fnp
+    >>> @fgrad.custom_jvp
     ... def f(x):
-    ...     return ops.sin(x)
+    ...     return fnp.sin(x)
     >>> @f.defjvp
     ... def rule(primals, tangents):
     ...     (x,), (t,) = primals, tangents
-    ...     return f(x), ops.mul(t, 100.0)
-    >>> transforms.grad(f)(0.0)
+    ...     return f(x), 100.0 * t
+    >>> fgrad.grad(f)(0.0)
     Array(100., f32[])
     """
     rule, operation = None, custom_jvp_call
@@ -463,12 +464,13 @@ class custom_vjp(Function):
     argument, of its shape, None for zero.  nondiff_argnums: positions of arguments without
     derivative; backward gets them first.  Under jvp the derivative is the transpose of `backward`.
 
-    >>> from fgrad import ops, transforms
-    >>> @custom_vjp
+    >>> import fgrad
+    >>> import fgrad.numpy as fnp
+    >>> @fgrad.custom_vjp
     ... def f(x):
-    ...     return ops.sin(x)
-    >>> f.defvjp(lambda x: (f(x), x), lambda x, ct: (ops.mul(ct, 100.0),))
-    >>> transforms.grad(f)(0.0)
+    ...     return fnp.sin(x)
+    >>> f.defvjp(lambda x: (f(x), x), lambda x, ct: (100.0 * ct,))
+    >>> fgrad.grad(f)(0.0)
     Array(100., f32[])
     """
     forward = backward = None

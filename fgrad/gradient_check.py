@@ -24,8 +24,9 @@ def check_grads(f, args, order=2, modes=("fwd", "rev"), rtol=TOLERANCE, atol=TOL
     "fwd" compares jvp, "rev" vjp with central differences along random directions.  order: up to
     which derivative.
 
-    >>> from fgrad import ops
-    >>> check_grads(lambda x: ops.sin(x), (0.5,))
+    >>> import fgrad
+    >>> import fgrad.numpy as fnp
+    >>> fgrad.check_grads(fnp.sin, (0.5,))
     """
     arguments.check_function(f, "check_grads")
     unknown = [m for m in modes if m not in ("fwd", "rev")]

@@ -49,8 +49,8 @@ def value_and_grad(f, argnums=0, argnames=None, has_aux=False, allow_int=False,
     Raises GradientError for other results and for integer arguments, ArgumentError for arguments
     that f does not have.
 
-    >>> from fgrad import ops
-    >>> value_and_grad(lambda x: ops.mul(x, x))(3.0)
+    >>> import fgrad
+    >>> fgrad.value_and_grad(lambda x: x * x)(3.0)
     (Array(9., f32[]), Array(6., f32[]))
     """
     places = arguments.Places(f, argnums, argnames, "grad", allows_int=True)
@@ -70,9 +70,14 @@ def grad(f, argnums=0, argnames=None, has_aux=False, allow_int=False, holomorphi
 
     The options and errors are those of value_and_grad.
 
-    >>> from fgrad import ops
-    >>> grad(lambda x: ops.mul(x, x))(3.0)
+    >>> import fgrad
+    >>> import fgrad.numpy as fnp
+    >>> fgrad.grad(lambda x: x * x)(3.0)
     Array(6., f32[])
+    >>> def loss(params, x):
+    ...     return fnp.sum((x @ params["w"] + params["b"]) ** 2)
+    >>> fgrad.grad(loss)({"w": fnp.ones(2), "b": 0.5}, fnp.array([[1.0, 2.0]]))
+    {'w': Array([ 7., 14.], f32[2]), 'b': Array(7., f32[])}
     """
     places = arguments.Places(f, argnums, argnames, "grad", allows_int=True)
 
@@ -166,8 +171,8 @@ def vjp(f, *primals, has_aux=False):
     Integer leaves have zeros of their own dtype, leaves that are no arrays None.  Raises TreeError
     or ShapeError for other ct.
 
-    >>> from fgrad import ops
-    >>> out, pull = vjp(lambda x, y: ops.mul(x, y), 2.0, 3.0)
+    >>> import fgrad
+    >>> out, pull = fgrad.vjp(lambda x, y: x * y, 2.0, 3.0)
     >>> pull(1.0)
     (Array(3., f32[]), Array(2., f32[]))
     """
@@ -233,8 +238,8 @@ def jvp(f, primals, tangents, has_aux=False):
     integer leaves are ignored: they do not move.  Raises TreeError, ShapeError or ArgumentError
     otherwise.
 
-    >>> from fgrad import ops
-    >>> jvp(lambda x: ops.mul(x, x), (3.0,), (1.0,))
+    >>> import fgrad
+    >>> fgrad.jvp(lambda x: x * x, (3.0,), (1.0,))
     (Array(9., f32[]), Array(6., f32[]))
     """
     return pushed_forward(f, primals, tangents, has_aux, "jvp")
@@ -265,8 +270,8 @@ def linearize(f, *primals):
     """(f(*primals), push): push(*tangents) is the derivative there, linear, without running f
     again.
 
-    >>> from fgrad import ops
-    >>> out, push = linearize(lambda x: ops.mul(x, x), 3.0)
+    >>> import fgrad
+    >>> out, push = fgrad.linearize(lambda x: x * x, 3.0)
     >>> push(1.0), push(10.0)
     (Array(6., f32[]), Array(60., f32[]))
     """
@@ -292,8 +297,8 @@ def linear_transpose(f, *primals):
     f is linear; primals are arrays, or ArrayTypes, of its arguments' types: their values
     play no role.  Raises GradientError where f is not linear.
 
-    >>> from fgrad import ops
-    >>> linear_transpose(lambda x: ops.mul(x, 3.0), 1.0)(2.0)
+    >>> import fgrad
+    >>> fgrad.linear_transpose(lambda x: 3.0 * x, 1.0)(2.0)
     (Array(6., f32[]),)
     """
     arguments.check_function(f, "linear_transpose")
@@ -339,8 +344,8 @@ def hvp(f, primals, tangents):
     primals, tangents: tuples, one entry per argument of f, which returns a float scalar.  The
     result has the tree of the gradient: that of the argument, or a tuple for several.
 
-    >>> from fgrad import ops
-    >>> hvp(lambda x: ops.mul(x, ops.mul(x, x)), (2.0,), (1.0,))
+    >>> import fgrad
+    >>> fgrad.hvp(lambda x: x ** 3, (2.0,), (1.0,))
     Array(12., f32[])
     """
     arguments.check_function(f, "hvp")
@@ -369,9 +374,13 @@ def vmap(f, in_axes=0, out_axes=0, axis_name=None, axis_size=None):
     Raises ShapeError, with a table, when sizes differ, AxisError for an axis that an argument
     lacks, ArgumentError when in_axes does not fit the arguments.
 
-    >>> from fgrad import ops
-    >>> vmap(lambda x: ops.mul(x, x))(np.array([1.0, 2.0, 3.0]))
-    Array([1., 4., 9.], f64[3])
+    >>> import fgrad
+    >>> import fgrad.numpy as fnp
+    >>> fgrad.vmap(fgrad.grad(lambda x: x ** 2))(fnp.array([1.0, 2.0, 3.0]))
+    Array([2., 4., 6.], f32[3])
+    >>> points, origin = fnp.array([[3.0, 4.0], [0.0, 1.0]]), fnp.zeros(2)
+    >>> fgrad.vmap(lambda p, q: fnp.linalg.norm(p - q), in_axes=(0, None))(points, origin)
+    Array([5., 1.], f32[2])
     """
     arguments.check_function(f, "vmap")
 
@@ -450,10 +459,11 @@ def jacrev(f, argnums=0, argnames=None, has_aux=False, holomorphic=False):
     Raises GradientError for integer arguments.  With has_aux, (jacobian, aux).  Complex numbers
     need `holomorphic`: the derivative is that of a function of complex numbers.
 
-    >>> from fgrad import ops
-    >>> jacrev(lambda x: ops.mul(x, x))(np.array([1.0, 2.0]))
+    >>> import fgrad
+    >>> import fgrad.numpy as fnp
+    >>> fgrad.jacrev(lambda x: x * x)(fnp.array([1.0, 2.0]))
     Array([[2., 0.],
-           [0., 4.]], f64[2,2])
+           [0., 4.]], f32[2,2])
     """
     return jacobian_in_reverse(f, argnums, argnames, has_aux, holomorphic, "jacrev")
 
@@ -526,10 +536,11 @@ def jacfwd(f, argnums=0, argnames=None, has_aux=False, holomorphic=False):
 
     The result and errors are those of jacrev.
 
-    >>> from fgrad import ops
-    >>> jacfwd(lambda x: ops.mul(x, x))(np.array([1.0, 2.0]))
+    >>> import fgrad
+    >>> import fgrad.numpy as fnp
+    >>> fgrad.jacfwd(lambda x: x * x)(fnp.array([1.0, 2.0]))
     Array([[2., 0.],
-           [0., 4.]], f64[2,2])
+           [0., 4.]], f32[2,2])
     """
     return jacobian_forward(f, argnums, argnames, has_aux, holomorphic, "jacfwd")
 
@@ -586,9 +597,11 @@ def jacobian_columns(f, leaves, structure, k, has_aux):
 def hessian(f, argnums=0, argnames=None, holomorphic=False):
     """The second derivatives of f by the chosen argument: jacfwd of jacrev.
 
-    >>> from fgrad import ops
-    >>> hessian(lambda x: ops.mul(x, ops.mul(x, x)))(2.0)
-    Array(12., f32[])
+    >>> import fgrad
+    >>> import fgrad.numpy as fnp
+    >>> fgrad.hessian(lambda x: x[0] ** 2 * x[1])(fnp.array([1.0, 3.0]))
+    Array([[6., 2.],
+           [2., 0.]], f32[2,2])
     """
     inner = jacobian_in_reverse(f, argnums, argnames, False, holomorphic, "hessian")
     inner = arguments.named(inner, arguments.name_of(f))
@@ -629,9 +642,8 @@ def eval_shape(f, *args, **kwargs):
 
     Arguments are arrays or ArrayTypes.
 
-    >>> from fgrad import ops
-    >>> from fgrad.types import F32
-    >>> eval_shape(lambda x: ops.mul(x, x), ArrayType(F32, (1000, 1000)))
+    >>> import fgrad
+    >>> fgrad.eval_shape(lambda x: x @ x.T, fgrad.ArrayType("float32", (1000, 20)))
     f32[1000,1000]
     """
     arguments.check_function(f, "eval_shape")
@@ -642,15 +654,15 @@ def eval_shape(f, *args, **kwargs):
 @boundary
 def make_ir(f):
     """A function that gives the Program of f for its arguments, arrays or ArrayTypes; `print` shows
-    it.
+    it.  JAX's name for it, make_jaxpr, is the same function.
 
-    >>> from fgrad import ops
-    >>> from fgrad.types import F32
+    >>> import fgrad
+    >>> import fgrad.numpy as fnp
     >>> def f(x):
-    ...     y = ops.sin(x)
-    ...     return ops.mul(y, x)
-    >>> make_ir(f)(ArrayType(F32, (3,))).inputs
-    (x: f32[3],)
+    ...     return fnp.sin(x) * x
+    >>> program = fgrad.make_ir(f)(fgrad.ArrayType("float32", (3,)))
+    >>> program.inputs, [eqn.op for eqn in program.eqns]
+    ((x: f32[3],), [sin, mul])
     """
     arguments.check_function(f, "make_ir")
 

@@ -23,6 +23,13 @@ from .errors import ArgumentError, TreeError, boundary
 from .later import lazily
 from .text import noun_of
 
+__all__ = [
+    "Kind", "Structure", "all", "flatten", "flatten_up_to", "flatten_with_path", "leaves",
+    "leaves_with_path", "map", "map_with_path", "path_text", "paths", "pytree", "reduce",
+    "register_node", "static", "structure", "transpose", "unflatten"
+]
+__dir__ = __all__.copy     # dir() lists these and nothing else
+
 dataclasses = lazily("dataclasses")              # as long to import as all that stands here
 DISPLAYED = 40             # nodes within nodes up to which Python surely reads an expression
 
@@ -165,11 +172,12 @@ def pytree(cls):
 
     Fields that are `static()` belong to the structure.
 
-    >>> @pytree
+    >>> import fgrad
+    >>> @fgrad.pytree
     ... class Layer:
     ...     w: float
-    ...     name: str = static(default="dense")
-    >>> map(lambda x: 2 * x, Layer(1.5))
+    ...     name: str = fgrad.static(default="dense")
+    >>> fgrad.tree.map(lambda x: 2 * x, Layer(1.5))
     Layer(w=3.0, name='dense')
     """
     if not isinstance(cls, type) or cls.__module__ == "builtins":

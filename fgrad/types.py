@@ -132,9 +132,11 @@ def default_dtype(dtype):
 
     Raises DtypeError for anything but float32 and float64.
 
-    >>> with default_dtype("float64"):
-    ...     default_float(), default_int()
-    (dtype('float64'), dtype('int64'))
+    >>> import fgrad
+    >>> import fgrad.numpy as fnp
+    >>> with fgrad.default_dtype("float64"):
+    ...     fnp.array(0.5), fnp.arange(2)
+    (Array(0.5, f64[]), Array([0, 1], i64[2]))
     """
     dtype = as_dtype(dtype)
     if dtype not in (F32, F64):
@@ -150,9 +152,15 @@ def strict_promotion(on=True):
     Python numbers take the dtype of the array beside them as ever.  `strict_promotion(False)` is
     for a block that may mix where FGRAD_STRICT=1 says that nothing else does.
 
-    >>> with strict_promotion():
-    ...     is_strict()
-    True
+    >>> import fgrad
+    >>> import fgrad.numpy as fnp
+    >>> x, wide = fnp.ones(2), fnp.ones(2, dtype="float64")
+    >>> with fgrad.strict_promotion():
+    ...     try:
+    ...         x + wide
+    ...     except fgrad.DtypeError:
+    ...         x + wide.astype("float32")
+    Array([2., 2.], f32[2])
     """
     with other_rules(_strict, bool(on), True):
         yield
