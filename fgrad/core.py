@@ -199,7 +199,8 @@ class Array(Value):
     (Array([[1., 9.],
            [3., 4.]], f32[2,2]), Array([4., 6.], f32[2]))
 
-    Inside: `np` is an ndarray or NumPy scalar that nobody writes to.  `memory` names the attributes that hold the elements.
+    Inside: `np` is an ndarray or NumPy scalar that nobody writes to; `memory` names the attributes
+    that hold the elements.
     """
     __slots__ = ("np", "shape", "dtype")
     memory = ("np",)

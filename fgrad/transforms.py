@@ -77,7 +77,7 @@ def grad(f, argnums=0, argnames=None, has_aux=False, allow_int=False, holomorphi
     >>> def loss(params, x):
     ...     return fnp.sum((x @ params["w"] + params["b"]) ** 2)
     >>> fgrad.grad(loss)({"w": fnp.ones(2), "b": 0.5}, fnp.array([[1.0, 2.0]]))
-    {'w': Array([ 7., 14.], f32[2]), 'b': Array(7., f32[])}
+    {'b': Array(7., f32[]), 'w': Array([ 7., 14.], f32[2])}
     """
     places = arguments.Places(f, argnums, argnames, "grad", allows_int=True)
 

@@ -69,10 +69,10 @@ class Elementwise(Primitive):
     """A row: result element = function of the elements at the same index.
 
     doc: what is true of the result.  dtypes: of the arguments, which have equal types; a Python
-    number may stand for an argument, and takes the shape and the dtype of the others.  numpy: by default the
-    instruction's.  scalar: the instruction, or a function of nodes.  partials: per argument a
-    function of (out, *args), the literal 1 or -1, or None where the derivative is zero.  result: the result's
-    dtype, if not the arguments'.
+    number may stand for an argument, and takes the shape and the dtype of the others.  numpy: by
+    default the instruction's.  scalar: the instruction, or a function of nodes.  partials: per
+    argument a function of (out, *args), the literal 1 or -1, or None where the derivative is zero.
+    result: the result's dtype, if not the arguments'.
     """
     numbers = True
 
