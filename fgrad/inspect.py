@@ -3,9 +3,11 @@
     ir          the array program, with the user's names and lines
     simplified  after simplification and sharing
     fused       what is stored, and in which kernel
-    loops       the scheduled loops of every kernel; schedule: what was decided for them
+    loops       the loops of every kernel, as they follow from it
+    schedule    the same loops, arranged: what is parallel, in vectors, in blocks
     memory      where every buffer lives
-    llvm asm    the generated code of the CPU backend; opencl: that of the OpenCL backend
+    llvm asm    the generated code of the CPU backend
+    opencl      the generated code of the OpenCL backend
 
 Relies on jit; users rely on it.
 """
@@ -22,7 +24,11 @@ STAGES = ("ir", "simplified", "fused", "loops", "schedule", "memory", "llvm", "a
 def show(function, *args, stage="ir", device=None, **kwargs):
     """The text of a function's program for these arguments, at a stage.
 
-    args: arrays, or their types.  Raises ArgumentError for an unknown stage.
+    args: arrays, or their ArrayTypes.  stage: "ir" as traced, "simplified", "fused" into kernels,
+    their "loops", the same after "schedule", "memory", or the generated code: "llvm", "asm" (of
+    the CPU), "opencl".  device: for which device it is compiled, by default the one where the
+    function would run; see `fgrad.devices()`, and "reference".  Nothing is run.
+    Raises ArgumentError for an unknown stage.
 
     >>> import fgrad.numpy as fnp
     >>> def f(x):

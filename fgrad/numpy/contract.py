@@ -1,7 +1,7 @@
-"""Products and sums of products: matmul, dot, tensordot, einsum.
+"""Products and sums of products: matmul, dot, inner, outer, tensordot, kron, cross, multi_dot.
 
-All of them are `dot_general`, whose labels say which axes are summed; nothing is transposed or
-copied to fit.  Relies on `promotion`.
+All but cross are `dot_general`, whose labels say which axes are summed; nothing is
+transposed or copied to fit.  Relies on `promotion`; `einsum.py` has sums by letters.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Small numerical tools: polynomials, convolution, integration, covariance, counting.
+"""Small numerical tools: a polynomial's value, convolution, integration, covariance, counting, and
+the indices of triangles and of flattened arrays.
 
-Each is a few lines over the other modules.
+Each is a few lines over the other modules.  `polynomials.py` has the rest about polynomials.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Shapes and order: reshape, transpose, join, split, repeat, roll, pad.
+"""Shapes and order: reshape, transpose, move axes, broadcast, tile, repeat, flip, roll.
 
 Nothing is computed here, and in compiled code nothing is moved either.  Relies on `promotion`.
 """

@@ -1,4 +1,8 @@
-"""Histograms, differences, gradients, correlation: NumPy's tools whose shapes are known."""
+"""Histograms, differences, slopes, running sums, correlation, partial order.
+
+Shapes are known before values are: of histograms by `bins`.  Relies on `numerics`, `sorting` and
+`reductions`; `sorting.py` has median and quantiles, `reductions.py` mean, std and var.
+"""
 
 from __future__ import annotations
 

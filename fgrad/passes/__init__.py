@@ -6,5 +6,5 @@ on disk runs no pass.
 
 from .. import later
 
-__getattr__, __dir__ = later.names(__name__, {"pipeline": "PIPELINE plan stages",
+__getattr__, __dir__ = later.names(__name__, {"pipeline": "plan stages",
                                                 "target": "CPU Target"})

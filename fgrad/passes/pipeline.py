@@ -1,11 +1,16 @@
 """The compiler's middle, start to end: a Program becomes a Plan, or the printed forms on its way.
 
-    hoist → matrices → branches → simplify → share → updates → fuse → lower → schedule → turns →
-    nest → memory
+    prepared     matrices, hoist, branches, simplify, share          of the Program
+    in_kernels   updates, fuse                                       steps, which share buffers
+    lowered      lower, updates                                      loops
+    arranged     schedule, turns                                     in another order
+    nested       nest                                                Plans inside of it
+    plan         memory                                              where every buffer lives
 
 hoist, branches and nest are about control flow: what moves in front of a loop, branches that are
 computed side by side, the Plans inside; updates about arrays of which a part is overwritten.
-matrices makes loops of what NumPy's LAPACK does else.
+matrices makes loops of what NumPy's LAPACK does else: it halves operations before hoist, so that
+what never changes can move, and writes the loops behind it.
 `plan` is called by the compile driver; `stages` by what shows programs.
 """
 
@@ -27,9 +32,6 @@ from .schedule import schedule, schedule_for
 from .target import CPU
 from .turns import in_turns
 from .updates import behind_readers, block_writes
-
-PIPELINE = ("hoist matrices branches simplify share updates fuse lower schedule turns nest "
-            "memory").split()
 
 
 def plan(program, target=CPU, donate=(), tuner=None):

@@ -1,1 +1,1 @@
-"""The CPU backend: LLVM text from loop IR, compiled in memory by llvmlite."""
+"""The CPU backend: LLVM text from loop IR, objects from it, and functions in memory."""

@@ -1,7 +1,7 @@
-"""The operators of arrays as LLVM text: a METH_O function for each, and the loops they run.
+"""The operators of arrays as LLVM text: a function of two objects for each of them.
 
-Every function is `@operate` with a row of loops: per form of the operands, two arrays or an array
-and a number, a loop for each dtype of KINDS.  The smaller of two arrays is spread over the larger
+Every function is `@operate` with a row of the loops of `operators_loops.py`: per form of the
+operands, two arrays or an array and a number, a loop for each dtype of KINDS.  The smaller of two arrays is spread over the larger
 one, by many runs of a loop.  `%Operators` mirrors the ctypes structure of `operators.py`, which
 fills it in; the offsets in ndarrays and scalars are those of `native_text.py`.
 """

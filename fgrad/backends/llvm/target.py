@@ -1,4 +1,4 @@
-"""The machine: its description, objects for texts, and addresses for objects.
+"""From text to addresses: objects for LLVM texts, and libraries for objects.
 
 Objects come from the disk cache, else from `codegen.py`; an object is loaded into a library of its
 own, so that many libraries may define the same names, by `link.py` or, where that does not know the
