@@ -174,7 +174,16 @@ class Fixed:
 
 
 def checkpoint_name(x, name):
-    """The pytree x, whose leaves `save_only_these_names(name)` keeps."""
+    """The pytree x, whose leaves `save_only_these_names(name)` keeps.
+
+    >>> import fgrad
+    >>> import fgrad.numpy as fnp
+    >>> def f(x):
+    ...     return fnp.cos(fgrad.checkpoint_name(fnp.sin(x), "inner"))
+    >>> keep = fgrad.checkpoint_policies.save_only_these_names("inner")
+    >>> fgrad.grad(fgrad.checkpoint(f, policy=keep))(0.0)
+    Array(-0., f32[])
+    """
     return tree.map(lambda leaf: named(lifted(leaf), name=name), x)
 
 
@@ -184,6 +193,14 @@ class checkpoint_policies:
     nothing_saveable: nothing.  everything_saveable: everything, as without checkpoint.
     dots_saveable: results of products.  dots_with_no_batch_dims_saveable: of those without a batch.
     save_only_these_names(*names): what was given to checkpoint_name under one of these.
+
+    >>> import fgrad
+    >>> import fgrad.numpy as fnp
+    >>> layer = lambda w: fnp.sum(fnp.square(w @ w))
+    >>> keep = fgrad.checkpoint_policies.dots_saveable         # w @ w is not computed again
+    >>> fgrad.grad(fgrad.checkpoint(layer, policy=keep))(fnp.eye(2))
+    Array([[4., 0.],
+           [0., 4.]], f32[2,2])
     """
 
     @staticmethod

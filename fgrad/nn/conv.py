@@ -140,8 +140,17 @@ def torch_like(count):
             padding = padding.upper()
         return CheckedConv(outputs, kernel, stride, padding, dilation, groups, bias, inputs=inputs)
     conv.__name__ = conv.__qualname__ = f"Conv{count}d"
-    conv.__doc__ = (f"Conv over {count} axes with torch's arguments; inputs are channels last.\n\n"
-                    "    The number of channels is checked when it is initialised.")
+    shape = (1, *[5] * count, 3)
+    conv.__doc__ = (f"""Conv over {count} axes with torch's arguments; inputs are channels last.
+
+    The number of channels is checked when it is initialised.  Raises ShapeError if it is another.
+
+    >>> import fgrad.numpy as fnp
+    >>> layer, x = Conv{count}d(3, 8, 3, stride=2, padding=1), fnp.ones({shape})
+    >>> params, state = layer.init(random.key(0), x)
+    >>> layer.apply(params, state, x)[0].shape
+    {(1, *[3] * count, 8)}
+    """)
     return conv
 
 

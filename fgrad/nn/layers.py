@@ -129,7 +129,11 @@ class CheckedDense(Dense):
 
 @dataclass(frozen=True, repr=False)
 class Activation(Layer):
-    """A function of the input: Activation(nn.relu)."""
+    """A function of the input: Activation(nn.relu).
+
+    >>> Activation(fnp.abs).apply({}, {}, fnp.array([-1.0, 2.0]))[0].tolist()
+    [1.0, 2.0]
+    """
     function: Callable
 
     def __repr__(self):
@@ -145,7 +149,11 @@ class Activation(Layer):
 
 @dataclass(frozen=True)
 class Flatten(Layer):
-    """All axes but the first become one: f[n,*s] → f[n,size of s]."""
+    """All axes but the first become one: f[n,*s] → f[n,size of s].
+
+    >>> Flatten().apply({}, {}, fnp.ones((8, 4, 4, 2)))[0].shape
+    (8, 32)
+    """
 
     def apply(self, params, state, x, *, train=False, key=None):
         return fnp.reshape(x, (x.shape[0], math.prod(x.shape[1:]))), state
@@ -157,6 +165,11 @@ class Dropout(Layer):
 
     spatial: whole channels go at once, of f[n,*s,c] (Tompson et al. 2015).
     Source: Srivastava et al. 2014.  Raises ArgumentError when it trains without a key.
+
+    >>> layer, x = Dropout(0.5), fnp.ones(4)
+    >>> out, _ = layer.apply({}, {}, x, train=True, key=random.key(0))
+    >>> sorted(set(out.tolist())), layer.apply({}, {}, x)[0].tolist()
+    ([0.0, 2.0], [1.0, 1.0, 1.0, 1.0])
     """
     rate: float = 0.5
     spatial: bool = False

@@ -34,6 +34,10 @@ def gcd(x1, x2, /):
     """The greatest common divisor.   i[*a] i[*b] → i[*broadcast]
 
     Euclid's steps, as many as the dtype can need: 1.45 per bit.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.gcd(12, 18)
+    Array(6, i32[])
     """
     x, y = whole("gcd", x1, x2)
     bits = 8 * x.dtype.itemsize
@@ -45,7 +49,12 @@ def gcd(x1, x2, /):
 
 
 def lcm(x1, x2, /):
-    """The least common multiple; 0 beside 0.   i[*a] i[*b] → i[*broadcast]"""
+    """The least common multiple; 0 beside 0.   i[*a] i[*b] → i[*broadcast]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.lcm(4, 6)
+    Array(12, i32[])
+    """
     x, y = whole("lcm", x1, x2)
     divisor = gcd(x, y)
     x, y = ops.abs(x), ops.abs(y)
@@ -53,7 +62,12 @@ def lcm(x1, x2, /):
 
 
 def bitwise_count(x, /):
-    """How many bits of |x| are 1.   i[*s] → u8[*s]"""
+    """How many bits of |x| are 1.   i[*s] → u8[*s]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.bitwise_count([1, 255])
+    Array([1, 8], u8[2])
+    """
     (x,) = whole("bitwise_count", x)
     x = ops.abs(x)
     out = ops.full(shape=x.shape, value=0, dtype=x.dtype)
@@ -66,6 +80,10 @@ def packbits(a, axis=None, bitorder="big"):
     """Bits, 8 to a byte along an axis, zeros behind; None: of the flat array.
 
     n[*s,k] → u8[*s,⌈k/8⌉]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.packbits([1, 0, 0, 0, 0, 0, 1, 1])
+    Array([131], u8[1])
     """
     x, k, powers = bitwise(a, axis, bitorder, "packbits")
     bit = cast(same(ops.ne, x, ops.zeros_like(x)), I32)
@@ -82,6 +100,10 @@ def unpackbits(a, axis=None, count=None, bitorder="big"):
     """The bits of bytes along an axis; None: of the flat array; `count` of them.
 
     u8[*s,k] → u8[*s,8k]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.unpackbits(fnp.array([131], dtype="uint8"))
+    Array([1, 0, 0, 0, 0, 0, 1, 1], u8[8])
     """
     x, k, powers = bitwise(a, axis, bitorder, "unpackbits")
     if x.dtype != U8:
@@ -108,7 +130,12 @@ def bitwise(a, axis, bitorder, name):
 # ---------------------------------------------------------------------------- parts of floats
 
 def modf(x, /):
-    """(fraction, whole part), both with the sign of x.   f[*s] → f[*s], f[*s]"""
+    """(fraction, whole part), both with the sign of x.   f[*s] → f[*s], f[*s]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.modf(3.5)
+    (Array(0.5, f32[]), Array(3., f32[]))
+    """
     x = as_float(x)
     size = ops.abs(x)
     low = ops.floor(size)
@@ -119,7 +146,12 @@ def modf(x, /):
 
 
 def ldexp(x1, x2, /):
-    """x1 · 2^x2.   f[*a] i[*b] → f[*broadcast]; by two factors, so that no power overflows"""
+    """x1 · 2^x2.   f[*a] i[*b] → f[*broadcast]; by two factors, so that no power overflows
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.ldexp(0.5, 3)
+    Array(4., f32[])
+    """
     x, n = as_float(x1), as_value(x2)
     if n.dtype.kind not in "iu":
         raise DtypeError("ldexp needs integers for the power.", given=typed(n))
@@ -133,6 +165,10 @@ def frexp(x, /):
     """(m, e) with x = m · 2ᵉ and 1/2 <= |m| < 1; (x, 0) for 0, inf and NaN.
 
     f[*s] → f[*s], i32[*s]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.frexp(6.0)
+    (Array(0.75, f32[]), Array(3, i32[]))
     """
     x = as_float(x)
     if x.dtype in COMPUTED:
@@ -178,5 +214,10 @@ def spacing(x, /):
 # ---------------------------------------------------------------------------- numbers
 
 def isscalar(element):
-    """Is it a number, or an array without axes?"""
+    """Is it a number, or an array without axes?
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.isscalar(3.0), fnp.isscalar([3.0])
+    (True, False)
+    """
     return element.shape == () if isinstance(element, Value) else np.isscalar(element)

@@ -18,6 +18,10 @@ def isclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
     """|a - b| <= atol + rtol |b|, elementwise; equal infinities are close.
 
     n[*a] n[*b] → bool[*broadcast]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.isclose([1.0, 1.1], 1.0), fnp.isclose(1.0, 1.1, atol=0.2)
+    (Array([ True, False], bool[2]), Array(True, bool[]))
     """
     x, y = floating_together(a, b)
     apart = ops.abs(same(ops.sub, x, y))
@@ -30,12 +34,22 @@ def isclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
 
 
 def allclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
-    """Are all elements close?   → bool[]"""
+    """Are all elements close?   → bool[]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.allclose([1.0, 2.0], [1.0, 2.0 + 1e-6])
+    Array(True, bool[])
+    """
     return all_of(isclose(a, b, rtol, atol, equal_nan))
 
 
 def array_equal(a1, a2, equal_nan=False):
-    """Do both have one shape, and equal elements?   → bool[]"""
+    """Do both have one shape, and equal elements?   → bool[]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.array_equal([1, 2], [1, 2]), fnp.array_equal([1, 2], [1, 2, 3])
+    (Array(True, bool[]), Array(False, bool[]))
+    """
     x, y = as_value(a1), as_value(a2)
     if x.shape != y.shape:
         return ops.full(shape=(), value=False, dtype=BOOL)
@@ -49,6 +63,10 @@ def select(condlist, choicelist, default=0):
     """Per element the choice of the first condition that holds, else `default`.
 
     Raises ShapeError when there are not as many choices as conditions.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.select([[True, False], [True, True]], [[1, 2], [3, 4]])
+    Array([1, 4], i32[2])
     """
     if len(condlist) != len(choicelist):
         raise ShapeError("select needs one choice for each condition.",
@@ -65,6 +83,10 @@ def interp(x, xp, fp, left=None, right=None):
     f[*s] f[n] f[n] → f[*s]
 
     Outside it is the value at the end, or `left` and `right`.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.interp([0.5, 3.0], [0.0, 1.0], [0.0, 10.0])
+    Array([ 5., 10.], f32[2])
     """
     x, xp, fp = as_float(x), as_float(xp), as_float(fp)
     if xp.ndim != 1 or fp.shape != xp.shape or not xp.size:
@@ -104,6 +126,10 @@ def searchsorted(a, v, side="left"):
 
     Raises ShapeError for an a that is no row.
     The halves of what is left are compared, log₂ k times; of a few elements all, in one loop.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.searchsorted([1, 3, 5], [0, 3, 9])
+    Array([0, 1, 3], i32[3])
     """
     x, y = numbers(a, v)
     if x.ndim != 1:

@@ -28,7 +28,12 @@ def real(val, /):
 
 
 def imag(val, /):
-    """The imaginary part: of a real array, zeros.   n[*s] → n[*s]"""
+    """The imaginary part: of a real array, zeros.   n[*s] → n[*s]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.imag(1 + 2j)
+    Array(2., f32[])
+    """
     x = as_value(val)
     return ops.imag(x) if is_complex(x) else ops.zeros_like(x)
 
@@ -87,13 +92,23 @@ def angle(z, deg=False):
 
 
 def isreal(x):
-    """Has the element no imaginary part?   n[*s] → bool[*s]"""
+    """Has the element no imaginary part?   n[*s] → bool[*s]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.isreal([1 + 0j, 1j])
+    Array([ True, False], bool[2])
+    """
     x = as_value(x)
     return same(ops.eq, imag(x), 0 if x.dtype.kind != "b" else False)
 
 
 def iscomplex(x):
-    """Has the element an imaginary part?   n[*s] → bool[*s]"""
+    """Has the element an imaginary part?   n[*s] → bool[*s]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.iscomplex([1 + 0j, 1j])
+    Array([False,  True], bool[2])
+    """
     return ops.not_(isreal(x))
 
 

@@ -96,7 +96,12 @@ def stacked_matmul(x, y):
 
 
 def dot(a, b):
-    """The sum of products over the last axis of a and the last but one of b; scalars multiply."""
+    """The sum of products over the last axis of a and the last but one of b; scalars multiply.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.dot([[1, 2], [3, 4]], [1, 1])
+    Array([3, 7], i32[2])
+    """
     x, y = numbers(a, b)
     if not x.shape or not y.shape:
         return binary(ops.mul, x, y)
@@ -104,30 +109,55 @@ def dot(a, b):
 
 
 def vdot(a, b):
-    """The sum of products of all elements, both taken flat; a is conjugated."""
+    """The sum of products of all elements, both taken flat; a is conjugated.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.vdot([1, 2], [3, 4])
+    Array(11, i32[])
+    """
     x, y = numbers(conjugate(a), b)
     flat = [ops.reshape(v, shape=(v.size,)) for v in (x, y)]
     return matmul(*flat)
 
 
 def vecdot(x1, x2, /, axis=-1):
-    """The sum of products along one axis, the others broadcast; x1 is conjugated."""
+    """The sum of products along one axis, the others broadcast; x1 is conjugated.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.vecdot([[1, 2], [3, 4]], [1, 1])
+    Array([3, 7], i32[2])
+    """
     product = binary(ops.mul, *numbers(conjugate(x1), x2))
     return ops.reduce_sum(product, axes=(axis_of(axis, product.ndim, "vecdot"),))
 
 
 def matvec(x1, x2, /):
-    """Matrices times vectors.   n[…,i,j] n[…,j] → n[…,i]"""
+    """Matrices times vectors.   n[…,i,j] n[…,j] → n[…,i]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.matvec([[1, 2], [3, 4]], [1, 1])
+    Array([3, 7], i32[2])
+    """
     return matmul(x1, as_value(x2)[..., None])[..., 0]
 
 
 def vecmat(x1, x2, /):
-    """Vectors times matrices.   n[…,i] n[…,i,j] → n[…,j]"""
+    """Vectors times matrices.   n[…,i] n[…,i,j] → n[…,j]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.vecmat([1, 1], [[1, 2], [3, 4]])
+    Array([4, 6], i32[2])
+    """
     return matmul(as_value(x1)[..., None, :], x2)[..., 0, :]
 
 
 def inner(a, b):
-    """The sum of products over the last axes.   n[*a,k] n[*b,k] → n[*a,*b]"""
+    """The sum of products over the last axes.   n[*a,k] n[*b,k] → n[*a,*b]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.inner([1, 2], [3, 4])
+    Array(11, i32[])
+    """
     x, y = numbers(a, b)
     if not x.shape or not y.shape:
         return binary(ops.mul, x, y)
@@ -135,14 +165,25 @@ def inner(a, b):
 
 
 def outer(a, b):
-    """All products of elements.   n[a] n[b] → n[a,b]"""
+    """All products of elements.   n[a] n[b] → n[a,b]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.outer([1, 2], [1, 10, 100])
+    Array([[  1,  10, 100],
+           [  2,  20, 200]], i32[2,3])
+    """
     x, y = numbers(a, b)
     x, y = [ops.reshape(v, shape=(v.size,)) for v in (x, y)]
     return ops.dot_general(x, y, lhs="i", rhs="j", to="ij")
 
 
 def kron(a, b):
-    """The Kronecker product of matrices.   n[a,b] n[c,d] → n[ac,bd]"""
+    """The Kronecker product of matrices.   n[a,b] n[c,d] → n[ac,bd]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.kron([[1, 2]], [[1, 1]])
+    Array([[1, 1, 2, 2]], i32[1,4])
+    """
     x, y = numbers(a, b)
     ndim = max(x.ndim, y.ndim)
     x, y = [ops.reshape(v, shape=(1,) * (ndim - v.ndim) + v.shape) for v in (x, y)]
@@ -153,7 +194,12 @@ def kron(a, b):
 
 
 def cross(a, b, axis=-1):
-    """The cross product of vectors of 3 elements along an axis.   n[…,3] n[…,3] → n[…,3]"""
+    """The cross product of vectors of 3 elements along an axis.   n[…,3] n[…,3] → n[…,3]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.cross([1, 0, 0], [0, 1, 0])
+    Array([0, 0, 1], i32[3])
+    """
     x, y = numbers(a, b)
     for v in (x, y):
         if not v.shape or v.shape[axis_of(axis, v.ndim, "cross")] != 3:
@@ -172,6 +218,10 @@ def tensordot(a, b, axes=2):
     """The sum of products over pairs of axes: the last `axes` of a, the first of b; or as listed.
 
     Raises ShapeError when the sizes of a pair differ.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.tensordot(fnp.ones((2, 3, 4)), fnp.ones((3, 4, 5))).shape
+    (2, 5)
     """
     x, y = numbers(a, b)
     if hasattr(axes, "__iter__"):
@@ -196,5 +246,10 @@ def contracted(x, y, left, right, name):
 
 
 def multi_dot(arrays):
-    """The matrix product of several arrays, left to right."""
+    """The matrix product of several arrays, left to right.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.linalg.multi_dot([fnp.ones((2, 3)), fnp.ones((3, 4)), fnp.ones((4, 1))]).shape
+    (2, 1)
+    """
     return functools.reduce(matmul, arrays)

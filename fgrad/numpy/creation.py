@@ -50,6 +50,10 @@ def asarray(a, dtype=None, copy=None):
 
     Writing to that NumPy array later may change the result too; use array() where that could
     happen.  What lies in another order (x.T) is copied by the first compiled function it is given.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.asarray([1, 2.5])
+    Array([1. , 2.5], f32[2])
     """
     return array(a, dtype, copy=bool(copy))
 
@@ -60,7 +64,12 @@ def ascontiguousarray(a, dtype=None):
 
 
 def copy(a):
-    """An array of the same elements; since arrays are immutable it may be the same one."""
+    """An array of the same elements; since arrays are immutable it may be the same one.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.copy([1, 2])
+    Array([1, 2], i32[2])
+    """
     return array(a)
 
 
@@ -110,12 +119,23 @@ def zeros(shape, dtype=None):
 
 
 def ones(shape, dtype=None):
-    """Ones.   → f32[*shape], or of the dtype given"""
+    """Ones.   → f32[*shape], or of the dtype given
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.ones((2, 2)), fnp.ones(3, dtype="int32")
+    (Array([[1., 1.],
+           [1., 1.]], f32[2,2]), Array([1, 1, 1], i32[3]))
+    """
     return filled(shape, 1, dtype, "ones")
 
 
 def empty(shape, dtype=None):
-    """Zeros: an array that cannot be written to had better hold something."""
+    """Zeros: an array that cannot be written to had better hold something.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.empty((2, 0)).shape
+    (2, 0)
+    """
     return filled(shape, 0, dtype, "empty")
 
 
@@ -126,7 +146,13 @@ def filled(shape, value, dtype, name):
 
 
 def full(shape, fill_value, dtype=None):
-    """An array filled with a number, or with the broadcast value.   → n[*shape]"""
+    """An array filled with a number, or with the broadcast value.   → n[*shape]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.full((2, 2), 7)
+    Array([[7, 7],
+           [7, 7]], i32[2,2])
+    """
     shape = shape_of(shape, "full")
     if fill_value.__class__ in SCALARS:
         return filled(shape, fill_value, dtype or join([fill_value.__class__]), "full")
@@ -135,12 +161,22 @@ def full(shape, fill_value, dtype=None):
 
 
 def zeros_like(a, dtype=None, shape=None):
-    """Zeros of the shape and dtype of `a`."""
+    """Zeros of the shape and dtype of `a`.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.zeros_like(fnp.arange(3.0))
+    Array([0., 0., 0.], f32[3])
+    """
     return full_like(a, 0, dtype, shape)
 
 
 def ones_like(a, dtype=None, shape=None):
-    """Ones of the shape and dtype of `a`."""
+    """Ones of the shape and dtype of `a`.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.ones_like(fnp.arange(3))
+    Array([1, 1, 1], i32[3])
+    """
     return full_like(a, 1, dtype, shape)
 
 
@@ -150,7 +186,12 @@ def empty_like(a, dtype=None, shape=None):
 
 
 def full_like(a, fill_value, dtype=None, shape=None):
-    """An array of the shape and dtype of `a`, filled with a number or the broadcast value."""
+    """An array of the shape and dtype of `a`, filled with a number or the broadcast value.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.full_like(fnp.arange(3), 7)
+    Array([7, 7, 7], i32[3])
+    """
     x = as_value(a)
     return full(x.shape if shape is None else shape, fill_value,
                 x.dtype if dtype is None else dtype)

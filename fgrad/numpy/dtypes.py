@@ -52,7 +52,12 @@ KINDS = {"bool": "b", "signed integer": "i", "unsigned integer": "u", "integral"
 
 
 def issubdtype(dtype, kind):
-    """Is the dtype of that kind?  As NumPy: issubdtype(x.dtype, np.floating)."""
+    """Is the dtype of that kind?  As NumPy: issubdtype(x.dtype, np.floating).
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.issubdtype("float32", fnp.float32)
+    True
+    """
     if dtype_is_bf16(dtype):
         return kind == BF16 or kind in (np.floating, np.inexact, np.number, np.generic)
     return kind != BF16 and bool(np.issubdtype(dtype, kind))
@@ -77,7 +82,12 @@ def promote_types(type1, type2):
 
 
 def can_cast(from_, to, casting="safe"):
-    """Can one dtype become the other without loss?  By NumPy's rules."""
+    """Can one dtype become the other without loss?  By NumPy's rules.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.can_cast("int32", "float64"), fnp.can_cast("float64", "float32")
+    (True, False)
+    """
     given = from_.dtype if isinstance(from_, Value) else from_
     if not (dtype_is_bf16(given) or dtype_is_bf16(to)):
         return np.can_cast(given, to, casting)

@@ -58,7 +58,12 @@ def floor_divide(x1, x2, /):
 
 
 def divmod(x1, x2, /):
-    """(floor_divide(x1, x2), remainder(x1, x2))."""
+    """(floor_divide(x1, x2), remainder(x1, x2)).
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.divmod(-7, 3)
+    (Array(-3, i32[]), Array(2, i32[]))
+    """
     return floor_divide(x1, x2), remainder(x1, x2)
 
 
@@ -116,22 +121,42 @@ def whole_power(x, y):
 
 
 def float_power(x1, x2, /):
-    """x1 to the power of x2, always of floats."""
+    """x1 to the power of x2, always of floats.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.float_power(2, [-1, 3])
+    Array([0.5, 8. ], f32[2])
+    """
     return power(as_float(x1), x2)
 
 
 def reciprocal(x, /):
-    """1 / x, of floats.   f[*s] → f[*s]"""
+    """1 / x, of floats.   f[*s] → f[*s]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.reciprocal([2.0, 4.0])
+    Array([0.5 , 0.25], f32[2])
+    """
     return same(ops.div, 1.0, as_float(x))
 
 
 def positive(x, /):
-    """x itself."""
+    """x itself.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.positive([-2, 3])
+    Array([-2,  3], i32[2])
+    """
     return as_value(x)
 
 
 def absolute(x, /):
-    """|x|; its derivative at 0 is 0.   n[*s] → n[*s], c[*s] → f[*s]"""
+    """|x|; its derivative at 0 is 0.   n[*s] → n[*s], c[*s] → f[*s]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.absolute([-2, 3])
+    Array([2, 3], i32[2])
+    """
     x = as_value(x)
     if x.dtype.kind == "c":
         return modulus(x)
@@ -139,35 +164,65 @@ def absolute(x, /):
 
 
 def fabs(x, /):
-    """|x| of floats."""
+    """|x| of floats.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.fabs([-2, 3])
+    Array([2., 3.], f32[2])
+    """
     return floating(ops.abs, x)
 
 
 def cbrt(x, /):
-    """The cube root, of negative numbers too.   f[*s] → f[*s]"""
+    """The cube root, of negative numbers too.   f[*s] → f[*s]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.cbrt(-8.0)
+    Array(-2., f32[])
+    """
     x = as_float(x)
     return same(ops.mul, ops.sign(x), same(ops.pow, ops.abs(x), 1 / 3))
 
 
 def hypot(x1, x2, /):
-    """√(x1² + x2²) without overflow; its derivatives at 0 are 0.   f[*a] f[*b] → f[*broadcast]"""
+    """√(x1² + x2²) without overflow; its derivatives at 0 are 0.   f[*a] f[*b] → f[*broadcast]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.hypot(3.0, 4.0)
+    Array(5., f32[])
+    """
     return same(ops.hypot, *floating_together(x1, x2))
 
 
 # ---------------------------------------------------------------------------- rounding, angles
 
 def floor(x, /):
-    """The largest integer not above x; integers stay.   n[*s] → n[*s]"""
+    """The largest integer not above x; integers stay.   n[*s] → n[*s]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.floor([-1.5, 1.5])
+    Array([-2.,  1.], f32[2])
+    """
     return whole(ops.floor, x)
 
 
 def ceil(x, /):
-    """The smallest integer not below x; integers stay.   n[*s] → n[*s]"""
+    """The smallest integer not below x; integers stay.   n[*s] → n[*s]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.ceil([-1.5, 1.5])
+    Array([-1.,  2.], f32[2])
+    """
     return whole(ops.ceil, x)
 
 
 def trunc(x, /):
-    """x rounded towards zero; integers stay.   n[*s] → n[*s]"""
+    """x rounded towards zero; integers stay.   n[*s] → n[*s]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.trunc([-1.5, 1.5])
+    Array([-1.,  1.], f32[2])
+    """
     x = as_value(x)
     if x.dtype.kind != "f":
         return x
@@ -181,7 +236,12 @@ def whole(op, x):
 
 
 def round(a, decimals=0):
-    """a rounded to `decimals`, halves to even.   n[*s] → n[*s]; integers stay for decimals >= 0"""
+    """a rounded to `decimals`, halves to even.   n[*s] → n[*s]; integers stay for decimals >= 0
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.round([0.5, 1.5, 2.46]), fnp.round(2.46, 1)
+    (Array([0., 2., 2.], f32[3]), Array(2.5, f32[]))
+    """
     x = as_value(a)
     if x.dtype.kind != "f":
         if decimals >= 0:
@@ -195,12 +255,22 @@ def round(a, decimals=0):
 
 
 def deg2rad(x, /):
-    """Degrees as radians.   f[*s] → f[*s]"""
+    """Degrees as radians.   f[*s] → f[*s]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.deg2rad(180.0)
+    Array(3.1415927, f32[])
+    """
     return same(ops.mul, as_float(x), math.pi / 180)
 
 
 def rad2deg(x, /):
-    """Radians as degrees.   f[*s] → f[*s]"""
+    """Radians as degrees.   f[*s] → f[*s]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.rad2deg(fnp.pi)
+    Array(180., f32[])
+    """
     return same(ops.mul, as_float(x), 180 / math.pi)
 
 
@@ -208,6 +278,10 @@ def sinc(x, /):
     """sin(πx) / (πx), which is 1 at 0.   f[*s] → f[*s]
 
     Near 0 it is 1 - (πx)²/6, so that its derivatives at 0 are right too.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.round(fnp.sinc([0.0, 0.5]), 3)
+    Array([1.   , 0.637], f32[2])
     """
     x = same(ops.mul, as_float(x), math.pi)
     near = same(ops.lt, absolute(x), 1e-3)
@@ -219,13 +293,23 @@ def sinc(x, /):
 # ---------------------------------------------------------------------------- special values
 
 def isnan(x, /):
-    """Is x not a number?   n[*s] → bool[*s]"""
+    """Is x not a number?   n[*s] → bool[*s]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.isnan([0.0, fnp.nan])
+    Array([False,  True], bool[2])
+    """
     x = as_value(x)
     return same(ops.ne, x, x)
 
 
 def isinf(x, /):
-    """Is x infinite?   n[*s] → bool[*s]"""
+    """Is x infinite?   n[*s] → bool[*s]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.isinf([0.0, -fnp.inf])
+    Array([False,  True], bool[2])
+    """
     x = as_value(x)
     if x.dtype.kind == "c":
         return same(ops.or_, isinf(ops.real(x)), isinf(ops.imag(x)))
@@ -235,7 +319,12 @@ def isinf(x, /):
 
 
 def isfinite(x, /):
-    """Is x a finite number?   n[*s] → bool[*s]"""
+    """Is x a finite number?   n[*s] → bool[*s]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.isfinite([0.0, fnp.inf, fnp.nan])
+    Array([ True, False, False], bool[3])
+    """
     x = as_value(x)
     if x.dtype.kind not in INEXACT_KINDS:
         return ops.full(shape=x.shape, value=True, dtype=BOOL)
@@ -243,17 +332,32 @@ def isfinite(x, /):
 
 
 def isposinf(x, /):
-    """Is x +inf?   n[*s] → bool[*s]"""
+    """Is x +inf?   n[*s] → bool[*s]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.isposinf([fnp.inf, -fnp.inf])
+    Array([ True, False], bool[2])
+    """
     return same(ops.eq, as_float(x), math.inf)
 
 
 def isneginf(x, /):
-    """Is x -inf?   n[*s] → bool[*s]"""
+    """Is x -inf?   n[*s] → bool[*s]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.isneginf([fnp.inf, -fnp.inf])
+    Array([False,  True], bool[2])
+    """
     return same(ops.eq, as_float(x), -math.inf)
 
 
 def signbit(x, /):
-    """Is x negative, or -0.0?   n[*s] → bool[*s]"""
+    """Is x negative, or -0.0?   n[*s] → bool[*s]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.signbit([-0.0, 0.0])
+    Array([ True, False], bool[2])
+    """
     x = as_number(x)
     if x.dtype.kind != "f":
         return same(ops.lt, x, 0)
@@ -262,14 +366,24 @@ def signbit(x, /):
 
 
 def copysign(x1, x2, /):
-    """|x1| with the sign of x2.   f[*a] f[*b] → f[*broadcast]"""
+    """|x1| with the sign of x2.   f[*a] f[*b] → f[*broadcast]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.copysign(3.0, [-0.0, 1.0])
+    Array([-3.,  3.], f32[2])
+    """
     x, y = floating_together(x1, x2)
     size = ops.abs(x)
     return ops.select(signbit(y), ops.neg(size), size)
 
 
 def nan_to_num(x, nan=0.0, posinf=None, neginf=None):
-    """x with NaN replaced by `nan`, and infinities by the extreme finite numbers, or as given."""
+    """x with NaN replaced by `nan`, and infinities by the extreme finite numbers, or as given.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.nan_to_num([1.0, fnp.nan])
+    Array([1., 0.], f32[2])
+    """
     x = as_value(x)
     if x.dtype.kind != "f":
         return x
@@ -280,19 +394,34 @@ def nan_to_num(x, nan=0.0, posinf=None, neginf=None):
 
 
 def fmax(x1, x2, /):
-    """The larger one; a NaN loses.   n[*a] n[*b] → n[*broadcast]"""
+    """The larger one; a NaN loses.   n[*a] n[*b] → n[*broadcast]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.fmax([1.0, fnp.nan], 2.0)
+    Array([2., 2.], f32[2])
+    """
     x, y = together(x1, x2)
     return ops.select(isnan(x), y, ops.select(isnan(y), x, same(ops.max, x, y)))
 
 
 def fmin(x1, x2, /):
-    """The smaller one; a NaN loses.   n[*a] n[*b] → n[*broadcast]"""
+    """The smaller one; a NaN loses.   n[*a] n[*b] → n[*broadcast]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.fmin([1.0, fnp.nan], 2.0)
+    Array([1., 2.], f32[2])
+    """
     x, y = together(x1, x2)
     return ops.select(isnan(x), y, ops.select(isnan(y), x, same(ops.min, x, y)))
 
 
 def heaviside(x1, x2, /):
-    """0 where x1 < 0, x2 where it is 0, 1 above.   f[*a] f[*b] → f[*broadcast]"""
+    """0 where x1 < 0, x2 where it is 0, 1 above.   f[*a] f[*b] → f[*broadcast]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.heaviside([-1.0, 0.0, 2.0], 0.5)
+    Array([0. , 0.5, 1. ], f32[3])
+    """
     x, y = floating_together(x1, x2)
     step = cast(same(ops.gt, x, 0.0), x.dtype)
     return ops.select(isnan(x), x, ops.select(same(ops.eq, x, 0.0), y, step))
@@ -301,7 +430,12 @@ def heaviside(x1, x2, /):
 # ---------------------------------------------------------------------------- choices
 
 def logical_not(x, /):
-    """Is x false, or 0?   n[*s] → bool[*s]"""
+    """Is x false, or 0?   n[*s] → bool[*s]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.logical_not([0, 3])
+    Array([ True, False], bool[2])
+    """
     return ops.not_(as_bool(x))
 
 
@@ -343,6 +477,10 @@ def clip(a, min=None, max=None):
     n[*s] → n[*broadcast]
 
     The derivative is 1 inside and at the limits, and 0 outside.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.clip([-3, 0, 9], 0, 5)
+    Array([0, 0, 5], i32[3])
     """
     x = as_value(a)
     if min is not None and max is not None and x.dtype.kind != "b":

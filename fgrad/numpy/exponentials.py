@@ -19,17 +19,32 @@ from .shape import squeeze
 
 
 def exp2(x, /):
-    """2ˣ.   f[*s] → f[*s]"""
+    """2ˣ.   f[*s] → f[*s]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.exp2([0, 3])
+    Array([1., 8.], f32[2])
+    """
     return same(ops.pow, 2.0, as_float(x))
 
 
 def log2(x, /):
-    """The logarithm to base 2.   f[*s] → f[*s]"""
+    """The logarithm to base 2.   f[*s] → f[*s]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.log2([1, 8])
+    Array([0., 3.], f32[2])
+    """
     return same(ops.div, floating(ops.log, x), math.log(2))
 
 
 def log10(x, /):
-    """The logarithm to base 10.   f[*s] → f[*s]"""
+    """The logarithm to base 10.   f[*s] → f[*s]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.log10([1, 100])
+    Array([0., 2.], f32[2])
+    """
     return same(ops.div, floating(ops.log, x), math.log(10))
 
 
@@ -37,6 +52,10 @@ def logaddexp(x1, x2, /):
     """log(exp(x1) + exp(x2)) without overflow.   f[*a] f[*b] → f[*broadcast]
 
     Derivatives of every order exist, where x1 and x2 are equal too.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.round(fnp.logaddexp(1000.0, 1000.0), 2)
+    Array(1000.69, f32[])
     """
     return same(ops.logaddexp, *floating_together(x1, x2))
 
@@ -91,6 +110,10 @@ def arcsinh(x, /):
 
     log1p(a + a² / (1 + √(1 + a²))) of a = |x|, which loses no digits near 0; log 2a where a²
     overflows.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.arcsinh(0.0)
+    Array(0., f32[])
     """
     x = as_float(x)
     if is_complex(x):
@@ -109,6 +132,10 @@ def arccosh(x, /):
     """The inverse of cosh; NaN below 1.   f[*s] → f[*s]
 
     log1p(t + √(2t + t²)) of t = x - 1; log 2x where t² overflows.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.arccosh(1.0)
+    Array(0., f32[])
     """
     x = as_float(x)
     if is_complex(x):
@@ -131,7 +158,12 @@ def turned_back(z):
 
 
 def arctanh(x, /):
-    """The inverse of tanh; NaN outside of [-1, 1].   f[*s] → f[*s]"""
+    """The inverse of tanh; NaN outside of [-1, 1].   f[*s] → f[*s]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.arctanh([0.0, 1.0])
+    Array([ 0., inf], f32[2])
+    """
     x = as_float(x)
     if is_complex(x):
         return turned_back(ops.atan(turned(x)))

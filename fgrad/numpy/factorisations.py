@@ -85,6 +85,11 @@ def pinv(a, rcond=None, hermitian=False, *, rtol=None):
 
     Singular values up to rtol times the largest count as 0; by default 10 max(m,n) ε, as in JAX.
     `hermitian` is taken for NumPy's sake; the result is the same.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.linalg.pinv(fnp.array([[2.0, 0.0], [0.0, 4.0]]))
+    Array([[0.5 , 0.  ],
+           [0.  , 0.25]], f32[2,2])
     """
     x = matrices(a, "pinv", square=False)
     rtol = rcond if rtol is None else rtol
@@ -100,6 +105,12 @@ def lstsq(a, b, rcond=None):
 
     residuals: squared; without elements unless the rank is n and m > n, as known from shapes only.
     rcond: singular values up to it times the largest count as 0; max(m,n) ε by default.
+
+    >>> import fgrad.numpy as fnp
+    >>> a, b = fnp.array([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]]), fnp.array([1.0, 3.0, 5.0])
+    >>> x, residuals, rank, s = fnp.linalg.lstsq(a, b)       # the line 1 + 2t
+    >>> fnp.round(x, 3), rank
+    (Array([1., 2.], f32[2]), Array(2, i32[]))
     """
     x, y = matrices(a, "lstsq", square=False), as_float(b)
     dtype = join([x.dtype, y.dtype])
@@ -144,7 +155,13 @@ def tensorinv(a, ind=2):
 # ---------------------------------------------------------------------------- determinants
 
 def slogdet(a):
-    """(sign, logabsdet): the determinant is sign · exp(logabsdet).   f[…,n,n] → f[…], f[…]"""
+    """(sign, logabsdet): the determinant is sign · exp(logabsdet).   f[…,n,n] → f[…], f[…]
+
+    >>> import fgrad.numpy as fnp
+    >>> sign, logdet = fnp.linalg.slogdet(fnp.diag([-1.0, 1.0]))
+    >>> sign, logdet
+    (Array(-1., f32[]), Array(0., f32[]))
+    """
     sign, size = ops.slogdet(matrices(a, "slogdet"))
     return SlogdetResult(back(sign, a), back(size, a))
 
@@ -198,6 +215,11 @@ def qr(a, mode="reduced"):
 
     f[…,m,n] → f[…,m,k], f[…,k,n]; k = min(m,n), or m for mode "complete"; mode "r" gives R alone.
     With "complete" and m > n there is no derivative.
+
+    >>> import fgrad.numpy as fnp
+    >>> q, r = fnp.linalg.qr(fnp.ones((3, 2)))
+    >>> q.shape, r.shape
+    ((3, 2), (2, 2))
     """
     x = matrices(a, "qr", square=False)
     if mode not in ("reduced", "complete", "r"):
@@ -224,6 +246,11 @@ def svd(a, full_matrices=True, compute_uv=True, hermitian=False):
 
     full_matrices=False: f[…,m,k], f[…,k], f[…,k,n], with k = min(m,n); otherwise only square
     matrices have derivatives.  compute_uv=False: s alone.  `hermitian` is taken for NumPy's sake.
+
+    >>> import fgrad.numpy as fnp
+    >>> u, s, vt = fnp.linalg.svd(fnp.ones((3, 2)), full_matrices=False)
+    >>> u.shape, s.shape, vt.shape
+    ((3, 2), (2,), (2, 2))
     """
     x = matrices(a, "svd", square=False)
     if not compute_uv:
@@ -233,7 +260,12 @@ def svd(a, full_matrices=True, compute_uv=True, hermitian=False):
 
 
 def svdvals(x, /):
-    """The singular values, descending.   f[…,m,n] → f[…,min(m,n)]"""
+    """The singular values, descending.   f[…,m,n] → f[…,min(m,n)]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.round(fnp.linalg.svdvals(fnp.diag([3.0, 4.0])), 4)
+    Array([4., 3.], f32[2])
+    """
     return back(ops.svd(matrices(x, "svdvals", square=False), full=False)[1], x)
 
 
@@ -243,6 +275,11 @@ def eigh(a, UPLO="L", symmetrize_input=True):
     f[…,n,n] → f[…,n], f[…,n,n].  The symmetric part is taken; without `symmetrize_input`, the
     triangle that UPLO names ("L" or "U") stands for both.  Vectors of equal eigenvalues have no
     derivative (inf or NaN); the eigenvalues do.
+
+    >>> import fgrad.numpy as fnp
+    >>> values, vectors = fnp.linalg.eigh(fnp.diag([3.0, 1.0]))
+    >>> values, vectors.shape
+    (Array([1., 3.], f32[2]), (2, 2))
     """
     x = matrices(a, "eigh")
     if not symmetrize_input:
@@ -260,7 +297,12 @@ def mirrored(x, uplo):
 
 
 def eigvalsh(a, UPLO="L", symmetrize_input=True):
-    """The eigenvalues of symmetric matrices, ascending.   f[…,n,n] → f[…,n]"""
+    """The eigenvalues of symmetric matrices, ascending.   f[…,n,n] → f[…,n]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.linalg.eigvalsh(fnp.diag([3.0, 1.0]))
+    Array([1., 3.], f32[2])
+    """
     return eigh(a, UPLO, symmetrize_input)[0]
 
 
@@ -277,7 +319,12 @@ def eig(a):
 
 
 def eigvals(a):
-    """The eigenvalues of square matrices, complex, in LAPACK's order.   n[…,n,n] → c[…,n]"""
+    """The eigenvalues of square matrices, complex, in LAPACK's order.   n[…,n,n] → c[…,n]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.linalg.eigvals(fnp.array([[0.0, -1.0], [1.0, 0.0]])).dtype
+    dtype('complex64')
+    """
     return eig(a)[0]
 
 
@@ -287,6 +334,10 @@ def matrix_rank(A, tol=None, hermitian=False, *, rtol=None):
     """How many singular values exceed tol, or rtol times the largest.   f[…,m,n] → i32[…]
 
     rtol is max(m,n) ε by default.  `hermitian` is taken for NumPy's sake.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.linalg.matrix_rank(fnp.ones((3, 3)))
+    Array(1, i32[])
     """
     x = matrices(A, "matrix_rank", square=False)
     s = svdvals(x)
@@ -307,6 +358,10 @@ def cond(x, p=None):
     """The norm of the matrix times that of its inverse; by singular values for p None, 2 or -2.
 
     f[…,n,n] → f[…]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.linalg.cond(fnp.diag([4.0, 2.0]))
+    Array(2., f32[])
     """
     if p in (None, 2, -2):
         s = svdvals(x)

@@ -112,7 +112,12 @@ def fft(a, n=None, axis=-1, norm=None):
 
 
 def ifft(a, n=None, axis=-1, norm=None):
-    """The inverse of fft: Σ a[k] exp(2πi km / N) / N.   n[…,m,…] → c[…,n,…]"""
+    """The inverse of fft: Σ a[k] exp(2πi km / N) / N.   n[…,m,…] → c[…,n,…]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.fft.ifft(fnp.fft.fft([1.0, 2.0])).real
+    Array([1., 2.], f32[2])
+    """
     x = as_complex(working(a))
     return along(x, n, axis_of(axis, x.ndim, "ifft"), norm, True)
 
@@ -128,19 +133,34 @@ def rfft(a, n=None, axis=-1, norm=None):
 
 
 def irfft(a, n=None, axis=-1, norm=None):
-    """The inverse of rfft, n = 2 (m - 1) by default.   n[…,m,…] → f[…,n,…]"""
+    """The inverse of rfft, n = 2 (m - 1) by default.   n[…,m,…] → f[…,n,…]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.fft.irfft(fnp.fft.rfft([1.0, 2.0, 3.0, 4.0]))
+    Array([1., 2., 3., 4.], f32[4])
+    """
     x = as_complex(working(a))
     return real_from(x, n, axis_of(axis, x.ndim, "irfft"), norm)
 
 
 def hfft(a, n=None, axis=-1, norm=None):
-    """fft of what is a Hermitian sequence, given by its half: real.   n[…,m,…] → f[…,n,…]"""
+    """fft of what is a Hermitian sequence, given by its half: real.   n[…,m,…] → f[…,n,…]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.fft.hfft(fnp.ones(3)).shape
+    (4,)
+    """
     x = conjugate(as_complex(working(a)))
     return real_from(x, n, axis_of(axis, x.ndim, "hfft"), SWAPPED.get(norm, norm))
 
 
 def ihfft(a, n=None, axis=-1, norm=None):
-    """The inverse of hfft.   f[…,m,…] → c[…,n//2+1,…]"""
+    """The inverse of hfft.   f[…,m,…] → c[…,n//2+1,…]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.fft.ihfft(fnp.ones(4)).shape
+    (3,)
+    """
     x = working(a)
     return conjugate(real_along(x, n, axis_of(axis, x.ndim, "ihfft"), SWAPPED.get(norm, norm)))
 
@@ -148,7 +168,12 @@ def ihfft(a, n=None, axis=-1, norm=None):
 # ---------------------------------------------------------------------------- several axes
 
 def fftn(a, s=None, axes=None, norm=None):
-    """fft along several axes, by default all.   n[*m] → c[*s]"""
+    """fft along several axes, by default all.   n[*m] → c[*s]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.fft.fftn(fnp.ones((2, 2)))[0, 0].item()
+    (4+0j)
+    """
     x = as_complex(working(a))
     for axis, n in places(x, s, axes, "fftn"):
         x = along(x, n, axis, norm, False)
@@ -156,7 +181,12 @@ def fftn(a, s=None, axes=None, norm=None):
 
 
 def ifftn(a, s=None, axes=None, norm=None):
-    """The inverse of fftn.   n[*m] → c[*s]"""
+    """The inverse of fftn.   n[*m] → c[*s]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.fft.ifftn(fnp.ones((2, 2)))[0, 0].item()
+    (1+0j)
+    """
     x = as_complex(working(a))
     for axis, n in places(x, s, axes, "ifftn"):
         x = along(x, n, axis, norm, True)
@@ -164,7 +194,12 @@ def ifftn(a, s=None, axes=None, norm=None):
 
 
 def rfftn(a, s=None, axes=None, norm=None):
-    """rfft along the last of the axes, then fft along the others.   f[*m] → c[…,s//2+1]"""
+    """rfft along the last of the axes, then fft along the others.   f[*m] → c[…,s//2+1]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.fft.rfftn(fnp.ones((4, 4))).shape
+    (4, 3)
+    """
     x = working(a)
     *others, (last, n) = at_least_one(places(x, s, axes, "rfftn"), "rfftn")
     x = real_along(x, n, last, norm)
@@ -174,7 +209,12 @@ def rfftn(a, s=None, axes=None, norm=None):
 
 
 def irfftn(a, s=None, axes=None, norm=None):
-    """The inverse of rfftn.   n[*m] → f[*s]"""
+    """The inverse of rfftn.   n[*m] → f[*s]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.fft.irfftn(fnp.ones((4, 3))).shape
+    (4, 4)
+    """
     x = as_complex(working(a))
     *others, (last, n) = at_least_one(places(x, s, axes, "irfftn"), "irfftn")
     for axis, size in others:
@@ -190,22 +230,42 @@ def at_least_one(found, name):
 
 
 def fft2(a, s=None, axes=(-2, -1), norm=None):
-    """fft along two axes.   n[…,m,k] → c[…,*s]"""
+    """fft along two axes.   n[…,m,k] → c[…,*s]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.fft.fft2(fnp.ones((5, 4, 4))).shape
+    (5, 4, 4)
+    """
     return fftn(a, s, axes, norm)
 
 
 def ifft2(a, s=None, axes=(-2, -1), norm=None):
-    """The inverse of fft2.   n[…,m,k] → c[…,*s]"""
+    """The inverse of fft2.   n[…,m,k] → c[…,*s]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.fft.ifft2(fnp.ones((5, 4, 4))).shape
+    (5, 4, 4)
+    """
     return ifftn(a, s, axes, norm)
 
 
 def rfft2(a, s=None, axes=(-2, -1), norm=None):
-    """rfftn along two axes.   f[…,m,k] → c[…,m,k//2+1]"""
+    """rfftn along two axes.   f[…,m,k] → c[…,m,k//2+1]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.fft.rfft2(fnp.ones((5, 4, 4))).shape
+    (5, 4, 3)
+    """
     return rfftn(a, s, axes, norm)
 
 
 def irfft2(a, s=None, axes=(-2, -1), norm=None):
-    """The inverse of rfft2.   n[…,m,k] → f[…,*s]"""
+    """The inverse of rfft2.   n[…,m,k] → f[…,*s]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.fft.irfft2(fnp.ones((5, 4, 3))).shape
+    (5, 4, 4)
+    """
     return irfftn(a, s, axes, norm)
 
 
@@ -223,18 +283,33 @@ def fftfreq(n, d=1.0, dtype=None):
 
 
 def rfftfreq(n, d=1.0, dtype=None):
-    """The frequencies of rfft: 0, 1, …, n // 2, over n d.   → f[n//2+1]"""
+    """The frequencies of rfft: 0, 1, …, n // 2, over n d.   → f[n//2+1]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.fft.rfftfreq(4)
+    Array([0.  , 0.25, 0.5 ], f32[3])
+    """
     k = np.arange(n // 2 + 1)
     return array(k / (n * d), dtype=default_float() if dtype is None else dtype)
 
 
 def fftshift(x, axes=None):
-    """x with frequency 0 in the middle along axes, by default all.   n[*s] → n[*s]"""
+    """x with frequency 0 in the middle along axes, by default all.   n[*s] → n[*s]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.fft.fftshift(fnp.fft.fftfreq(4))
+    Array([-0.5 , -0.25,  0.  ,  0.25], f32[4])
+    """
     return shifted(x, axes, lambda n: n // 2)
 
 
 def ifftshift(x, axes=None):
-    """The inverse of fftshift.   n[*s] → n[*s]"""
+    """The inverse of fftshift.   n[*s] → n[*s]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.fft.ifftshift(fnp.fft.fftshift(fnp.arange(4)))
+    Array([0, 1, 2, 3], i32[4])
+    """
     return shifted(x, axes, lambda n: -(n // 2))
 
 

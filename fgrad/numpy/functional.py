@@ -28,6 +28,10 @@ def apply_along_axis(func1d, axis, arr, *args, **kwargs):
     """func1d of each row along an axis; what it returns stands where the axis was.
 
     n[*s,k,*t] → n[*s,*out,*t]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.apply_along_axis(fnp.sum, 1, [[1, 2], [3, 4]])
+    Array([3, 7], i32[2])
     """
     x = as_value(arr)
     k = axis_of(axis, x.ndim, "apply_along_axis")
@@ -97,7 +101,13 @@ def mapped(function, args, core):
 
 
 def fromfunction(function, shape, *, dtype=float, **kwargs):
-    """function(*indices), where each index array has the shape.   → what it returns"""
+    """function(*indices), where each index array has the shape.   → what it returns
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.fromfunction(lambda i, j: i + j, (2, 2))
+    Array([[0., 1.],
+           [1., 2.]], f32[2,2])
+    """
     shape = shape_of(shape, "fromfunction")
     grids = [ops.iota(shape=shape, axis=k, dtype=as_dtype(dtype)) for k in range(len(shape))]
     return function(*grids, **kwargs)
@@ -109,6 +119,10 @@ def piecewise(x, condlist, funclist, *args, **kw):
     """Per element the function (or number) of the last condition that holds, else one more.
 
     n[*s] → n[*s].  Every function is computed for every element.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.piecewise(fnp.array([-2.0, 3.0]), [fnp.array([True, False])], [0.0, 1.0])
+    Array([0., 1.], f32[2])
     """
     x = as_value(x)
     conditions = [as_bool(c) for c in (condlist if isinstance(condlist, (list, tuple))
@@ -129,6 +143,10 @@ def choose(a, choices, mode="raise"):
     """Per element the choice with that number.   i[*s], choices of one shape → n[*s]
 
     mode: "wrap" or "clip" say what a number out of range means; "raise" gives NaN or 0 there.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.choose([0, 1, 0], [[1, 2, 3], [10, 20, 30]])
+    Array([ 1, 20,  3], i32[3])
     """
     index = as_value(a)
     choices = [as_value(c) for c in choices]

@@ -375,7 +375,14 @@ def take(a, indices, axis=None, mode=None, fill_value=0):
 
 
 def take_along_axis(arr, indices, axis=-1, mode=None, fill_value=0):
-    """arr[…, indices[…], …]: indices of the shape of arr, except along `axis`; modes as in take."""
+    """arr[…, indices[…], …]: indices of the shape of arr, except along `axis`; modes as in take.
+
+    >>> import fgrad.numpy as fnp
+    >>> x = fnp.array([[3, 1], [2, 9]])
+    >>> fnp.take_along_axis(x, fnp.argsort(x, axis=1), axis=1)
+    Array([[1, 3],
+           [2, 9]], i32[2,2])
+    """
     x, i = as_value(arr), as_value(indices)
     if axis is None:
         x, i, axis = ops.reshape(x, shape=(x.size,)), ops.reshape(i, shape=(i.size,)), 0
@@ -395,6 +402,10 @@ def nonzero(a):
     """The places of elements that are not 0, one index array per axis.
 
     Not while tracing with jit.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.nonzero(fnp.array([0, 3, 5]))
+    (Array([1, 2], i32[2]),)
     """
     x = as_value(a)
     mask = x if x.dtype == BOOL else same(ops.ne, x, 0)
@@ -402,13 +413,24 @@ def nonzero(a):
 
 
 def flatnonzero(a):
-    """The places of elements that are not 0 in the flat array.  Not while tracing with jit."""
+    """The places of elements that are not 0 in the flat array.  Not while tracing with jit.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.flatnonzero([0, 3, 5])
+    Array([1, 2], i32[2])
+    """
     x = as_value(a)
     return nonzero(ops.reshape(x, shape=(x.size,)))[0]
 
 
 def argwhere(a):
-    """The places of elements that are not 0, one row each.  Not while tracing with jit."""
+    """The places of elements that are not 0, one row each.  Not while tracing with jit.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.argwhere([[0, 3], [5, 0]])
+    Array([[0, 1],
+           [1, 0]], i32[2,2])
+    """
     x = as_value(a)
     places = nonzero(x)
     if not places:
@@ -417,5 +439,10 @@ def argwhere(a):
 
 
 def compress(condition, a, axis=None):
-    """The elements along an axis where the condition, known while tracing, holds."""
+    """The elements along an axis where the condition, known while tracing, holds.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.compress([True, False, True], [1, 2, 3])
+    Array([1, 3], i32[2])
+    """
     return take(a, flatnonzero(condition), axis)

@@ -88,29 +88,56 @@ def stack(arrays, axis=0, dtype=None):
 
 
 def vstack(tup, dtype=None):
-    """The arrays below each other: along axis 0, vectors as rows."""
+    """The arrays below each other: along axis 0, vectors as rows.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.vstack([[1, 2], [3, 4]])
+    Array([[1, 2],
+           [3, 4]], i32[2,2])
+    """
     return concatenate([atleast_2d(x) for x in parts_of(tup, "vstack")], 0, dtype)
 
 
 def hstack(tup, dtype=None):
-    """The arrays beside each other: along axis 1, vectors along axis 0."""
+    """The arrays beside each other: along axis 1, vectors along axis 0.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.hstack([[1, 2], [3]])
+    Array([1, 2, 3], i32[3])
+    """
     parts = [atleast_1d(x) for x in parts_of(tup, "hstack")]
     return concatenate(parts, 0 if parts[0].ndim == 1 else 1, dtype)
 
 
 def dstack(tup, dtype=None):
-    """The arrays behind each other, along axis 2."""
+    """The arrays behind each other, along axis 2.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.dstack([[1, 2], [3, 4]]).shape
+    (1, 2, 2)
+    """
     return concatenate([atleast_3d(x) for x in parts_of(tup, "dstack")], 2, dtype)
 
 
 def column_stack(tup):
-    """Vectors as the columns of a matrix; matrices are put beside each other."""
+    """Vectors as the columns of a matrix; matrices are put beside each other.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.column_stack([[1, 2], [3, 4]])
+    Array([[1, 3],
+           [2, 4]], i32[2,2])
+    """
     parts = [as_value(x) for x in parts_of(tup, "column_stack")]
     return concatenate([transpose(atleast_2d(x)) if x.ndim < 2 else x for x in parts], 1)
 
 
 def append(arr, values, axis=None):
-    """values after arr along an axis; None: both flat."""
+    """values after arr along an axis; None: both flat.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.append([1, 2], 3)
+    Array([1, 2, 3], i32[3])
+    """
     return concatenate([as_value(arr), as_value(values)], axis)
 
 
@@ -120,6 +147,12 @@ def split(ary, indices_or_sections, axis=0):
     """The array in equal parts, or cut before the indices given: a list.
 
     Raises ShapeError when it does not divide into that many equal parts.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.split([1, 2, 3, 4], 2)
+    [Array([1, 2], i32[2]), Array([3, 4], i32[2])]
+    >>> [x.shape for x in fnp.split(fnp.ones(4), [3])]
+    [(3,), (1,)]
     """
     x = as_value(ary)
     n = x.shape[axis_of(axis, x.ndim, "split")]
@@ -131,7 +164,12 @@ def split(ary, indices_or_sections, axis=0):
 
 
 def array_split(ary, indices_or_sections, axis=0):
-    """The array in parts of nearly equal size, the first larger, or cut before the indices."""
+    """The array in parts of nearly equal size, the first larger, or cut before the indices.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.array_split([1, 2, 3], 2)
+    [Array([1, 2], i32[2]), Array([3], i32[1])]
+    """
     x = as_value(ary)
     k = axis_of(axis, x.ndim, "array_split")
     n = x.shape[k]
@@ -147,16 +185,31 @@ def array_split(ary, indices_or_sections, axis=0):
 
 
 def vsplit(ary, indices_or_sections):
-    """split along axis 0."""
+    """split along axis 0.
+
+    >>> import fgrad.numpy as fnp
+    >>> [x.shape for x in fnp.vsplit(fnp.ones((4, 2)), 2)]
+    [(2, 2), (2, 2)]
+    """
     return split(ary, indices_or_sections, 0)
 
 
 def hsplit(ary, indices_or_sections):
-    """split along axis 1; along axis 0 of a vector."""
+    """split along axis 1; along axis 0 of a vector.
+
+    >>> import fgrad.numpy as fnp
+    >>> [x.shape for x in fnp.hsplit(fnp.ones((2, 4)), 2)]
+    [(2, 2), (2, 2)]
+    """
     return split(ary, indices_or_sections, 1 if as_value(ary).ndim > 1 else 0)
 
 
 def unstack(x, /, axis=0):
-    """The parts of an array along an axis, which they lose: a tuple."""
+    """The parts of an array along an axis, which they lose: a tuple.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.unstack([[1, 2], [3, 4]])
+    (Array([1, 2], i32[2]), Array([3, 4], i32[2]))
+    """
     x = moveaxis(x, axis, 0)
     return tuple(x[k] for k in range(x.shape[0]))

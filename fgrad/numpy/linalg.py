@@ -52,13 +52,23 @@ def norm(x, ord=None, axis=None, keepdims=False):
 
 
 def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
-    """The length of vectors along `axis`; None: of all elements."""
+    """The length of vectors along `axis`; None: of all elements.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.linalg.vector_norm(fnp.array([3.0, 4.0]))
+    Array(5., f32[])
+    """
     x = as_float(x)
     return vector_order(x, ord, axes_of(axis, x.ndim, "vector_norm"), keepdims)
 
 
 def matrix_norm(x, /, *, keepdims=False, ord="fro"):
-    """The norm of the matrices in the last two axes."""
+    """The norm of the matrices in the last two axes.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.linalg.matrix_norm(fnp.array([[3.0, 0.0], [0.0, 4.0]]))
+    Array(5., f32[])
+    """
     return norm(x, ord, (-2, -1), keepdims)
 
 
@@ -112,6 +122,11 @@ def matrix_power(a, n):
     """The product of n times the square matrix, by repeated squaring; of its inverse for n < 0.
 
     n[…,a,a] → n[…,a,a]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.linalg.matrix_power(fnp.array([[1, 1], [0, 1]]), 3)
+    Array([[1, 3],
+           [0, 1]], i32[2,2])
     """
     x = as_value(a)
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:

@@ -24,12 +24,24 @@ def eye(N, M=None, k=0, dtype=None):
 
 
 def identity(n, dtype=None):
-    """The identity matrix.   → f32[n,n]"""
+    """The identity matrix.   → f32[n,n]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.identity(2)
+    Array([[1., 0.],
+           [0., 1.]], f32[2,2])
+    """
     return eye(n, dtype=dtype)
 
 
 def tri(N, M=None, k=0, dtype=None):
-    """Ones at and below diagonal k, zeros above.   → f32[N,M]"""
+    """Ones at and below diagonal k, zeros above.   → f32[N,M]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.tri(2, 3)
+    Array([[1., 0., 0.],
+           [1., 1., 0.]], f32[2,3])
+    """
     dtype = default_float() if dtype is None else as_dtype(dtype)
     return cast(compared(ops.ge, (N, N if M is None else M), k), dtype)
 
@@ -45,12 +57,24 @@ def compared(op, shape, k):
 
 
 def tril(m, k=0):
-    """The matrix with zeros above diagonal k.   n[…,a,b] → n[…,a,b]"""
+    """The matrix with zeros above diagonal k.   n[…,a,b] → n[…,a,b]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.tril([[1, 2], [3, 4]])
+    Array([[1, 0],
+           [3, 4]], i32[2,2])
+    """
     return triangle(m, k, ops.ge, "tril")
 
 
 def triu(m, k=0):
-    """The matrix with zeros below diagonal k.   n[…,a,b] → n[…,a,b]"""
+    """The matrix with zeros below diagonal k.   n[…,a,b] → n[…,a,b]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.triu([[1, 2], [3, 4]])
+    Array([[1, 2],
+           [0, 4]], i32[2,2])
+    """
     return triangle(m, k, ops.le, "triu")
 
 
@@ -74,6 +98,10 @@ def diagonal(a, offset=0, axis1=0, axis2=1):
     """The elements a[…, i, …, i + offset, …], along a new last axis.
 
     n[a,b,*s] → n[*s,min(a,b)]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.diagonal([[1, 2], [3, 4]])
+    Array([1, 4], i32[2])
     """
     return diagonal_for("diagonal", a, offset, axis1, axis2)
 
@@ -114,6 +142,11 @@ def diag(v, k=0):
     """A matrix with the vector on diagonal k, or diagonal k of a matrix.
 
     n[a] → n[a,a]; n[a,b] → n[c]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.diag([1, 2]), fnp.diag([[1, 2], [3, 4]])
+    (Array([[1, 0],
+           [0, 2]], i32[2,2]), Array([1, 4], i32[2]))
     """
     x = as_value(v)
     if x.ndim == 2:
@@ -129,7 +162,13 @@ def diag(v, k=0):
 
 
 def diagflat(v, k=0):
-    """A matrix with the elements of v, in a row, on diagonal k."""
+    """A matrix with the elements of v, in a row, on diagonal k.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.diagflat([1, 2])
+    Array([[1, 0],
+           [0, 2]], i32[2,2])
+    """
     x = as_value(v)
     return diag(ops.reshape(x, shape=(x.size,)), k)
 

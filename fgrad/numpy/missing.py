@@ -32,51 +32,96 @@ def there(x):
 # ---------------------------------------------------------------------------- sums, means
 
 def nansum(a, axis=None, dtype=None, keepdims=False, *, initial=None, where=None):
-    """The sum over `axis`, NaN left out."""
+    """The sum over `axis`, NaN left out.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.nansum([1.0, fnp.nan])
+    Array(1., f32[])
+    """
     return sum(without(a, 0), axis, dtype, keepdims, initial=initial, where=where)
 
 
 def nanprod(a, axis=None, dtype=None, keepdims=False, *, initial=None, where=None):
-    """The product over `axis`, NaN left out."""
+    """The product over `axis`, NaN left out.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.nanprod([2.0, fnp.nan])
+    Array(2., f32[])
+    """
     return prod(without(a, 1), axis, dtype, keepdims, initial=initial, where=where)
 
 
 def nanmean(a, axis=None, dtype=None, keepdims=False):
-    """The mean over `axis`, NaN left out; NaN where there is nothing else."""
+    """The mean over `axis`, NaN left out; NaN where there is nothing else.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.nanmean([1.0, fnp.nan, 3.0])
+    Array(2., f32[])
+    """
     x = as_float(a)
     return mean(without(x, 0), axis, dtype, keepdims, where=there(x))
 
 
 def nanvar(a, axis=None, dtype=None, ddof=0, keepdims=False):
-    """The variance over `axis`, NaN left out; NaN where there is nothing else."""
+    """The variance over `axis`, NaN left out; NaN where there is nothing else.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.nanvar([1.0, fnp.nan, 3.0])
+    Array(1., f32[])
+    """
     x = as_float(a)
     return var(without(x, 0), axis, dtype, ddof, keepdims, where=there(x))
 
 
 def nanstd(a, axis=None, dtype=None, ddof=0, keepdims=False):
-    """The standard deviation over `axis`, NaN left out; NaN where there is nothing else."""
+    """The standard deviation over `axis`, NaN left out; NaN where there is nothing else.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.nanstd([1.0, fnp.nan, 3.0])
+    Array(1., f32[])
+    """
     return ops.sqrt(nanvar(a, axis, dtype, ddof, keepdims))
 
 
 def nancumsum(a, axis=None, dtype=None):
-    """Running sums along `axis`, NaN counted as 0."""
+    """Running sums along `axis`, NaN counted as 0.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.nancumsum([1.0, fnp.nan, 3.0])
+    Array([1., 1., 4.], f32[3])
+    """
     return cumsum(without(a, 0), axis, dtype)
 
 
 def nancumprod(a, axis=None, dtype=None):
-    """Running products along `axis`, NaN counted as 1."""
+    """Running products along `axis`, NaN counted as 1.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.nancumprod([2.0, fnp.nan, 3.0])
+    Array([2., 2., 6.], f32[3])
+    """
     return cumprod(without(a, 1), axis, dtype)
 
 
 # ---------------------------------------------------------------------------- extremes
 
 def nanmax(a, axis=None, keepdims=False):
-    """The largest element over `axis`, NaN left out; NaN where there is nothing else."""
+    """The largest element over `axis`, NaN left out; NaN where there is nothing else.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.nanmax([1.0, fnp.nan])
+    Array(1., f32[])
+    """
     return without_nan(max, a, axis, keepdims, -math.inf)
 
 
 def nanmin(a, axis=None, keepdims=False):
-    """The smallest element over `axis`, NaN left out; NaN where there is nothing else."""
+    """The smallest element over `axis`, NaN left out; NaN where there is nothing else.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.nanmin([1.0, fnp.nan])
+    Array(1., f32[])
+    """
     return without_nan(min, a, axis, keepdims, math.inf)
 
 
@@ -91,12 +136,22 @@ def without_nan(extreme_of, a, axis, keepdims, worst):
 
 
 def nanargmax(a, axis=None, keepdims=False):
-    """The position of the largest element, NaN left out; -1 where there is none.   → i32"""
+    """The position of the largest element, NaN left out; -1 where there is none.   → i32
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.nanargmax([fnp.nan, 1.0, 3.0])
+    Array(2, i32[])
+    """
     return position_of(argmax, a, axis, keepdims, -math.inf)
 
 
 def nanargmin(a, axis=None, keepdims=False):
-    """The position of the smallest element, NaN left out; -1 where there is none.   → i32"""
+    """The position of the smallest element, NaN left out; -1 where there is none.   → i32
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.nanargmin([fnp.nan, 1.0, 3.0])
+    Array(1, i32[])
+    """
     return position_of(argmin, a, axis, keepdims, math.inf)
 
 
@@ -116,6 +171,10 @@ def nanquantile(a, q, axis=None, keepdims=False):
 
     f[*s] → f[*q, s without axes].  q is a number or an array in [0, 1].  Between two elements it is
     linear; NaN where there is nothing else.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.nanquantile([1.0, fnp.nan, 3.0], 0.5)
+    Array(2., f32[])
     """
     x = as_float(a)
     share = q if isinstance(q, Value) else array_in(q, x.dtype)
@@ -158,11 +217,21 @@ def picked(ordered, places):
 
 
 def nanpercentile(a, q, axis=None, keepdims=False):
-    """nanquantile with shares in percent."""
+    """nanquantile with shares in percent.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.nanpercentile([1.0, fnp.nan, 3.0], 50)
+    Array(2., f32[])
+    """
     share = binary(ops.div, as_float(q), 100.0) if isinstance(q, Value) else np.asarray(q) / 100
     return nanquantile(a, share, axis, keepdims)
 
 
 def nanmedian(a, axis=None, keepdims=False):
-    """The median over `axis`, NaN left out; NaN where there is nothing else."""
+    """The median over `axis`, NaN left out; NaN where there is nothing else.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.nanmedian([1.0, fnp.nan, 3.0])
+    Array(2., f32[])
+    """
     return nanquantile(a, 0.5, axis, keepdims)

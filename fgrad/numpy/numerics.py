@@ -39,6 +39,10 @@ def convolve(a, v, mode="full"):
     """The convolution of two vectors.   n[a] n[v] → n[a+v-1]; "same" and "valid" as in NumPy
 
     Raises ArgumentError for another mode, ShapeError for what is no vector or empty.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.convolve([1, 2, 3], [1, 1])
+    Array([1, 3, 5, 3], i32[4])
     """
     x, y = numbers(a, v)
     for u in (x, y):
@@ -56,7 +60,12 @@ def convolve(a, v, mode="full"):
 
 
 def trapezoid(y, x=None, dx=1.0, axis=-1):
-    """The integral of sampled values along an axis, by the trapezoidal rule.   f[…,n,…] → f[…]"""
+    """The integral of sampled values along an axis, by the trapezoidal rule.   f[…,n,…] → f[…]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.trapezoid([0.0, 1.0, 4.0])
+    Array(3., f32[])
+    """
     y = as_float(y)
     k = axis_of(axis, y.ndim, "trapezoid")
     n = y.shape[k]
@@ -73,7 +82,13 @@ def trapezoid(y, x=None, dx=1.0, axis=-1):
 
 
 def cov(m, rowvar=True, ddof=1):
-    """The covariance of variables, one per row (per column unless `rowvar`).   f[k,n] → f[k,k]"""
+    """The covariance of variables, one per row (per column unless `rowvar`).   f[k,n] → f[k,k]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.cov([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]])
+    Array([[ 1., -1.],
+           [-1.,  1.]], f32[2,2])
+    """
     x = as_float(m)
     if x.ndim != 2:
         raise ShapeError("cov needs a matrix: variables by observations.", given=typed(x))
@@ -85,7 +100,13 @@ def cov(m, rowvar=True, ddof=1):
 
 
 def corrcoef(x, rowvar=True):
-    """The correlation of variables: covariance over both deviations.   f[k,n] → f[k,k]"""
+    """The correlation of variables: covariance over both deviations.   f[k,n] → f[k,k]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.corrcoef([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]])
+    Array([[ 1., -1.],
+           [-1.,  1.]], f32[2,2])
+    """
     c = cov(x, rowvar)
     n = c.shape[0]
     variance = ops.slice(ops.reshape(c, shape=(n * n,)), start=(0,), stop=(n * n,), stride=(n + 1,))
@@ -97,6 +118,10 @@ def bincount(x, weights=None, minlength=0, length=None):
     """How often each of 0, 1, 2, … occurs in x, or the sum of weights there.   i[n] → i32[length]
 
     length: the size of the result, with others left out; needed while tracing, else as in NumPy.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.bincount([0, 2, 2])
+    Array([1, 0, 2], i32[3])
     """
     x = as_value(x)
     if x.ndim != 1 or x.dtype.kind not in "iu":
@@ -114,17 +139,32 @@ def bincount(x, weights=None, minlength=0, length=None):
 
 
 def tril_indices(n, k=0, m=None):
-    """The (rows, columns) of the places at and below diagonal k of a matrix.   → i32[count] each"""
+    """The (rows, columns) of the places at and below diagonal k of a matrix.   → i32[count] each
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.tril_indices(2)
+    (Array([0, 1, 1], i32[3]), Array([0, 0, 1], i32[3]))
+    """
     return tuple(Array(i.astype(I32)) for i in np.tril_indices(n, k, m))
 
 
 def triu_indices(n, k=0, m=None):
-    """The (rows, columns) of the places at and above diagonal k of a matrix.   → i32[count] each"""
+    """The (rows, columns) of the places at and above diagonal k of a matrix.   → i32[count] each
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.triu_indices(2)
+    (Array([0, 0, 1], i32[3]), Array([0, 1, 1], i32[3]))
+    """
     return tuple(Array(i.astype(I32)) for i in np.triu_indices(n, k, m))
 
 
 def unravel_index(indices, shape):
-    """Flat indices, in row-major order, as one index array per axis of `shape`."""
+    """Flat indices, in row-major order, as one index array per axis of `shape`.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.unravel_index(5, (2, 3))
+    (Array(1, i32[]), Array(2, i32[]))
+    """
     rest, out = as_value(indices), []
     for n in reversed(shape_of(shape, "unravel_index")):
         out.append(same(ops.rem, rest, n))

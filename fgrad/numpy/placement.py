@@ -31,6 +31,10 @@ def delete(arr, obj, axis=None):
     """The array without the elements at the places along an axis; None: of the flat array.
 
     The places must be known: an int, a slice, a list of ints, or a mask.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.delete([1, 2, 3], 1)
+    Array([1, 3], i32[2])
     """
     x = as_value(arr)
     x, k = (ravel(x), 0) if axis is None else (x, axis_of(axis, x.ndim, "delete"))
@@ -49,6 +53,10 @@ def insert(arr, obj, values, axis=None):
     """The array with values before the places along an axis; None: of the flat array.
 
     The places must be known: an int, a slice, or a list of ints.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.insert([1, 3], 1, 2)
+    Array([1, 2, 3], i32[3])
     """
     x = as_value(arr)
     x, k = (ravel(x), 0) if axis is None else (x, axis_of(axis, x.ndim, "insert"))
@@ -71,7 +79,13 @@ def insert(arr, obj, values, axis=None):
 
 
 def resize(a, new_shape):
-    """The elements, over and over, in another shape; zeros for none.   n[*s] → n[*shape]"""
+    """The elements, over and over, in another shape; zeros for none.   n[*s] → n[*shape]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.resize([1, 2, 3], (2, 2))
+    Array([[1, 2],
+           [3, 1]], i32[2,2])
+    """
     x, shape = ravel(a), shape_of(new_shape, "resize")
     size = math.prod(shape)
     if not x.size:
@@ -146,6 +160,10 @@ def extract(condition, arr, *, size=None, fill_value=0):
     """The elements where the condition holds, as a vector; `size` makes the shape known.
 
     Without size the condition must be known.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.extract([True, False, True], [1, 2, 3])
+    Array([1, 3], i32[2])
     """
     x, mask = ravel(arr), ravel(as_bool(condition))
     if size is None:
@@ -164,6 +182,10 @@ def ravel_multi_index(multi_index, dims, mode="raise", order="C"):
     """The flat indices of index arrays, one per axis of `dims`, in row-major order (C) or not (F).
 
     mode: "clip" or "wrap" for indices out of range; "raise" takes them as they are.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.ravel_multi_index((1, 2), (2, 3))
+    Array(5, i32[])
     """
     dims = shape_of(dims, "ravel_multi_index")
     if len(multi_index) != len(dims) or order not in ("C", "F"):
@@ -182,7 +204,12 @@ def ravel_multi_index(multi_index, dims, mode="raise", order="C"):
 
 
 def diag_indices(n, ndim=2):
-    """Index arrays of the main diagonal.   → i32[n] each"""
+    """Index arrays of the main diagonal.   → i32[n] each
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.diag_indices(2)
+    (Array([0, 1], i32[2]), Array([0, 1], i32[2]))
+    """
     index = ops.iota(shape=(n,), axis=0, dtype=I32)
     return (index,) * ndim
 
@@ -219,7 +246,12 @@ def mask_indices(n, mask_func, k=0):
 
 
 def ix_(*args):
-    """Index arrays that pick the product of the places in each.   i[n] i[m] → i[n,1], i[1,m]"""
+    """Index arrays that pick the product of the places in each.   i[n] i[m] → i[n,1], i[1,m]
+
+    >>> import fgrad.numpy as fnp
+    >>> [x.shape for x in fnp.ix_([0, 2], [1])]
+    [(2, 1), (1, 1)]
+    """
     out = []
     for k, part in enumerate(args):
         x = as_value(part)
@@ -231,12 +263,22 @@ def ix_(*args):
 
 
 def astype(x, dtype, /, *, copy=True):
-    """The array in another dtype: float to int towards zero.   n[*s] → dtype[*s]"""
+    """The array in another dtype: float to int towards zero.   n[*s] → dtype[*s]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.astype(fnp.array([1.7, -1.7]), "int32")
+    Array([ 1, -1], i32[2])
+    """
     return cast(as_value(x), as_dtype(dtype))
 
 
 def array_equiv(a1, a2):
-    """Are both equal, once broadcast?   → bool[]"""
+    """Are both equal, once broadcast?   → bool[]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.array_equiv([1, 1], [[1, 1], [1, 1]])
+    Array(True, bool[])
+    """
     x, y = as_value(a1), as_value(a2)
     try:
         shape = broadcast_shapes(x.shape, y.shape)

@@ -41,17 +41,32 @@ def equally_long(a1, a2, name):
 
 
 def polyadd(a1, a2):
-    """The sum of polynomials.   n[a] n[b] → n[max(a,b)]"""
+    """The sum of polynomials.   n[a] n[b] → n[max(a,b)]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.polyadd([1, 2], [3])
+    Array([1, 5], i32[2])
+    """
     return same(ops.add, *equally_long(a1, a2, "polyadd"))
 
 
 def polysub(a1, a2):
-    """The difference of polynomials.   n[a] n[b] → n[max(a,b)]"""
+    """The difference of polynomials.   n[a] n[b] → n[max(a,b)]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.polysub([1, 2], [3])
+    Array([ 1, -1], i32[2])
+    """
     return same(ops.sub, *equally_long(a1, a2, "polysub"))
 
 
 def polymul(a1, a2):
-    """The product of polynomials; leading zeros stay.   n[a] n[b] → n[a+b-1]"""
+    """The product of polynomials; leading zeros stay.   n[a] n[b] → n[a+b-1]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.polymul([1, 1], [1, -1])
+    Array([ 1,  0, -1], i32[3])
+    """
     return convolve(*numbers(vector(a1, "polymul"), vector(a2, "polymul")))
 
 
@@ -59,6 +74,10 @@ def polydiv(u, v):
     """(quotient, remainder) of polynomials; leading zeros of the remainder stay.
 
     f[a] f[b] → f[max(a-b+1,1)], f[a]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.polydiv([1.0, 0.0, -1.0], [1.0, 1.0])
+    (Array([ 1., -1.], f32[2]), Array([0., 0., 0.], f32[3]))
     """
     u, v = numbers(as_float(vector(u, "polydiv")), as_float(vector(v, "polydiv")))
     n, m = u.size, v.size
@@ -73,7 +92,12 @@ def polydiv(u, v):
 
 
 def polyder(p, m=1):
-    """The m-th derivative of a polynomial.   n[a] → n[a-m]"""
+    """The m-th derivative of a polynomial.   n[a] → n[a-m]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.polyder([1, 2, 3])
+    Array([2, 2], i32[2])
+    """
     x = vector(p, "polyder")
     for _ in range(order(m, "polyder")):
         powers = np.arange(x.size - 1, 0, -1)
@@ -82,7 +106,12 @@ def polyder(p, m=1):
 
 
 def polyint(p, m=1, k=None):
-    """The m-th integral of a polynomial, with the constants k, 0 by default.   f[a] → f[a+m]"""
+    """The m-th integral of a polynomial, with the constants k, 0 by default.   f[a] → f[a+m]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.polyint([2.0, 2.0])
+    Array([1., 2., 0.], f32[3])
+    """
     x = as_float(vector(p, "polyint"))
     m = order(m, "polyint")
     constants = zeros_like(x, shape=(m,)) if k is None else cast(vector(k, "polyint"), x.dtype)
@@ -107,6 +136,10 @@ def poly(seq_of_zeros):
     """The polynomial with these zeros, and 1 as its first coefficient.
 
     f[a] → f[a+1].  Raises ShapeError for what is no vector.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.poly([1.0, 2.0])
+    Array([ 1., -3.,  2.], f32[3])
     """
     zeros = as_float(vector(seq_of_zeros, "poly"))
     out = ones_like(zeros, shape=(1,))
@@ -117,7 +150,14 @@ def poly(seq_of_zeros):
 
 
 def vander(x, N=None, increasing=False):
-    """Powers of x in columns, the highest first.   n[a] → n[a,N]"""
+    """Powers of x in columns, the highest first.   n[a] → n[a,N]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.vander([1, 2, 3], 2)
+    Array([[1, 1],
+           [2, 1],
+           [3, 1]], i32[3,2])
+    """
     x = as_value(x)
     if x.ndim != 1:
         raise ShapeError("vander needs a vector.", given=typed(x))
@@ -135,6 +175,10 @@ def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
     f[n] f[n] or f[n,k] → f[deg+1] or f[deg+1,k].  w: weights of the residuals.  cov: also the
     covariance of the coefficients, scaled by the residuals; "unscaled": without.
     Raises ArgumentError for full=True.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.round(fnp.polyfit([0.0, 1.0, 2.0], [1.0, 3.0, 5.0], 1), 3)
+    Array([2., 1.], f32[2])
     """
     if full:
         raise ArgumentError("polyfit gives no diagnostics.", fix="numpy.linalg.lstsq gives them")
@@ -186,7 +230,12 @@ def roots(p, *, strip_zeros=True):
 
 
 def trim_zeros(filt, trim="fb"):
-    """The vector without zeros at the front ("f") and the back ("b"); it needs values."""
+    """The vector without zeros at the front ("f") and the back ("b"); it needs values.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.trim_zeros([0, 1, 2, 0])
+    Array([1, 2], i32[2])
+    """
     x = vector(filt, "trim_zeros")
     value = known_value(x, "trim_zeros needs values, which are not known while tracing.",
                         fix="leading zeros do no harm to polyval")

@@ -83,13 +83,23 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis
 
 
 def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None):
-    """base to the power of evenly spaced numbers.   → f[num]"""
+    """base to the power of evenly spaced numbers.   → f[num]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.logspace(0, 2, 3)
+    Array([  1.,  10., 100.], f32[3])
+    """
     out = same(ops.pow, float(base), linspace(start, stop, num, endpoint))
     return out if dtype is None else cast(out, as_dtype(dtype))
 
 
 def geomspace(start, stop, num=50, endpoint=True, dtype=None):
-    """Numbers from start to stop, each the same multiple of the one before.   → f[num]"""
+    """Numbers from start to stop, each the same multiple of the one before.   → f[num]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.round(fnp.geomspace(1, 100, 3), 3)
+    Array([  1.,  10., 100.], f32[3])
+    """
     ends = [as_float(v) for v in (start, stop)]
     sign = ops.sign(ends[0])
     logs = linspace(*[ops.log(ops.abs(v)) for v in ends], num, endpoint)
@@ -101,6 +111,12 @@ def meshgrid(*xi, indexing="xy"):
     """Coordinate arrays of a grid: one array per argument, each of the shape of the whole grid.
 
     n[a] n[b] → n[b,a] each; for indexing="ij", n[a,b] each.
+
+    >>> import fgrad.numpy as fnp
+    >>> xs, ys = fnp.meshgrid([1, 2, 3], [10, 20])
+    >>> xs, ys[:, 0]
+    (Array([[1, 2, 3],
+           [1, 2, 3]], i32[2,3]), Array([10, 20], i32[2]))
     """
     if indexing not in ("xy", "ij"):
         raise ArgumentError(f"meshgrid needs indexing 'xy' or 'ij', not {indexing!r}.")
@@ -114,7 +130,12 @@ def meshgrid(*xi, indexing="xy"):
 
 
 def indices(dimensions, dtype=None):
-    """The index of every place of a grid along each axis.   → i32[ndim,*dimensions]"""
+    """The index of every place of a grid along each axis.   → i32[ndim,*dimensions]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.indices((2, 3)).shape
+    (2, 2, 3)
+    """
     shape = shape_of(dimensions, "indices")
     dtype = default_int() if dtype is None else as_dtype(dtype)
     parts = [ops.iota(shape=(1, *shape), axis=a + 1, dtype=dtype) for a in range(len(shape))]

@@ -76,7 +76,12 @@ def sum(a, axis=None, dtype=None, keepdims=False, *, initial=None, where=None):
 
 
 def prod(a, axis=None, dtype=None, keepdims=False, *, initial=None, where=None):
-    """The product over `axis`; 1 of no elements.   n[*s] → n[s without axes]"""
+    """The product over `axis`; 1 of no elements.   n[*s] → n[s without axes]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.prod([[1, 2], [3, 4]], axis=1)
+    Array([ 2, 12], i32[2])
+    """
     x = counted(summable(a, dtype), where, 1)
     return begun(reduced(ops.reduce_prod, x, axis, keepdims, "prod"), ops.mul, initial)
 
@@ -112,6 +117,10 @@ def average(a, axis=None, weights=None, returned=False, keepdims=False):
     """The mean with weights of the shape of `a`, or of its one `axis`.
 
     f[*s] → f[s without axes]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.average([1.0, 4.0], weights=[2.0, 1.0])
+    Array(2., f32[])
     """
     x = as_float(a)
     axes = axes_of(axis, x.ndim, "average")
@@ -136,7 +145,12 @@ def along(w, x, axes):
 
 
 def var(a, axis=None, dtype=None, ddof=0, keepdims=False, *, where=None):
-    """The mean squared distance from the mean, divided by n - ddof.   f[*s] → f[s without axes]"""
+    """The mean squared distance from the mean, divided by n - ddof.   f[*s] → f[s without axes]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.var([1.0, 2.0, 3.0]), fnp.var([1.0, 2.0, 3.0], ddof=1)
+    (Array(0.6666667, f32[]), Array(1., f32[]))
+    """
     x = as_float(a) if dtype is None else cast(as_value(a), as_dtype(dtype))
     axes, wide = axes_of(axis, x.ndim, "var"), widened(x)
     centre = broadcast_to(mean(wide, axes, keepdims=True, where=where), x.shape)
@@ -154,12 +168,22 @@ def var(a, axis=None, dtype=None, ddof=0, keepdims=False, *, where=None):
 
 
 def std(a, axis=None, dtype=None, ddof=0, keepdims=False, *, where=None):
-    """The square root of the variance; its derivative is infinite where all elements are equal."""
+    """The square root of the variance; its derivative is infinite where all elements are equal.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.std([[1.0, 5.0], [3.0, 3.0]], axis=1)
+    Array([2., 0.], f32[2])
+    """
     return ops.sqrt(var(a, axis, dtype, ddof, keepdims, where=where))
 
 
 def count_nonzero(a, axis=None, keepdims=False):
-    """How many elements are not 0.   n[*s] → i32[s without axes]"""
+    """How many elements are not 0.   n[*s] → i32[s without axes]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.count_nonzero([0, 3, 5])
+    Array(2, i32[])
+    """
     return reduced(ops.reduce_sum, cast(as_bool(a), default_int()), axis, keepdims, "count_nonzero")
 
 
@@ -182,6 +206,10 @@ def max(a, axis=None, keepdims=False, *, initial=None, where=None):
     """The largest element over `axis`; NaN if there is one.   n[*s] → n[s without axes]
 
     Ties share the derivative.  Raises ShapeError for no elements, unless there is an `initial`.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.amax([[1, 5], [7, 2]], axis=1)
+    Array([5, 7], i32[2])
     """
     return extreme(ops.reduce_max, a, axis, keepdims, "max", ops.max, initial, where)
 
@@ -190,6 +218,11 @@ def min(a, axis=None, keepdims=False, *, initial=None, where=None):
     """The smallest element over `axis`; NaN if there is one.   n[*s] → n[s without axes]
 
     Ties share the derivative.  Raises ShapeError for no elements, unless there is an `initial`.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.min([[1, 5], [7, 2]], axis=1, keepdims=True)
+    Array([[1],
+           [2]], i32[2,1])
     """
     return extreme(ops.reduce_min, a, axis, keepdims, "min", ops.min, initial, where)
 
@@ -198,17 +231,32 @@ amax, amin = max, min
 
 
 def ptp(a, axis=None, keepdims=False):
-    """The largest minus the smallest element.   n[*s] → n[s without axes]"""
+    """The largest minus the smallest element.   n[*s] → n[s without axes]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.ptp([3, 1, 8])
+    Array(7, i32[])
+    """
     return same(ops.sub, max(a, axis, keepdims), min(a, axis, keepdims))
 
 
 def all(a, axis=None, keepdims=False, *, where=None):
-    """Are all elements true, or not 0?   n[*s] → bool[s without axes]"""
+    """Are all elements true, or not 0?   n[*s] → bool[s without axes]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.all([[True, False], [True, True]], axis=1)
+    Array([False,  True], bool[2])
+    """
     return reduced(ops.reduce_and, counted(as_bool(a), where, True), axis, keepdims, "all")
 
 
 def any(a, axis=None, keepdims=False, *, where=None):
-    """Is one of the elements true, or not 0?   n[*s] → bool[s without axes]"""
+    """Is one of the elements true, or not 0?   n[*s] → bool[s without axes]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.any([[True, False], [False, False]], axis=1)
+    Array([ True, False], bool[2])
+    """
     return reduced(ops.reduce_or, counted(as_bool(a), where, False), axis, keepdims, "any")
 
 
@@ -229,12 +277,21 @@ def argmax(a, axis=None, keepdims=False):
     """The position of the first largest element along `axis`; None: in the flat array.   → i32
 
     Raises ShapeError for no elements.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.argmax([3, 7, 7]), fnp.argmax([[1, 5], [7, 2]], axis=1)
+    (Array(1, i32[]), Array([1, 0], i32[2]))
     """
     return position(ops.argmax, a, axis, keepdims, "argmax")
 
 
 def argmin(a, axis=None, keepdims=False):
-    """The position of the first smallest element along `axis`; None: in the flat array.   → i32"""
+    """The position of the first smallest element along `axis`; None: in the flat array.   → i32
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.argmin([3, 1, 1]), fnp.argmin([[1, 5], [7, 2]], axis=1)
+    (Array(1, i32[]), Array([0, 1], i32[2]))
+    """
     return position(ops.argmin, a, axis, keepdims, "argmin")
 
 
@@ -252,6 +309,10 @@ def cumsum(a, axis=None, dtype=None):
     """Sums of each element and all before it along `axis`; None: of the flat array.
 
     n[*s] → n[*s]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.cumsum([1, 2, 3])
+    Array([1, 3, 6], i32[3])
     """
     return running(ops.cumsum, a, axis, dtype, "cumsum")
 
@@ -260,12 +321,22 @@ def cumprod(a, axis=None, dtype=None):
     """Products of each element and all before it along `axis`; None: of the flat array.
 
     n[*s] → n[*s]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.cumprod([[1, 2], [3, 4]], axis=0)
+    Array([[1, 2],
+           [3, 8]], i32[2,2])
     """
     return running(ops.cumprod, a, axis, dtype, "cumprod")
 
 
 def diff(a, n=1, axis=-1):
-    """Differences of neighbours along `axis`, n times.   n[…,k,…] → n[…,k-n,…]"""
+    """Differences of neighbours along `axis`, n times.   n[…,k,…] → n[…,k-n,…]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.diff([1, 4, 9])
+    Array([3, 5], i32[2])
+    """
     x = as_value(a)
     k = axis_of(axis, x.ndim, "diff")
     for _ in range(n):

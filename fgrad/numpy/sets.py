@@ -81,18 +81,35 @@ def of_size(x, size, fill, shape):
 
 
 def unique_values(x, /, *, size=None, fill_value=None):
-    """The different elements."""
+    """The different elements.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.unique_values([3, 1, 3])
+    Array([1, 3], i32[2])
+    """
     return unique(x, size=size, fill_value=fill_value, equal_nan=False)
 
 
 def unique_counts(x, /, *, size=None, fill_value=None):
-    """(values, counts)"""
+    """(values, counts)
+
+    >>> import fgrad.numpy as fnp
+    >>> values, counts = fnp.unique_counts([3, 1, 3])
+    >>> values, counts
+    (Array([1, 3], i32[2]), Array([1, 2], i32[2]))
+    """
     return UniqueCountsResult(*unique(x, return_counts=True, size=size, fill_value=fill_value,
                                       equal_nan=False))
 
 
 def unique_inverse(x, /, *, size=None, fill_value=None):
-    """(values, inverse_indices)"""
+    """(values, inverse_indices)
+
+    >>> import fgrad.numpy as fnp
+    >>> values, inverse = fnp.unique_inverse([3, 1, 3])
+    >>> values, inverse
+    (Array([1, 3], i32[2]), Array([1, 0, 1], i32[3]))
+    """
     return UniqueInverseResult(*unique(x, return_inverse=True, size=size, fill_value=fill_value,
                                        equal_nan=False))
 
@@ -123,7 +140,12 @@ def isin(element, test_elements, assume_unique=False, invert=False):
 
 
 def union1d(ar1, ar2, *, size=None, fill_value=None):
-    """The different elements of both, in order."""
+    """The different elements of both, in order.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.union1d([1, 2], [2, 3])
+    Array([1, 2, 3], i32[3])
+    """
     flat = [ops.reshape(x, shape=(x.size,)) for x in numbers(ar1, ar2)]
     return unique(concatenate(flat), size=size, fill_value=fill_value)
 
@@ -136,7 +158,12 @@ def known(name, *arrays):
 
 
 def intersect1d(ar1, ar2, assume_unique=False, return_indices=False):
-    """The different elements that are in both, in order; also their first places in each."""
+    """The different elements that are in both, in order; also their first places in each.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.intersect1d([1, 2], [2, 3])
+    Array([2], i32[1])
+    """
     values, dtype = known("intersect1d", ar1, ar2)
     out = np.intersect1d(*values, assume_unique, return_indices)
     if not return_indices:
@@ -145,12 +172,22 @@ def intersect1d(ar1, ar2, assume_unique=False, return_indices=False):
 
 
 def setdiff1d(ar1, ar2, assume_unique=False):
-    """The different elements of the first that the second lacks, in order."""
+    """The different elements of the first that the second lacks, in order.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.setdiff1d([1, 2], [2, 3])
+    Array([1], i32[1])
+    """
     values, dtype = known("setdiff1d", ar1, ar2)
     return array_in(np.setdiff1d(*values, assume_unique), dtype)
 
 
 def setxor1d(ar1, ar2, assume_unique=False):
-    """The different elements that are in exactly one of both, in order."""
+    """The different elements that are in exactly one of both, in order.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.setxor1d([1, 2], [2, 3])
+    Array([1, 3], i32[2])
+    """
     values, dtype = known("setxor1d", ar1, ar2)
     return array_in(np.setxor1d(*values, assume_unique), dtype)

@@ -21,17 +21,32 @@ from .promotion import cast, same, same_shape
 # ------------------------------------------------------------ one array, another shape
 
 def shape(a):
-    """The shape of a, as a tuple of ints."""
+    """The shape of a, as a tuple of ints.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.shape([[1, 2, 3]])
+    (1, 3)
+    """
     return as_value(a).shape
 
 
 def ndim(a):
-    """The number of axes of a."""
+    """The number of axes of a.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.ndim([[1, 2, 3]])
+    2
+    """
     return as_value(a).ndim
 
 
 def size(a, axis=None):
-    """The number of elements of a, or its size along an axis."""
+    """The number of elements of a, or its size along an axis.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.size([[1, 2, 3]]), fnp.size([[1, 2, 3]], axis=0)
+    (3, 1)
+    """
     x = as_value(a)
     return x.size if axis is None else x.shape[axis_of(axis, x.ndim, "size")]
 
@@ -72,13 +87,27 @@ def completed(x, shape):
 
 
 def ravel(a):
-    """The elements in a row, in row-major order.   n[*s] → n[size]"""
+    """The elements in a row, in row-major order.   n[*s] → n[size]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.ravel([[1, 2], [3, 4]])
+    Array([1, 2, 3, 4], i32[4])
+    """
     x = as_value(a)
     return ops.reshape(x, shape=(x.size,))
 
 
 def transpose(a, axes=None):
-    """The axes in another order, reversed by default: axis k of the result is axis axes[k] of a."""
+    """The axes in another order, reversed by default: axis k of the result is axis axes[k] of a.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.transpose([[1, 2, 3], [4, 5, 6]])
+    Array([[1, 4],
+           [2, 5],
+           [3, 6]], i32[3,2])
+    >>> fnp.transpose(fnp.ones((2, 3, 4)), (2, 0, 1)).shape
+    (4, 2, 3)
+    """
     x = as_value(a)
     if axes is None:
         return ops.transpose(x, perm=tuple(range(x.ndim))[::-1])
@@ -92,12 +121,22 @@ permute_dims = transpose
 
 
 def matrix_transpose(x, /):
-    """Every matrix transposed.   n[…,a,b] → n[…,b,a]"""
+    """Every matrix transposed.   n[…,a,b] → n[…,b,a]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.matrix_transpose(fnp.ones((5, 2, 3))).shape
+    (5, 3, 2)
+    """
     return swapaxes(x, -1, -2)
 
 
 def swapaxes(a, axis1, axis2):
-    """Two axes exchanged."""
+    """Two axes exchanged.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.swapaxes(fnp.ones((2, 3, 4)), 0, 2).shape
+    (4, 3, 2)
+    """
     x = as_value(a)
     first, second = axis_of(axis1, x.ndim, "swapaxes"), axis_of(axis2, x.ndim, "swapaxes")
     perm = list(range(x.ndim))
@@ -106,7 +145,12 @@ def swapaxes(a, axis1, axis2):
 
 
 def moveaxis(a, source, destination):
-    """Axes moved to other places; the others keep their order."""
+    """Axes moved to other places; the others keep their order.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.moveaxis(fnp.ones((2, 3, 4)), 0, -1).shape
+    (3, 4, 2)
+    """
     x = as_value(a)
     from_, to = [axes_in_order(s, x.ndim, "moveaxis") for s in (source, destination)]
     if len(from_) != len(to):
@@ -119,7 +163,12 @@ def moveaxis(a, source, destination):
 
 
 def rollaxis(a, axis, start=0):
-    """An axis moved back until it stands before `start`."""
+    """An axis moved back until it stands before `start`.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.rollaxis(fnp.ones((2, 3, 4)), 2).shape
+    (4, 2, 3)
+    """
     x = as_value(a)
     k = axis_of(axis, x.ndim, "rollaxis")
     place = start + x.ndim if start < 0 else start
@@ -149,6 +198,10 @@ def squeeze(a, axis=None):
     """Axes of size 1 taken away: all of them, or those given.
 
     Raises ShapeError for another size.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.squeeze(fnp.ones((1, 3, 1))).shape, fnp.squeeze(fnp.ones((1, 3, 1)), axis=0).shape
+    ((3,), (3, 1))
     """
     x = as_value(a)
     axes = tuple(k for k, n in enumerate(x.shape) if n == 1) if axis is None else axes_of(axis,
@@ -171,23 +224,43 @@ def broadcast_to(array, shape):
 
 
 def broadcast_arrays(*args):
-    """The arrays broadcast to one shape, each of its own dtype."""
+    """The arrays broadcast to one shape, each of its own dtype.
+
+    >>> import fgrad.numpy as fnp
+    >>> [x.shape for x in fnp.broadcast_arrays([1, 2], [[1], [2], [3]])]
+    [(3, 2), (3, 2)]
+    """
     return same_shape(*args)
 
 
 def atleast_1d(*arys):
-    """The arrays with at least one axis; several give a list."""
+    """The arrays with at least one axis; several give a list.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.atleast_1d(5).shape
+    (1,)
+    """
     return each(lambda x: ops.reshape(x, shape=(1,)) if x.ndim == 0 else x, arys)
 
 
 def atleast_2d(*arys):
-    """The arrays with at least two axes, new ones in front; several give a list."""
+    """The arrays with at least two axes, new ones in front; several give a list.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.atleast_2d([1, 2]).shape
+    (1, 2)
+    """
     return each(lambda x: ops.reshape(x, shape=(1,) * (2 - x.ndim) + x.shape) if x.ndim < 2 else x,
                 arys)
 
 
 def atleast_3d(*arys):
-    """The arrays with at least three axes, as NumPy places them; several give a list."""
+    """The arrays with at least three axes, as NumPy places them; several give a list.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.atleast_3d([1, 2]).shape
+    (1, 2, 1)
+    """
     shapes = {0: lambda s: (1, 1, 1), 1: lambda s: (1, *s, 1), 2: lambda s: (*s, 1)}
     return each(lambda x: ops.reshape(x, shape=shapes[x.ndim](x.shape)) if x.ndim < 3 else x, arys)
 
@@ -201,7 +274,12 @@ def each(function, arys):
 # ---------------------------------------------------------------------------- repeating, turning
 
 def tile(A, reps):
-    """The array repeated reps[k] times along axis k."""
+    """The array repeated reps[k] times along axis k.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.tile([1, 2], 2), fnp.tile([1, 2], (3, 1)).shape
+    (Array([1, 2, 1, 2], i32[4]), (3, 2))
+    """
     x = as_value(A)
     reps = tuple(reps) if hasattr(reps, "__iter__") else (reps,)
     ndim = max(x.ndim, len(reps))
@@ -214,7 +292,12 @@ def tile(A, reps):
 
 
 def repeat(a, repeats, axis=None):
-    """Every element repeated, `repeats` times or each as often as it says; None: the flat array."""
+    """Every element repeated, `repeats` times or each as often as it says; None: the flat array.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.repeat([1, 2], 2), fnp.repeat([[1], [2]], 2, axis=1).shape
+    (Array([1, 1, 2, 2], i32[4]), (2, 2))
+    """
     x = as_value(a)
     if axis is None:
         x, axis = ravel(x), 0
@@ -240,23 +323,46 @@ def repeat_each(x, times, k):
 
 
 def flip(m, axis=None):
-    """The order of elements along the axes reversed.   n[*s] → n[*s]"""
+    """The order of elements along the axes reversed.   n[*s] → n[*s]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.flip([1, 2, 3])
+    Array([3, 2, 1], i32[3])
+    """
     x = as_value(m)
     return ops.rev(x, axes=axes_of(axis, x.ndim, "flip"))
 
 
 def flipud(m):
-    """flip along axis 0."""
+    """flip along axis 0.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.flipud([[1, 2], [3, 4]])
+    Array([[3, 4],
+           [1, 2]], i32[2,2])
+    """
     return flip(m, 0)
 
 
 def fliplr(m):
-    """flip along axis 1."""
+    """flip along axis 1.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.fliplr([[1, 2], [3, 4]])
+    Array([[2, 1],
+           [4, 3]], i32[2,2])
+    """
     return flip(m, 1)
 
 
 def rot90(m, k=1, axes=(0, 1)):
-    """The plane of two axes turned by k quarters, from the first towards the second."""
+    """The plane of two axes turned by k quarters, from the first towards the second.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.rot90([[1, 2], [3, 4]])
+    Array([[2, 4],
+           [1, 3]], i32[2,2])
+    """
     x = as_value(m)
     first, second = axes_in_order(axes, x.ndim, "rot90")
     if k % 4 == 0:

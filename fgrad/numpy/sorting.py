@@ -40,6 +40,10 @@ def argsort(a, axis=-1, descending=False):
     """The places of the elements along `axis` in order; equal elements keep their order.
 
     n[*s] → i32[*s]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.argsort([3.0, 1.0, 2.0])
+    Array([1, 2, 0], i32[3])
     """
     x, k = flattened(a, axis, "argsort")
     if descending:
@@ -56,6 +60,10 @@ def quantile(a, q, axis=None, keepdims=False):
 
     f[*s] → f[*q, s without axes].  q is a number, or an array of numbers, in [0, 1].  NaN makes
     NaN.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.quantile([1.0, 2.0, 4.0], 0.75)
+    Array(3., f32[])
     """
     x = as_float(a)
     axes = axes_of(axis, x.ndim, "quantile")
@@ -106,5 +114,10 @@ def median(a, axis=None, keepdims=False):
 
 
 def percentile(a, q, axis=None, keepdims=False):
-    """quantile with shares in percent."""
+    """quantile with shares in percent.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.percentile([1.0, 2.0, 4.0], 50)
+    Array(2., f32[])
+    """
     return quantile(a, np.asarray(q, float) / 100, axis, keepdims)

@@ -34,6 +34,10 @@ def histogram_bin_edges(a, bins=10, range=None, weights=None):
     """The edges between `bins` equal parts of the range of a, or `bins` itself if it is an array.
 
     → f[bins+1]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.histogram_bin_edges([0.0, 4.0], bins=2)
+    Array([0., 2., 4.], f32[3])
     """
     if not isinstance(bins, int):
         if isinstance(bins, str):
@@ -120,7 +124,13 @@ def histogramdd(sample, bins=10, range=None, density=None, weights=None):
 
 
 def histogram2d(x, y, bins=10, range=None, density=None, weights=None):
-    """(counts, edges of x, edges of y) of points in the plane.   f[n] f[n] → f[*bins], …"""
+    """(counts, edges of x, edges of y) of points in the plane.   f[n] f[n] → f[*bins], …
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.histogram2d([0.0, 1.0], [0.0, 1.0], bins=2)[0]
+    Array([[1, 0],
+           [0, 1]], i32[2,2])
+    """
     points = ops.transpose(concatenate([as_float(v)[None] for v in (x, y)]), perm=(1, 0))
     counts, (first, second) = histogramdd(points, bins, range, density, weights)
     return counts, first, second
@@ -130,6 +140,10 @@ def digitize(x, bins, right=False):
     """The number of the bin of each element: bins[i - 1] <= x < bins[i].   n[*s] n[k] → i32[*s]
 
     right: the upper edge belongs to the bin.  bins may ascend or descend.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.digitize([0.5, 2.5], [0.0, 1.0, 2.0])
+    Array([1, 3], i32[2])
     """
     edges = as_value(bins)
     if edges.ndim != 1:
@@ -146,7 +160,12 @@ def digitize(x, bins, right=False):
 # ---------------------------------------------------------------------------- differences
 
 def ediff1d(ary, to_end=None, to_begin=None):
-    """Differences of neighbours of the flat array, with more before and behind."""
+    """Differences of neighbours of the flat array, with more before and behind.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.ediff1d([1, 4, 9])
+    Array([3, 5], i32[2])
+    """
     parts = [None if v is None else ravel(v) for v in (to_begin, diff(ravel(ary)), to_end)]
     return concatenate([v for v in parts if v is not None])
 
@@ -157,6 +176,10 @@ def gradient(f, *varargs, axis=None, edge_order=None):
     f[*s] → f[*s] per axis, in a list unless there is one axis.  varargs: the distance between
     elements, one for all or one per axis, or the coordinates of an axis.
     Raises ArgumentError for edge_order=2.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.gradient([1.0, 2.0, 4.0, 7.0])
+    Array([1. , 1.5, 2.5, 3. ], f32[4])
     """
     if edge_order not in (None, 1):
         raise ArgumentError("gradient knows ends of first order only.",
@@ -190,7 +213,12 @@ def slope(x, h, k):
 
 
 def unwrap(p, discont=None, axis=-1, *, period=2 * math.pi):
-    """Angles without jumps of more than half a period along an axis.   f[*s] → f[*s]"""
+    """Angles without jumps of more than half a period along an axis.   f[*s] → f[*s]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.round(fnp.unwrap([0.0, 6.0]), 3)
+    Array([ 0.   , -0.283], f32[2])
+    """
     x = as_float(p)
     k = axis_of(axis, x.ndim, "unwrap")
     step = diff(x, axis=k)
@@ -206,12 +234,22 @@ def unwrap(p, discont=None, axis=-1, *, period=2 * math.pi):
 # ---------------------------------------------------------------------------- running, correlation
 
 def cumulative_sum(x, /, *, axis=None, dtype=None, include_initial=False):
-    """Running sums along an axis; include_initial: with a 0 before them."""
+    """Running sums along an axis; include_initial: with a 0 before them.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.cumulative_sum([1, 2, 3], include_initial=True)
+    Array([0, 1, 3, 6], i32[4])
+    """
     return cumulative(cumsum, x, axis, dtype, include_initial, 0)
 
 
 def cumulative_prod(x, /, *, axis=None, dtype=None, include_initial=False):
-    """Running products along an axis; include_initial: with a 1 before them."""
+    """Running products along an axis; include_initial: with a 1 before them.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.cumulative_prod([1, 2, 3])
+    Array([1, 2, 6], i32[3])
+    """
     return cumulative(cumprod, x, axis, dtype, include_initial, 1)
 
 
@@ -229,7 +267,12 @@ def cumulative(running, x, axis, dtype, include_initial, first):
 
 
 def correlate(a, v, mode="valid"):
-    """Σ a[n + k] v[n] of vectors: the convolution with v backwards.   n[a] n[v] → as convolve"""
+    """Σ a[n + k] v[n] of vectors: the convolution with v backwards.   n[a] n[v] → as convolve
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.correlate([1, 2, 3], [0, 1])
+    Array([2, 3], i32[2])
+    """
     x, y = numbers(a, v)
     if x.ndim != 1 or y.ndim != 1:
         raise ShapeError("correlate needs vectors.", given=[typed(x), typed(y)])
@@ -246,12 +289,22 @@ def correlate(a, v, mode="valid"):
 # ---------------------------------------------------------------------------- partial order
 
 def partition(a, kth, axis=-1):
-    """An array whose element kth along the axis is where sorting puts it: here all of them are."""
+    """An array whose element kth along the axis is where sorting puts it: here all of them are.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.partition([3, 1, 2], 1)
+    Array([1, 2, 3], i32[3])
+    """
     return sort(a, axis)
 
 
 def argpartition(a, kth, axis=-1):
-    """The places of the elements of `partition`.   n[*s] → i32[*s]"""
+    """The places of the elements of `partition`.   n[*s] → i32[*s]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.argpartition([3, 1, 2], 1).shape
+    (3,)
+    """
     return argsort(a, axis)
 
 
@@ -259,6 +312,10 @@ def lexsort(keys, axis=-1):
     """The places of elements in order of the last key, equal ones in order of the one before, ….
 
     k[*s] keys → i32[*s]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.lexsort([[2, 1, 1], [0, 0, 1]])
+    Array([1, 0, 2], i32[3])
     """
     values = [as_value(k) for k in keys]
     if not values:

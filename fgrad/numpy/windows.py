@@ -30,7 +30,12 @@ def cosines(M, name, *weights):
 
 
 def hanning(M):
-    """0.5 - 0.5 cos 2πx.   → f32[M]"""
+    """0.5 - 0.5 cos 2πx.   → f32[M]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.hanning(3)
+    Array([0., 1., 0.], f32[3])
+    """
     return cosines(M, "hanning", 0.5, -0.5)
 
 
@@ -45,7 +50,12 @@ def blackman(M):
 
 
 def bartlett(M):
-    """A triangle: 1 - |2x - 1|.   → f32[M]"""
+    """A triangle: 1 - |2x - 1|.   → f32[M]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.bartlett(3)
+    Array([0., 1., 0.], f32[3])
+    """
     x = places(M, "bartlett")
     if x.size == 1:
         return ops.full_like(x, 1.0)
@@ -65,6 +75,11 @@ def kaiser(M, beta):
 
 
 def i0(x):
-    """I₀(x), the modified Bessel function of order 0.   f[*s] → f[*s]"""
+    """I₀(x), the modified Bessel function of order 0.   f[*s] → f[*s]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.i0(0.0)
+    Array(0.99999994, f32[])
+    """
     x = as_float(x)
     return same(ops.mul, ops.exp(ops.abs(x)), ops.bessel_i0e(x))

@@ -170,7 +170,13 @@ def split(key, num=2):
 
 
 def fold_in(key, data):
-    """A key made of a key and an int, for example of a step number; the key itself stays usable."""
+    """A key made of a key and an int, for example of a step number; the key itself stays usable.
+
+    >>> import fgrad
+    >>> keys = [fgrad.random.fold_in(fgrad.random.key(0), step) for step in range(2)]
+    >>> fgrad.random.normal(keys[0]) == fgrad.random.normal(keys[1])
+    Array(False, bool[])
+    """
     words = checked(key, "fold_in").data
     if not isinstance(data, Value):
         data = frozen_array(np.array(operator.index(data) & 0xFFFFFFFF, U32))
@@ -181,7 +187,12 @@ def fold_in(key, data):
 # ------------------------------------------------------------ bits and uniform numbers
 
 def bits(key, shape=(), dtype="uint32"):
-    """Uniform random bits, as unsigned integers.   → u32[*shape]"""
+    """Uniform random bits, as unsigned integers.   → u32[*shape]
+
+    >>> import fgrad
+    >>> fgrad.random.bits(fgrad.random.key(0), (2,)).dtype
+    dtype('uint32')
+    """
     return ops.random_bits(consumed(key, "bits"), shape=shape_of(shape, "bits"),
                            dtype=as_dtype(dtype))
 
@@ -219,6 +230,10 @@ def uniform(key, shape=(), dtype=None, minval=0.0, maxval=1.0):
     """Uniform numbers in [minval, maxval).   → f[*shape]
 
     Raises RandomKeyError without a key, DtypeError for a dtype that is no float.
+
+    >>> import fgrad
+    >>> fgrad.random.uniform(fgrad.random.key(0), (2, 3), minval=-1.0).shape
+    (2, 3)
     """
     dtype, shape = float_dtype(dtype, "uniform"), shape_of(shape, "uniform")
     low, high = [dtype.type(v) if isinstance(v, (int, float)) else v for v in (minval, maxval)]
@@ -229,6 +244,10 @@ def randint(key, shape, minval, maxval, dtype=None):
     """Uniform integers in [minval, maxval).   → i32[*shape]
 
     The remainder of twice as many bits as the dtype has, so the bias is negligible.
+
+    >>> import fgrad
+    >>> fgrad.random.randint(fgrad.random.key(0), (5,), 0, 10)
+    Array([9, 0, 2, 3, 1], i32[5])
     """
     dtype = default_int() if dtype is None else as_dtype(dtype)
     if dtype.kind not in "iu":
@@ -295,7 +314,14 @@ def normal(key, shape=(), dtype=None):
 
 
 def truncated_normal(key, lower, upper, shape=None, dtype=None):
-    """Normal numbers, given that they lie between lower and upper.   → f[*shape]"""
+    """Normal numbers, given that they lie between lower and upper.   → f[*shape]
+
+    >>> import fgrad
+    >>> import fgrad.numpy as fnp
+    >>> x = fgrad.random.truncated_normal(fgrad.random.key(0), -1.0, 1.0, (100,))
+    >>> fnp.max(fnp.abs(x)) <= 1.0
+    Array(True, bool[])
+    """
     dtype = float_dtype(dtype, "truncated_normal")
     low, high = [cast(as_value(v), dtype) for v in (lower, upper)]
     if shape is None:
@@ -308,7 +334,12 @@ def truncated_normal(key, lower, upper, shape=None, dtype=None):
 
 
 def bernoulli(key, p=0.5, shape=None):
-    """True with probability p.   → bool[*shape], the shape of p by default"""
+    """True with probability p.   → bool[*shape], the shape of p by default
+
+    >>> import fgrad
+    >>> fgrad.random.bernoulli(fgrad.random.key(0), 0.7, (4,))
+    Array([False, False,  True,  True], bool[4])
+    """
     p = as_float(p)
     shape = p.shape if shape is None else shape_of(shape, "bernoulli")
     u = between(consumed(key, "bernoulli"), shape, p.dtype, p.dtype.type(0), p.dtype.type(1))
@@ -316,19 +347,34 @@ def bernoulli(key, p=0.5, shape=None):
 
 
 def rademacher(key, shape=(), dtype=None):
-    """-1 or 1, each with probability a half.   → i32[*shape]"""
+    """-1 or 1, each with probability a half.   → i32[*shape]
+
+    >>> import fgrad
+    >>> fgrad.random.rademacher(fgrad.random.key(0), (4,))
+    Array([-1, -1,  1,  1], i32[4])
+    """
     dtype = default_int() if dtype is None else as_dtype(dtype)
     heads = cast(bernoulli(key, 0.5, shape), dtype)
     return same(ops.sub, same(ops.mul, heads, 2), 1)
 
 
 def exponential(key, shape=(), dtype=None):
-    """Numbers of the exponential distribution with mean 1.   → f[*shape]"""
+    """Numbers of the exponential distribution with mean 1.   → f[*shape]
+
+    >>> import fgrad
+    >>> fgrad.random.exponential(fgrad.random.key(0), (2,)).shape
+    (2,)
+    """
     return ops.neg(ops.log1p(ops.neg(uniform(key, shape, float_dtype(dtype, "exponential")))))
 
 
 def gumbel(key, shape=(), dtype=None):
-    """Numbers of the Gumbel distribution: -log(-log(u)).   → f[*shape]"""
+    """Numbers of the Gumbel distribution: -log(-log(u)).   → f[*shape]
+
+    >>> import fgrad
+    >>> fgrad.random.gumbel(fgrad.random.key(0), (2,)).shape
+    (2,)
+    """
     dtype = float_dtype(dtype, "gumbel")
     u = between(consumed(key, "gumbel"), shape_of(shape, "gumbel"), dtype, finfo(dtype).tiny,
                 dtype.type(1))
@@ -336,7 +382,12 @@ def gumbel(key, shape=(), dtype=None):
 
 
 def laplace(key, shape=(), dtype=None):
-    """Numbers of the Laplace distribution with scale 1.   → f[*shape]"""
+    """Numbers of the Laplace distribution with scale 1.   → f[*shape]
+
+    >>> import fgrad
+    >>> fgrad.random.laplace(fgrad.random.key(0), (2,)).shape
+    (2,)
+    """
     dtype = float_dtype(dtype, "laplace")
     low = dtype.type(finfo(dtype).epsneg - 1)
     u = between(consumed(key, "laplace"), shape_of(shape, "laplace"), dtype, low, dtype.type(1))
@@ -347,6 +398,11 @@ def categorical(key, logits, axis=-1, shape=None):
     """Positions along `axis`, each with probability softmax(logits).   f[*s] → i32[s without axis]
 
     shape: the shape of the result, whose last axes are those of the logits.
+
+    >>> import fgrad
+    >>> import fgrad.numpy as fnp
+    >>> fgrad.random.categorical(fgrad.random.key(0), fnp.log(fnp.array([0.4, 0.6])), shape=(5,))
+    Array([1, 1, 0, 1, 0], i32[5])
     """
     x = as_float(logits)
     k = axis_of(axis, x.ndim, "categorical")
@@ -380,6 +436,10 @@ def permutation(key, x, axis=0, independent=False):
     """0, …, x - 1 in random order, or the array in random order along an axis.
 
     independent: every row along the axis in an order of its own.
+
+    >>> import fgrad
+    >>> fgrad.random.permutation(fgrad.random.key(0), 5)
+    Array([0, 1, 4, 3, 2], i32[5])
     """
     words = consumed(key, "permutation")
     x = count_or_array(x)
@@ -403,6 +463,11 @@ def choice(key, a, shape=(), replace=True, p=None, axis=0):
 
     replace: may an element come more than once?  p: the probability of each.  Raises RangeError
     when more different elements are asked for than there are.
+
+    >>> import fgrad
+    >>> import fgrad.numpy as fnp
+    >>> fgrad.random.choice(fgrad.random.key(0), fnp.array([10, 20, 30]), (2,), replace=False)
+    Array([10, 20], i32[2])
     """
     shape, x = shape_of(shape, "choice"), count_or_array(a)
     k = axis_of(axis, x.ndim, "choice")

@@ -38,7 +38,12 @@ def pair(key, name):
 
 
 def cauchy(key, shape=(), dtype=None):
-    """Numbers of the Cauchy distribution: tan π(u - 1/2).   → f[*shape]"""
+    """Numbers of the Cauchy distribution: tan π(u - 1/2).   → f[*shape]
+
+    >>> import fgrad
+    >>> fgrad.random.cauchy(fgrad.random.key(0), (5,)).shape
+    (5,)
+    """
     dtype = float_dtype(dtype, "cauchy")
     u = between(consumed(key, "cauchy"), shape_of(shape, "cauchy"), dtype, finfo(dtype).eps,
                 dtype.type(1))
@@ -46,7 +51,12 @@ def cauchy(key, shape=(), dtype=None):
 
 
 def logistic(key, shape=(), dtype=None):
-    """Numbers of the logistic distribution: log(u / (1 - u)).   → f[*shape]"""
+    """Numbers of the logistic distribution: log(u / (1 - u)).   → f[*shape]
+
+    >>> import fgrad
+    >>> fgrad.random.logistic(fgrad.random.key(0), (5,)).shape
+    (5,)
+    """
     dtype = float_dtype(dtype, "logistic")
     u = between(consumed(key, "logistic"), shape_of(shape, "logistic"), dtype,
                 finfo(dtype).tiny, dtype.type(1))
@@ -61,7 +71,12 @@ def lognormal(key, sigma=1.0, shape=None, dtype=None):
 
 
 def pareto(key, b, shape=None, dtype=None):
-    """Numbers of the Pareto distribution with density b x⁻ᵇ⁻¹ from 1 on.   → f[*shape]"""
+    """Numbers of the Pareto distribution with density b x⁻ᵇ⁻¹ from 1 on.   → f[*shape]
+
+    >>> import fgrad
+    >>> fgrad.random.pareto(fgrad.random.key(0), 3.0, (5,)).shape
+    (5,)
+    """
     dtype = float_dtype(dtype, "pareto")
     (b,), shape = parameters("pareto", shape, dtype, b)
     return ops.exp(same(ops.div, exponential(key, shape, dtype), b))
@@ -112,7 +127,12 @@ def wald(key, mean, shape=None, dtype=None):
 
 
 def geometric(key, p, shape=None, dtype=None):
-    """How many tries until the first success, each with probability p.   → i32[*shape]"""
+    """How many tries until the first success, each with probability p.   → i32[*shape]
+
+    >>> import fgrad
+    >>> fgrad.random.geometric(fgrad.random.key(0), 0.5, (3,)).shape
+    (3,)
+    """
     dtype = default_int() if dtype is None else as_dtype(dtype)
     p = as_float(p)
     (p,), shape = parameters("geometric", shape, p.dtype, p)
@@ -136,6 +156,12 @@ def multivariate_normal(key, mean, cov, shape=None, dtype=None, method="cholesky
     """Normal vectors with these means and this covariance.   f[…,n] f[…,n,n] → f[*shape,n]
 
     method: how the root of cov is found: "cholesky", or "eigh" or "svd" for a singular one.
+
+    >>> import fgrad
+    >>> import fgrad.numpy as fnp
+    >>> cov = fnp.array([[2.0, 1.0], [1.0, 2.0]])
+    >>> fgrad.random.multivariate_normal(fgrad.random.key(0), fnp.zeros(2), cov, (5,)).shape
+    (5, 2)
     """
     mean, cov = as_float(mean), as_float(cov)
     mean, cov = [cast(v, join([mean.dtype, cov.dtype])) for v in (mean, cov)]
@@ -166,6 +192,10 @@ def orthogonal(key, n, shape=(), dtype=None, m=None):
     """Matrices with orthonormal columns (rows, if m > n), each as likely as every other.
 
     → f[*shape,n,m]; m is n by default
+
+    >>> import fgrad
+    >>> fgrad.random.orthogonal(fgrad.random.key(0), 3).shape
+    (3, 3)
     """
     dtype, m = float_dtype(dtype, "orthogonal"), n if m is None else m
     z = normal(key, (*shape_of(shape, "orthogonal"), max(n, m), min(n, m)), dtype)

@@ -118,7 +118,12 @@ def log_gamma_numbers(words, a):
 
 
 def loggamma(key, a, shape=None, dtype=None):
-    """log of gamma numbers, which does not underflow for small a.   → f[*shape]"""
+    """log of gamma numbers, which does not underflow for small a.   → f[*shape]
+
+    >>> import fgrad
+    >>> fgrad.random.loggamma(fgrad.random.key(0), 2.0, (5,)).shape
+    (5,)
+    """
     dtype = float_dtype(dtype, "loggamma")
     (a,), _ = parameters("loggamma", shape, dtype, a)
     return log_gamma_numbers(consumed(key, "loggamma"), a)
@@ -135,7 +140,12 @@ def gamma(key, a, shape=None, dtype=None):
 
 
 def beta(key, a, b, shape=None, dtype=None):
-    """Numbers of the beta distribution: x / (x + y) of gamma numbers.   → f[*shape]"""
+    """Numbers of the beta distribution: x / (x + y) of gamma numbers.   → f[*shape]
+
+    >>> import fgrad
+    >>> fgrad.random.beta(fgrad.random.key(0), 2.0, 3.0, (5,)).shape
+    (5,)
+    """
     dtype = float_dtype(dtype, "beta")
     (a, b), shape = parameters("beta", shape, dtype, a, b)
     first, second = pair(key, "beta")
@@ -146,7 +156,13 @@ def beta(key, a, b, shape=None, dtype=None):
 
 
 def dirichlet(key, alpha, shape=None, dtype=None):
-    """Vectors of shares: gamma numbers over their sum.   f[…,n] → f[*shape,n]"""
+    """Vectors of shares: gamma numbers over their sum.   f[…,n] → f[*shape,n]
+
+    >>> import fgrad
+    >>> import fgrad.numpy as fnp
+    >>> fgrad.random.dirichlet(fgrad.random.key(0), fnp.ones(3), (5,)).shape
+    (5, 3)
+    """
     dtype = float_dtype(dtype, "dirichlet")
     alpha = as_float(alpha)
     shape = alpha.shape[:-1] if shape is None else shape_of(shape, "dirichlet")
@@ -156,7 +172,12 @@ def dirichlet(key, alpha, shape=None, dtype=None):
 
 
 def chisquare(key, df, shape=None, dtype=None):
-    """Sums of df squares of normal numbers.   → f[*shape]"""
+    """Sums of df squares of normal numbers.   → f[*shape]
+
+    >>> import fgrad
+    >>> fgrad.random.chisquare(fgrad.random.key(0), 3.0, shape=(5,)).shape
+    (5,)
+    """
     dtype = float_dtype(dtype, "chisquare")
     return 2 * ops.exp(loggamma(key, cast(as_value(df), dtype) / 2, shape, dtype))
 
@@ -170,7 +191,12 @@ def f(key, dfnum, dfden, shape=None, dtype=None):
 
 
 def t(key, df, shape=None, dtype=None):
-    """Numbers of Student's distribution with df degrees of freedom.   → f[*shape]"""
+    """Numbers of Student's distribution with df degrees of freedom.   → f[*shape]
+
+    >>> import fgrad
+    >>> fgrad.random.t(fgrad.random.key(0), 3.0, (5,)).shape
+    (5,)
+    """
     dtype = float_dtype(dtype, "t")
     (df,), shape = parameters("t", shape, dtype, df)
     first, second = pair(key, "t")
@@ -188,7 +214,14 @@ def generalized_normal(key, p, shape=(), dtype=None):
 
 
 def ball(key, d, p=2, shape=(), dtype=None):
-    """Points of the ball Σ |xᵢ|ᵖ <= 1 of d dimensions, evenly (Barthe et al. 2005).   → f[…,d]"""
+    """Points of the ball Σ |xᵢ|ᵖ <= 1 of d dimensions, evenly (Barthe et al. 2005).   → f[…,d]
+
+    >>> import fgrad
+    >>> import fgrad.numpy as fnp
+    >>> x = fgrad.random.ball(fgrad.random.key(0), 3, shape=(5,))
+    >>> x.shape, fnp.all(fnp.linalg.norm(x, axis=1) <= 1.0)
+    ((5, 3), Array(True, bool[]))
+    """
     dtype, shape = float_dtype(dtype, "ball"), shape_of(shape, "ball")
     first, second = pair(key, "ball")
     g = generalized_normal(first, p, (*shape, d), dtype)
@@ -202,6 +235,10 @@ def poisson(key, lam, shape=None, dtype=None):
     """How many events happen where lam are expected.   → i32[*shape]
 
     Below 10 by products of uniform numbers (Knuth), above by transformed rejection (Hörmann 1993).
+
+    >>> import fgrad
+    >>> fgrad.random.poisson(fgrad.random.key(0), 3.0, (5,)).dtype
+    dtype('int32')
     """
     dtype = default_int() if dtype is None else as_dtype(dtype)
     (lam,), shape = parameters("poisson", shape, F32, lam)
@@ -258,6 +295,10 @@ def binomial(key, n, p, shape=None, dtype=None):
 
     Tries are counted by geometric gaps (Devroye 1986, p. 525) until n are over: exact, in about
     n min(p, 1 - p) steps.
+
+    >>> import fgrad
+    >>> fgrad.random.binomial(fgrad.random.key(0), 10, 0.5, (3,)).shape
+    (3,)
     """
     dtype = float_dtype(dtype, "binomial")
     (n, p), shape = parameters("binomial", shape, dtype, n, p)
