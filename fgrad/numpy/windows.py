@@ -78,8 +78,8 @@ def i0(x):
     """I₀(x), the modified Bessel function of order 0.   f[*s] → f[*s]
 
     >>> import fgrad.numpy as fnp
-    >>> fnp.i0(0.0)
-    Array(0.99999994, f32[])
+    >>> fnp.round(fnp.i0(1.0), 3)
+    Array(1.266, f32[])
     """
     x = as_float(x)
     return same(ops.mul, ops.exp(ops.abs(x)), ops.bessel_i0e(x))

@@ -1,9 +1,9 @@
 """The operators of arrays as LLVM text: a function of two objects for each of them.
 
 Every function is `@operate` with a row of the loops of `operators_loops.py`: per form of the
-operands, two arrays or an array and a number, a loop for each dtype of KINDS.  The smaller of two arrays is
-spread over the larger one, by many runs of a loop.  `%Operators` mirrors the ctypes structure of
-`operators.py`, which fills it in; the offsets in ndarrays and scalars are those of
+operands, two arrays or an array and a number, a loop for each dtype of KINDS.  The smaller of two
+arrays is spread over the larger one, by many runs of a loop.  `%Operators` mirrors the ctypes
+structure of `operators.py`, which fills it in; the offsets in ndarrays and scalars are those of
 `native_text.py`.
 """
 
