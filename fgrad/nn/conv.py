@@ -140,8 +140,8 @@ def torch_like(count):
             padding = padding.upper()
         return CheckedConv(outputs, kernel, stride, padding, dilation, groups, bias, inputs=inputs)
     conv.__name__ = conv.__qualname__ = f"Conv{count}d"
-    shape = (1, *[5] * count, 3)
-    conv.__doc__ = (f"""Conv over {count} axes with torch's arguments; inputs are channels last.
+    axes, shape = "one axis" if count == 1 else f"{count} axes", (1, *[5] * count, 3)
+    conv.__doc__ = (f"""Conv over {axes} with torch's arguments; inputs are channels last.
 
     The number of channels is checked when it is initialised.  Raises ShapeError if it is another.
 

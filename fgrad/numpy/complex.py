@@ -113,12 +113,22 @@ def iscomplex(x):
 
 
 def iscomplexobj(x):
-    """Is the dtype complex?"""
+    """Is the dtype complex?
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.iscomplexobj([1j])
+    True
+    """
     return is_complex(as_value(x))
 
 
 def isrealobj(x):
-    """Is the dtype real?"""
+    """Is the dtype real?
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.isrealobj([1.0])
+    True
+    """
     return not iscomplexobj(x)
 
 

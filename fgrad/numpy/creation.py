@@ -59,7 +59,12 @@ def asarray(a, dtype=None, copy=None):
 
 
 def ascontiguousarray(a, dtype=None):
-    """The same as asarray: every array of fgrad may be taken for contiguous."""
+    """The same as asarray: every array of fgrad may be taken for contiguous.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.ascontiguousarray([1, 2])
+    Array([1, 2], i32[2])
+    """
     return asarray(a, dtype)
 
 
@@ -181,7 +186,12 @@ def ones_like(a, dtype=None, shape=None):
 
 
 def empty_like(a, dtype=None, shape=None):
-    """Zeros of the shape and dtype of `a`."""
+    """Zeros of the shape and dtype of `a`.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.empty_like(fnp.ones((2, 3))).shape
+    (2, 3)
+    """
     return full_like(a, 0, dtype, shape)
 
 

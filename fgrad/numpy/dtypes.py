@@ -64,7 +64,12 @@ def issubdtype(dtype, kind):
 
 
 def isdtype(dtype, kind):
-    """Is the dtype the one given, or of a kind such as "integral" or "real floating"?"""
+    """Is the dtype the one given, or of a kind such as "integral" or "real floating"?
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.isdtype("float32", "real floating")
+    True
+    """
     if isinstance(kind, tuple):
         return any(isdtype(dtype, k) for k in kind)
     dtype = as_dtype(dtype)

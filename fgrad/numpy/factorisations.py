@@ -129,7 +129,12 @@ def lstsq(a, b, rcond=None):
 
 
 def tensorsolve(a, b, axes=None):
-    """x with tensordot(a, x, x.ndim) = b; `axes` of a are moved to its end first."""
+    """x with tensordot(a, x, x.ndim) = b; `axes` of a are moved to its end first.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.linalg.tensorsolve(fnp.reshape(fnp.eye(4), (2, 2, 4)), fnp.ones((2, 2)))
+    Array([1., 1., 1., 1.], f32[4])
+    """
     x, y = as_float(a), as_float(b)
     if axes is not None:
         x = moveaxis(x, tuple(axes), tuple(range(x.ndim - len(axes), x.ndim)))
@@ -143,7 +148,12 @@ def tensorsolve(a, b, axes=None):
 
 
 def tensorinv(a, ind=2):
-    """The inverse of a for tensordot over its first `ind` axes."""
+    """The inverse of a for tensordot over its first `ind` axes.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.linalg.tensorinv(fnp.reshape(fnp.eye(4), (2, 2, 4)), ind=2).shape
+    (4, 2, 2)
+    """
     x = as_float(a)
     n, m = math.prod(x.shape[:ind]), math.prod(x.shape[ind:])
     if ind <= 0 or n != m:

@@ -44,7 +44,12 @@ def apply_along_axis(func1d, axis, arr, *args, **kwargs):
 
 
 def apply_over_axes(func, a, axes):
-    """func(array, axis) for one axis after the other; a removed axis comes back with size 1."""
+    """func(array, axis) for one axis after the other; a removed axis comes back with size 1.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.apply_over_axes(fnp.sum, fnp.ones((2, 3, 4)), (0, 2)).shape
+    (1, 3, 1)
+    """
     x = as_value(a)
     for k in axes_of(axes, x.ndim, "apply_over_axes"):
         out = as_value(func(x, k))

@@ -98,6 +98,11 @@ def put_along_axis(arr, indices, values, axis, *, inplace=False):
     """The array with values at one place of each row along an axis, as take_along_axis reads them.
 
     Raises ArgumentError for inplace=True: arrays are immutable.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.put_along_axis(fnp.zeros((2, 2)), fnp.array([[1], [0]]), 5.0, axis=1, inplace=False)
+    Array([[0., 5.],
+           [5., 0.]], f32[2,2])
     """
     refuse_in_place(inplace, "put_along_axis")
     x, places = as_value(arr), as_value(indices)
@@ -118,7 +123,12 @@ def refuse_in_place(inplace, name):
 
 
 def put(a, ind, v, mode="clip", *, inplace=False):
-    """The array with values v, over and over, at places of the flat array.   n[*s] → n[*s]"""
+    """The array with values v, over and over, at places of the flat array.   n[*s] → n[*s]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.put(fnp.zeros(3), fnp.array([0, 2]), 5.0, inplace=False)
+    Array([5., 0., 5.], f32[3])
+    """
     refuse_in_place(inplace, "put")
     x, places = as_value(a), ravel(ind)
     values = resize(cast(as_value(v), x.dtype), places.shape)
@@ -131,7 +141,12 @@ def put(a, ind, v, mode="clip", *, inplace=False):
 
 
 def place(arr, mask, vals, *, inplace=False):
-    """The array with the first values, over and over, where the mask is true.   n[*s] → n[*s]"""
+    """The array with the first values, over and over, where the mask is true.   n[*s] → n[*s]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.place(fnp.zeros(3), fnp.array([True, False, True]), 5.0, inplace=False)
+    Array([5., 0., 5.], f32[3])
+    """
     refuse_in_place(inplace, "place")
     x, mask = as_value(arr), as_bool(mask)
     values = ravel(cast(as_value(vals), x.dtype))
@@ -144,6 +159,11 @@ def fill_diagonal(a, val, wrap=False, *, inplace=False):
     """The array with val on its main diagonal; a vector gives one element each.   n[*s] → n[*s]
 
     Raises ArgumentError for inplace=True or wrap=True.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.fill_diagonal(fnp.zeros((2, 2)), 5.0, inplace=False)
+    Array([[5., 0.],
+           [0., 5.]], f32[2,2])
     """
     refuse_in_place(inplace, "fill_diagonal")
     x = as_value(a)
@@ -215,7 +235,12 @@ def diag_indices(n, ndim=2):
 
 
 def diag_indices_from(arr):
-    """diag_indices for an array of equal sizes."""
+    """diag_indices for an array of equal sizes.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.diag_indices_from(fnp.ones((2, 2)))
+    (Array([0, 1], i32[2]), Array([0, 1], i32[2]))
+    """
     x = as_value(arr)
     if x.ndim < 2 or len(set(x.shape)) != 1:
         raise ShapeError("diag_indices_from needs an array of equal sizes.", given=typed(x))
@@ -223,12 +248,22 @@ def diag_indices_from(arr):
 
 
 def tril_indices_from(arr, k=0):
-    """The places at and below diagonal k of a matrix."""
+    """The places at and below diagonal k of a matrix.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.tril_indices_from(fnp.ones((2, 2)))
+    (Array([0, 1, 1], i32[3]), Array([0, 0, 1], i32[3]))
+    """
     return triangle_of(arr, k, ops.ge, "tril_indices_from")
 
 
 def triu_indices_from(arr, k=0):
-    """The places at and above diagonal k of a matrix."""
+    """The places at and above diagonal k of a matrix.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.triu_indices_from(fnp.ones((2, 2)))
+    (Array([0, 0, 1], i32[3]), Array([0, 1, 1], i32[3]))
+    """
     return triangle_of(arr, k, ops.le, "triu_indices_from")
 
 

@@ -115,7 +115,12 @@ def unique_inverse(x, /, *, size=None, fill_value=None):
 
 
 def unique_all(x, /, *, size=None, fill_value=None):
-    """(values, indices, inverse_indices, counts)"""
+    """(values, indices, inverse_indices, counts)
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.unique_all([3, 1, 3]).counts
+    Array([1, 2], i32[2])
+    """
     return UniqueAllResult(*unique(x, True, True, True, size=size, fill_value=fill_value,
                                    equal_nan=False))
 

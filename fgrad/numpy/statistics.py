@@ -106,7 +106,13 @@ def normed(counts, edges, density):
 
 
 def histogramdd(sample, bins=10, range=None, density=None, weights=None):
-    """(counts per cell of a grid, edges of each axis) of points.   f[n,d] → f[*bins], d edges"""
+    """(counts per cell of a grid, edges of each axis) of points.   f[n,d] → f[*bins], d edges
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.histogramdd(fnp.array([[0.0, 1.0], [1.0, 0.0]]), bins=2)[0]
+    Array([[0, 1],
+           [1, 0]], i32[2,2])
+    """
     x = as_float(sample)
     if x.ndim != 2:
         raise ShapeError("histogramdd needs a matrix: points by coordinates.", given=typed(x))

@@ -40,12 +40,22 @@ def hanning(M):
 
 
 def hamming(M):
-    """0.54 - 0.46 cos 2πx.   → f32[M]"""
+    """0.54 - 0.46 cos 2πx.   → f32[M]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.hamming(3).shape
+    (3,)
+    """
     return cosines(M, "hamming", 0.54, -0.46)
 
 
 def blackman(M):
-    """0.42 - 0.5 cos 2πx + 0.08 cos 4πx.   → f32[M]"""
+    """0.42 - 0.5 cos 2πx + 0.08 cos 4πx.   → f32[M]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.blackman(3).shape
+    (3,)
+    """
     return cosines(M, "blackman", 0.42, -0.5, 0.08)
 
 
@@ -63,7 +73,12 @@ def bartlett(M):
 
 
 def kaiser(M, beta):
-    """I₀(β √(1 - (2x - 1)²)) / I₀(β).   → f32[M].  Raises ShapeError unless beta is a scalar."""
+    """I₀(β √(1 - (2x - 1)²)) / I₀(β).   → f32[M].  Raises ShapeError unless beta is a scalar.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.kaiser(3, 5.0).shape
+    (3,)
+    """
     x, beta = places(M, "kaiser"), as_float(beta)
     if beta.shape:
         raise ShapeError("kaiser needs one number for beta.", given=str(beta.type))
