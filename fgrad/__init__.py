@@ -72,5 +72,5 @@ _NAMES = {                 # module → what it gives; all of it is loaded at fi
 if not TYPE_CHECKING:      # `numpy` comes before all else: it gives arrays operators and methods
     __getattr__, __dir__ = _later.names(
         __name__, _NAMES, first="fgrad.numpy",
-        made=lambda value, module: _later.lazily("fgrad.errors", "public")()(value, module))
+        made=lambda value, module: _later.lazily("fgrad.errors", "at_home")()(value, module))
 del TYPE_CHECKING

@@ -17,6 +17,7 @@ from __future__ import annotations
 import functools
 import inspect
 import re
+import sys
 import types
 import warnings
 
@@ -99,13 +100,26 @@ def public(value, module):
     return made
 
 
-def bound(namespace, names=None):
+def at_home(value, module):
+    """The same, of a function that keeps the name of the module it is written in, and is a boundary
+    there, too: pickle and doctest look for it there.
+    """
+    if not isinstance(value, types.FunctionType):
+        return value
+    home = vars(sys.modules[value.__module__])
+    if home.get(value.__name__) is value:
+        home[value.__name__] = boundary(value)
+    found = home.get(value.__name__)
+    return found if getattr(found, "__wrapped__", None) is value else value
+
+
+def bound(namespace, names=None, made=public):
     """Makes the functions of a module public, by default those that are written in it."""
     module = namespace["__name__"]
     for name, value in list(namespace.items()):
         chosen = getattr(value, "__module__", None) == module if names is None else name in names
         if chosen and not name.startswith("_"):
-            namespace[name] = public(value, module)
+            namespace[name] = made(value, module)
 
 
 def takes_one(function):

@@ -21,7 +21,7 @@ from . import numpy as fnp
 from .arguments import lifted
 from .core import as_value
 from .custom import stop_gradient
-from .errors import ArgumentError, AxisError, DtypeError, ShapeError, bound, public
+from .errors import ArgumentError, AxisError, DtypeError, ShapeError, at_home, bound
 from .numpy import conjugate as conj                                                 # noqa: F401
 from .numpy import cbrt, stack, tile, unstack                                        # noqa: F401
 from .numpy.complex import complex_from as complex                                   # noqa: F401
@@ -98,7 +98,7 @@ NAMES = {                  # module → what it gives; all of it is loaded at fi
         scatter scatter_add scatter_max scatter_min scatter_mul""",
 }
 if not typing.TYPE_CHECKING:
-    __getattr__, __dir__ = later.names(__name__, NAMES, made=public)
+    __getattr__, __dir__ = later.names(__name__, NAMES, made=at_home)
 scan_by = later.lazily("fgrad.control", "associative_scan")
 
 bitwise_and, bitwise_or, bitwise_xor, bitwise_not = ops.and_, ops.or_, ops.xor, ops.not_

@@ -1,10 +1,10 @@
 """Data sets as NumPy arrays, and batches of them."""
 
-from ..errors import bound
+from ..errors import at_home, bound
 from . import augment, cifar, digits, idx, mnist, tables, text
 from .batches import Batches, batches
 from .split import Split
 
 __all__ = ["Batches", "Split", "augment", "batches", "cifar", "digits", "idx", "mnist", "tables",
            "text"]
-bound(globals(), __all__)
+bound(globals(), __all__, at_home)

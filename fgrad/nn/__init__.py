@@ -3,7 +3,7 @@
 import typing as _typing
 
 from .. import later as _later
-from ..errors import public as _public
+from ..errors import at_home as _at_home
 
 if _typing.TYPE_CHECKING:                        # for editors; at run time see _NAMES
     from . import init
@@ -54,4 +54,4 @@ _NAMES = {                 # module → what it gives; all of it is loaded at fi
     "recurrent": "GRU LSTM RNN Bidirectional",
 }
 if not _typing.TYPE_CHECKING:
-    __getattr__, __dir__ = _later.names(__name__, _NAMES, made=_public)
+    __getattr__, __dir__ = _later.names(__name__, _NAMES, made=_at_home)

@@ -8,7 +8,7 @@
 For functions without noise there are `minimize_lbfgs` and `minimize_newton_cg`.
 """
 
-from ..errors import bound as _bound
+from ..errors import at_home as _at_home, bound as _bound
 from .base import (
     EmptyState, GradientTransformation, GradientTransformationExtraArgs, ScheduleState,
     apply_updates, global_norm, stateless, with_extra_args_support)
@@ -44,4 +44,4 @@ from .wrappers import (
 __all__ = [name for name in dir() if not name.startswith("_") and name not in (
     "base", "clipping", "combine", "full_batch", "masking", "moments", "optimizers", "orthogonal",
     "plateau", "schedules", "squares", "transformations", "wrappers")]
-_bound(globals(), __all__)
+_bound(globals(), __all__, _at_home)

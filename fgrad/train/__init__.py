@@ -3,10 +3,10 @@
 Nothing else in fgrad relies on it; a loop of one's own over `data.batches` does as well.
 """
 
-from ..errors import bound
+from ..errors import at_home, bound
 from .curves import save_curves
 from .evaluate import correct, evaluate, evaluator
 from .fit import Trained, fit
 
 __all__ = ["Trained", "correct", "evaluate", "evaluator", "fit", "save_curves"]
-bound(globals(), __all__)
+bound(globals(), __all__, at_home)
