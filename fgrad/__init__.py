@@ -25,7 +25,7 @@ if TYPE_CHECKING:          # for editors; at run time see _NAMES
     from .callbacks import io_callback, pure_callback
     from .compile import clear_caches, devices
     from .control import checkpoint, checkpoint_name, checkpoint_policies
-    from .core import Array
+    from .core import Value as Array
     from .custom import custom_jvp, custom_vjp, stop_gradient
     from .denormals import flush_denormals
     from .errors import (
@@ -53,7 +53,7 @@ _NAMES = {                 # module → what it gives; all of it is loaded at fi
     "callbacks": "io_callback pure_callback",
     "compile": "clear_caches devices",
     "control": "checkpoint checkpoint_name checkpoint_policies",
-    "core": "Array",
+    "core": "Array=Value",
     "custom": "custom_jvp custom_vjp stop_gradient",
     "denormals": "flush_denormals",
     "errors": """ArgumentError AxisError AxisNameError CheckError ConcretizationError DataError

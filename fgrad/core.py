@@ -41,8 +41,22 @@ ATTACHED = {}              # functions of fgrad.numpy, by name; set there
 # ---------------------------------------------------------------------------- values
 
 class Value:
-    """What operations take: an Array, or a tracer.  Has `shape` and `dtype`."""
-    __slots__ = ()
+    """An immutable array of NumPy's methods and operators, made by `fgrad.numpy.array`.
+
+    It has shape, dtype, ndim, size and T; x[i] and x.at[i].set(y), which gives a changed copy; the
+    methods of ndarray; item, tolist and numpy.asarray(x) give it to Python and NumPy.  Values that
+    are traced, differentiated or batched are arrays too.
+
+    >>> import fgrad
+    >>> import fgrad.numpy as fnp
+    >>> x = fnp.array([[1.0, 2.0], [3.0, 4.0]])
+    >>> x.shape, x.dtype, x.T.tolist(), isinstance(x, fgrad.Array)
+    ((2, 2), dtype('float32'), [[1.0, 3.0], [2.0, 4.0]], True)
+    >>> x.at[0, 1].set(9.0), x.sum(axis=0)
+    (Array([[1., 9.],
+           [3., 4.]], f32[2,2]), Array([4., 6.], f32[2]))
+    """
+    __slots__ = ()                               # an Array, or a tracer; has `shape` and `dtype`
 
     def __init_subclass__(cls):
         cls.__name__ = "Array"                   # Python's own messages name the class
@@ -100,8 +114,7 @@ class Value:
     @boundary
     def item(self):
         """The Python number of an array of one element.  Raises RangeError for any other."""
-        x = self.value_for("item()")
-        if x.size != 1:
+        if (x := self.value_for("item()")).size != 1:
             raise RangeError("item() takes an array of one element.", given=repr(self.type),
                              fix="x.tolist(), or index it first")
         return x.item()
@@ -137,13 +150,15 @@ class Value:
         return found(*args, **kwargs)
 
 
+Value.__name__ = "Array"                         # fgrad.Array, for isinstance and help
+
+
 def scalar_of(x, what):
     """The value of an array of no axes.  Raises ArgumentError for any other."""
-    found = x.value_for(what)
-    if found.ndim:
-        raise ArgumentError(f"{what} takes an array of no axes.", given=repr(x.type),
-                            fix=["x.item() of an array of one element", "x.sum(), or index it"])
-    return found
+    if (found := x.value_for(what)).ndim == 0:
+        return found
+    raise ArgumentError(f"{what} takes an array of no axes.", given=repr(x.type),
+                        fix=["x.item() of an array of one element", "x.sum(), or index it"])
 
 
 def refuse(name, args, out=None, options=(), has_namesake=False):
@@ -183,24 +198,9 @@ def outside(name, args):
 
 
 class Array(Value):
-    """An immutable array of NumPy's methods and operators, made by `fgrad.numpy.array`.
+    """An immutable array in memory.  `np` is an ndarray or NumPy scalar that nobody writes to.
 
-    It has shape, dtype, ndim, size and T; x[i] and x.at[i].set(y), which gives a changed copy;
-    sum, mean, reshape, astype and the other methods that ndarray has; item, tolist, and
-    numpy.asarray(x) give it away to Python and NumPy.  The functions of `fgrad.numpy` take and give
-    arrays, as do transformed and jitted functions.
-
-    >>> import fgrad
-    >>> import fgrad.numpy as fnp
-    >>> x = fnp.array([[1.0, 2.0], [3.0, 4.0]])
-    >>> x.shape, x.dtype, x.T.tolist(), isinstance(x, fgrad.Array)
-    ((2, 2), dtype('float32'), [[1.0, 3.0], [2.0, 4.0]], True)
-    >>> x.at[0, 1].set(9.0), x.sum(axis=0)
-    (Array([[1., 9.],
-           [3., 4.]], f32[2,2]), Array([4., 6.], f32[2]))
-
-    Inside: `np` is an ndarray or NumPy scalar that nobody writes to; `memory` names the attributes
-    that hold the elements.
+    `memory` names the attributes that hold the elements.
     """
     __slots__ = ("np", "shape", "dtype")
     memory = ("np",)

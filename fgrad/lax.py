@@ -16,7 +16,7 @@ import typing
 
 import numpy as np
 
-from . import convolution, later, ops
+from . import convolution, later, ops, tree
 from . import numpy as fnp
 from .arguments import lifted
 from .core import as_value
@@ -40,7 +40,6 @@ if typing.TYPE_CHECKING:                         # for editors; at run time see 
         psum, psum_scatter, pswapaxes)
     from .control import (                                                           # noqa: F401
         associative_scan, barrier, cond, fori_loop, map, scan, switch, while_loop)
-    from .control import barrier as optimization_barrier                             # noqa: F401
     from .convolution import (                                                       # noqa: F401
         conv_general_dilated, conv_general_dilated_patches, conv_transpose)
     from .folding import reduce                                                      # noqa: F401
@@ -84,8 +83,7 @@ __all__ = [
 NAMES = {                  # module → what it gives; all of it is loaded at first use
     "collectives": """all_gather all_to_all axis_index axis_size pmax pmean pmin ppermute pshuffle
         psum psum_scatter pswapaxes""",
-    "control": """associative_scan barrier cond fori_loop map scan switch while_loop
-        optimization_barrier=barrier""",
+    "control": """associative_scan barrier cond fori_loop map scan switch while_loop""",
     "convolution": "conv_general_dilated conv_general_dilated_patches conv_transpose",
     "folding": "reduce",
     "lax_linalg": "linalg=lax_linalg",
@@ -100,6 +98,7 @@ NAMES = {                  # module → what it gives; all of it is loaded at fi
 if not typing.TYPE_CHECKING:
     __getattr__, __dir__ = later.names(__name__, NAMES, made=at_home)
 scan_by = later.lazily("fgrad.control", "associative_scan")
+barrier_of = later.lazily("fgrad.control", "barrier")
 
 bitwise_and, bitwise_or, bitwise_xor, bitwise_not = ops.and_, ops.or_, ops.xor, ops.not_
 shift_left = ops.shl
@@ -397,7 +396,14 @@ def slice(x, start_indices, limit_indices, strides=None):
     """x[start:limit:stride] along every axis."""
     x = as_value(x)
     strides = (1,) * x.ndim if strides is None else tuple(strides)
-    return ops.slice(x, start=tuple(start_indices), stop=tuple(limit_indices), stride=strides)
+    return checked(ops.slice, x, start=tuple(start_indices), stop=tuple(limit_indices),
+                   stride=strides)
+
+
+def checked(op, *args, **params):
+    """op(*args), its type first: NumPy would cut off what reaches beyond the array."""
+    op.type(*[a.type for a in args], **params)
+    return op(*args, **params)
 
 
 def slice_in_dim(x, start_index, limit_index, stride=1, axis=0):
@@ -427,19 +433,39 @@ def start_of(index, n):
     return ops.select(ops.lt(index, 0), ops.add(index, n), index)
 
 
+def optimization_barrier(operand):
+    """A pytree of the same arrays, which the compiler takes for others: it shares nothing.
+
+    >>> optimization_barrier({"a": fnp.ones(2)})
+    {'a': Array([1., 1.], f32[2])}
+    """
+    return tree.map(lambda x: barrier_of()(lifted(x)), operand)
+
+
+def starts_of(x, indices, name):
+    """An index for each axis as scalars that are not negative.  Raises ShapeError for another
+    number of them.
+    """
+    indices = tuple(indices)
+    if len(indices) != x.ndim:
+        raise ShapeError(f"{name} needs an index for each axis.", given=[
+            f"x: {x.type}", f"start_indices: {len(indices)} of them"])
+    return [start_of(i, n) for i, n in zip(indices, x.shape)]
+
+
 def dynamic_slice(x, start_indices, slice_sizes):
     """The block of these sizes that starts at indices known when it runs, moved inside if need be.
     """
     x = as_value(x)
-    starts = [start_of(i, n) for i, n in zip(start_indices, x.shape, strict=True)]
-    return ops.dynamic_slice(x, *starts, sizes=tuple(slice_sizes))
+    starts = starts_of(x, start_indices, "dynamic_slice")
+    return checked(ops.dynamic_slice, x, *starts, sizes=tuple(slice_sizes))
 
 
 def dynamic_update_slice(x, update, start_indices):
     """x with `update` written at indices known when it runs, moved inside if need be."""
     x = as_value(x)
-    starts = [start_of(i, n) for i, n in zip(start_indices, x.shape, strict=True)]
-    return ops.dynamic_update_slice(x, as_value(update), *starts)
+    starts = starts_of(x, start_indices, "dynamic_update_slice")
+    return checked(ops.dynamic_update_slice, x, as_value(update), *starts)
 
 
 def along(x, index, axis, name):

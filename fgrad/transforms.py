@@ -17,7 +17,7 @@ import numpy as np
 
 from . import arguments, tree
 from .arguments import is_array, lifted
-from .core import Array, array_in, as_value, current
+from .core import Array, Value, array_in, as_value, current
 from .errors import ArgumentError, AxisError, GradientError, boundary
 from .interpreters.backward import backward, transposed
 from .interpreters.batch import Axis, batch
@@ -253,16 +253,20 @@ def pushed_forward(f, primals, tangents, has_aux, what):
 
     def flat(*xs):
         out = f(*tree.unflatten(structure, arguments.put(leaves, places, xs)))
-        out, seen["aux"] = arguments.pair_of(out, f) if has_aux else (out, None)
+        out, aux = arguments.pair_of(out, f) if has_aux else (out, None)
         seen["out"], seen["structure"] = tree.flatten(out)
-        return [x for x in seen["out"] if is_array(x)]
+        seen["aux"], seen["tree of aux"] = tree.flatten(aux)
+        return [*filter(is_array, seen["out"]), *[x for x in seen["aux"] if isinstance(x, Value)]]
 
     places = [k for k, x in enumerate(leaves) if arguments.is_float(x)]
     values, out_ts = push(flat, [lifted(leaves[k]) for k in places], ts)
-    outs = arguments.put_arrays(seen["out"], values)
-    tangents = arguments.put_arrays(seen["out"], filled(values, out_ts))
+    n = sum(map(is_array, seen["out"]))
+    outs = arguments.put_arrays(seen["out"], values[:n])
+    tangents = arguments.put_arrays(seen["out"], filled(values[:n], out_ts[:n]))
     pair = tree.unflatten(seen["structure"], outs), tree.unflatten(seen["structure"], tangents)
-    return (*pair, seen["aux"]) if has_aux else pair
+    known = iter(values[n:])
+    aux = [next(known) if isinstance(x, Value) else x for x in seen["aux"]]
+    return (*pair, tree.unflatten(seen["tree of aux"], aux)) if has_aux else pair
 
 
 @entry

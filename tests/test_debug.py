@@ -160,7 +160,7 @@ def test_nans_works_with_python_branches():
 
 def test_mode_log_lists_every_site_and_gives_the_result(capsys):
     out = debug.nans(fgrad.grad(masked), mode="log")(X)
-    assert np.isnan(out[0]) and type(out) is fgrad.Array
+    assert np.isnan(out[0]) and isinstance(out, fgrad.Array)
     first, second = capsys.readouterr().out.splitlines()
     assert "∂" in first and "div" in first
     assert "mul" in second and "NaN in 1 of 3 elements" in second
@@ -169,7 +169,7 @@ def test_mode_log_lists_every_site_and_gives_the_result(capsys):
 def test_a_jitted_function_is_fast_again_after_nans():
     f = fgrad.jit(lambda x: x + 1)
     for g in (f, debug.nans(f), f):
-        assert g(X).tolist() == [1, 2, 5] and type(g(X)) is fgrad.Array
+        assert g(X).tolist() == [1, 2, 5] and isinstance(g(X), fgrad.Array)
 
 
 def test_nans_goes_outermost():

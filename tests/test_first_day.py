@@ -461,7 +461,7 @@ def test_parameters_are_pickled_and_copied_and_not_written_as_json():
     params = {"w": fnp.arange(3.0), "b": [fnp.ones((2, 2)), None]}
     for found in (pickle.loads(pickle.dumps(params)), copy.deepcopy(params)):
         near(found["w"], params["w"])
-        assert type(found["b"][0]) is fgrad.Array
+        assert isinstance(found["b"][0], fgrad.Array)
     with pytest.raises(TypeError, match="Array is not JSON serializable"):
         json.dumps(params)
     assert json.loads(json.dumps(params["w"].tolist())) == [0.0, 1.0, 2.0]

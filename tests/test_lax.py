@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import fgrad
 import fgrad.numpy as fnp
 from fgrad import lax
 from fgrad.errors import ArgumentError, AxisError, ShapeError
@@ -274,3 +275,25 @@ def test_the_order_of_axes_changes_no_convolution(channels, groups, labels):
     for a, b, order in zip(slopes, wanted, orders):
         np.testing.assert_allclose(np.asarray(a), np.asarray(b).transpose(order), rtol=1e-9,
                                    atol=1e-8)
+
+
+@pytest.mark.parametrize("f, match", [
+    (lambda x: lax.dynamic_slice(x, (0,), (5,)), "a block that fits"),
+    (lambda x: lax.dynamic_slice_in_dim(x, 0, 4), "a block that fits"),
+    (lambda x: lax.slice(x, (0,), (5,)), "does not fit"),
+    (lambda x: lax.dynamic_update_slice(x, fnp.ones(2, "int32"), (0,)), "one dtype"),
+    (lambda x: lax.dynamic_update_slice(x, fnp.ones(4), (0,)), "a block that fits"),
+    (lambda x: lax.dynamic_slice(x[None], (0,), (1, 2)), "an index for each axis"),
+    (lambda x: lax.dynamic_update_slice(x[None], x[None], (0,)), "an index for each axis")])
+@pytest.mark.parametrize("how", [lambda f: f, fgrad.jit], ids=["eager", "jit"])
+def test_blocks_that_do_not_fit_are_refused(f, match, how):
+    """Outside of jit they were cut off."""
+    with pytest.raises(fgrad.FgradError, match=match):
+        how(f)(fnp.array([1.0, 2.0, 3.0]))
+
+
+def test_optimization_barrier_takes_pytrees():
+    x = fnp.array([1.0, 2.0])
+    for how in (lambda f: f, fgrad.jit):
+        a, b = how(lambda x: lax.optimization_barrier((x, {"n": x[:1]})))(x)
+        assert a.tolist() == [1, 2] and b["n"].tolist() == [1]

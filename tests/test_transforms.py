@@ -5,6 +5,7 @@ from collections import namedtuple
 import numpy as np
 import pytest
 
+import fgrad
 import fgrad.numpy as fnp
 from fgrad.core import Array
 from fgrad.custom import custom_jvp
@@ -464,3 +465,27 @@ the derivative of `f` is wrong at p['a'][0].
   given      2
   expected   1, by finite differences
   fix        look at the derivative rules it uses, or at a kink"""
+
+
+def test_what_jvp_and_jacfwd_give_beside_is_of_the_level_below():
+    """Values of the jvp call were in it, and refused as leaked where they were used."""
+    def f(x):
+        return x ** 3, {"double": x * 2, "x": x, "n": 3, "name": "f"}
+    x = fnp.array([1.0, 2.0, 3.0])
+    for run in (lambda g: g(x), lambda g: fgrad.jit(lambda x: g(x)["double"] + g(x)["x"])(x)):
+        for beside in (lambda x: fgrad.jvp(f, (x,), (x,), has_aux=True)[2],
+                       lambda x: fgrad.jacfwd(f, has_aux=True)(x)[1]):
+            got = run(beside)
+            found = got["double"] + got["x"] if isinstance(got, dict) else got
+            np.testing.assert_array_equal(np.asarray(found), [3, 6, 9])
+    assert fgrad.jvp(f, (x,), (x,), has_aux=True)[2]["n"] == 3
+
+
+def test_values_of_transformations_are_arrays():
+    def kind(x):
+        return x * (2 if isinstance(x, fgrad.Array) else 0)
+    x = fnp.array([1.0, 2.0])
+    for f in (fgrad.jit(kind), fgrad.vmap(kind), lambda x: fgrad.jvp(kind, (x,), (x,))[1],
+              lambda x: fgrad.grad(lambda x: fnp.sum(kind(x)))(x) * x, kind):
+        assert f(x).tolist() == [2, 4]
+    assert not isinstance(np.ones(2), fgrad.Array) and not isinstance(1.0, fgrad.Array)

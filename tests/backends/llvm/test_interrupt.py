@@ -186,7 +186,7 @@ def test_nothing_leaks_where_a_step_raises(native_call):
         effect_callback(check, x)
         return fnp.sin(x) + y, fnp.sort(y)
 
-    x, y = np.ones(20_000, "float32"), fgrad.Array(np.ones(20_000, "float32"))
+    x, y = np.ones(20_000, "float32"), fgrad.core.Array(np.ones(20_000, "float32"))
     f(x, y), f(x, y)                             # native from here on
     broken.append(1)
     counts = []

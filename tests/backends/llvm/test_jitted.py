@@ -84,8 +84,8 @@ def test_arrays_without_axes_or_elements_run_compiled(shape, native_call):
 
     x = np.full(shape, 2, "float32")
     g = fgrad.jit(f)
-    for given in (x, x, fgrad.Array(x), x[()]):
-        got, want = g(given, 2.0), f(fgrad.Array(x), 2.0)
+    for given in (x, x, fgrad.core.Array(x), x[()]):
+        got, want = g(given, 2.0), f(fgrad.core.Array(x), 2.0)
         assert fgrad.tree.structure(got) == fgrad.tree.structure(want)
         for a, b in zip(fgrad.tree.leaves(got), fgrad.tree.leaves(want)):
             assert a.shape == b.shape and a.dtype == b.dtype and np.array_equal(a, b)
