@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+import fgrad
 import fgrad.numpy as fnp
 from fgrad import pytree, random, signature, static, tree
 from fgrad.compile import uncollected
@@ -626,3 +627,65 @@ def test_attributes_that_are_made_when_asked_for_are_read_by_python():
     for _ in range(4):
         assert f(node).tolist() == [6.0] * 3
     assert python_calls(f, node)
+
+
+# ---------------------------------------------------------------------------- given results
+
+@pytree
+@dataclass
+class State:
+    w: object
+    rate: object
+
+
+GIVEN_BACK = {
+    "an argument": (lambda x, s: (x * 2, x), (1.0, 2.0)),
+    "twice the same": (lambda x, s: (x * 2,) * 2, (1.0,)),
+    "a number": (lambda x, s: (x * 2, 3, True), (1.0,)),
+    "a constant": (lambda x, s: [fnp.arange(3), x + 1], (1.0,)),
+    "a part of a state": (lambda x, s: {**s, "w": s["w"] * x}, {"w": 2.0, "n": [3.0, (4.0,)]}),
+    "attributes": (lambda x, s: State(s.w - x * s.rate, s.rate), State(1.0, 0.5)),
+    "all but one": (lambda x, s: (s, x, s, x + 1, 1.5), [1.0, 2.0]),
+}
+
+
+@pytest.mark.parametrize("kind", ["arrays", "ndarrays", "scalars", "floats"])
+@pytest.mark.parametrize("name", GIVEN_BACK)
+def test_results_that_are_given_are_given_back_by_native_calls_too(name, kind):
+    """A state with a part that stays cost forty times what its arithmetic does."""
+    f, state = GIVEN_BACK[name]
+    leaf = {"arrays": lambda v: fnp.full(3, v), "ndarrays": lambda v: np.full(3, v, "float32"),
+            "scalars": np.float32, "floats": float}[kind]
+    g = jit(f)
+    for k in range(5):
+        x, s = leaf(0.5 + k), fgrad.tree.map(leaf, state)
+        got, want = fgrad.tree.flatten(g(x, s)), fgrad.tree.flatten(f(x, s))
+        assert got[1] == want[1]
+        for a, b in zip(got[0], want[0]):
+            assert isinstance(a, fgrad.Array)
+            np.testing.assert_allclose(a, b, rtol=1e-6)
+            assert a.dtype == fnp.asarray(b).dtype
+        given = [y for y in fgrad.tree.leaves((x, s)) if isinstance(y, np.ndarray)]
+        assert not any(np.shares_memory(np.asarray(a), y) for a in got[0] for y in given)
+        assert len({id(a) for a in got[0]}) == len(got[0])
+
+
+def test_what_is_given_back_may_be_donated():
+    step = jit(lambda x, s: (x + 1, s, fnp.arange(3.0), x + 1))
+    take = jit(lambda a: a * 0, donate_argnums=0)
+    x, s = fnp.ones(3), fnp.full(3, 7.0)
+    for _ in range(4):
+        for got in step(x, s):
+            take(got)
+    assert s.tolist() == [7, 7, 7] and [a.tolist() for a in step(x, s)] == [
+        [2, 2, 2], [7, 7, 7], [0, 1, 2], [2, 2, 2]]
+
+
+def test_a_call_that_a_native_entry_does_not_know_goes_on_to_python():
+    f = jit(lambda x, y=2.0: (x * y, x))
+    x = fnp.ones(3)
+    for _ in range(3):
+        assert [a.tolist() for a in f(x)] == [[2, 2, 2], [1, 1, 1]]
+        assert [a.tolist() for a in f(x, y=3.0)] == [[3, 3, 3], [1, 1, 1]]
+        assert [a.tolist() for a in f(fnp.ones(2), 4.0)] == [[4, 4], [1, 1]]
+        assert [a.tolist() for a in f(np.ones(1, "int32"))] == [[2.0], [1]]

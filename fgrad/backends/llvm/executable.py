@@ -15,9 +15,10 @@ import numpy as np
 from ... import tree
 from ...aligned import copied, empty
 from ...bf16 import BF16
-from ...core import Array, array_of, memory_in_order, memory_of
+from ...core import Array, array_of, frozen_array, memory_in_order, memory_of
 from ...later import lazily
 from ...types import held_as
+from ..base import Attributes, Same
 from . import host, runner, target, threads
 
 host_call = lazily("fgrad.backends.llvm.host_call")         # for steps that NumPy runs
@@ -73,18 +74,77 @@ class Executable:
 
         types, made: of arguments and results, as the caller knows them.
         """
-        made = made or self.made
-        simple = self.image.outputs == [("made", k) for k in range(len(self.made))]
+        own, made = made is None, made or self.made
         words = any(t.dtype is BF16 for t in [*types, *made])
-        if not simple or words or not native_call().probe():
+        if words or not native_call().probe():
             return None
-        form = returned(structure) if tree.shallow(structure, tree.DISPLAYED) else None
-        assemble = tree.written_out(structure) if form is None else None
         fixed = [memory_in_order(c) for c in constants]
-        return native_call().entry(
-            self.address, types, made, fallback, Array, name, forms=forms,
-            returned=form, assemble=assemble, constants=[self.table.words, *fixed],
-            unlocks=self.image.long, keep=self)
+
+        def entry(fallback, **form):
+            return native_call().entry(
+                self.address, types, made, fallback, Array, name, forms=forms,
+                constants=[self.table.words, *fixed], unlocks=self.image.long, keep=self, **form)
+        if self.image.outputs == [("made", k) for k in range(len(made))]:
+            form = returned(structure) if tree.shallow(structure, tree.DISPLAYED) else None
+            return entry(fallback, returned=form,
+                         assemble=tree.written_out(structure) if form is None else None)
+        if not own or not made or any(of == "taken" for of, _ in self.image.outputs):
+            return None
+        return rearranged(entry, self.image.outputs, types, len(made), forms, constants,
+                          tree.written_out(structure), fallback)
+
+
+def rearranged(entry, outputs, types, count, forms, constants, assemble, fallback):
+    """A function that calls an entry and puts together what is returned from its new arrays, of
+    which there are `count`, arguments that are given back as they are, and constants.
+
+    No two results are one Array: each may be given away.
+    """
+    missed = object()
+    call, n = entry(lambda *args, **kwargs: missed), len(types)
+    at = [path for k, form in enumerate(forms) for path in paths(form, f"args[{k}]")]
+    names = {"held": held, "Array": Array}
+    names.update((f"type{k}", t) for k, t in enumerate(types))
+    names.update((f"constant{k}", memory_of(c)) for k, c in enumerate(constants))
+    parts, seen = [], set()
+    for of, k in outputs:
+        made = "out" if count == 1 else f"out[{k}]"
+        if of == "made":
+            parts.append(f"Array({made}.np)" if k in seen else made)
+            seen.add(k)
+        else:
+            parts.append(f"held({at[k]}, type{k})" if k < n else f"Array(constant{k - n})")
+    leaves = eval(f"lambda out, args: ({', '.join(parts)},)", names)
+
+    def called(*args, **kwargs):
+        out = call(*args, **kwargs)
+        if out is missed:
+            return fallback(*args, **kwargs)
+        return assemble(leaves(out, args))
+    return called
+
+
+def paths(form, at):
+    """The expressions of the inputs within an argument `at` of a form, see native_call.entry."""
+    if isinstance(form, str):
+        return [at]
+    if isinstance(form, Same):
+        return []
+    if isinstance(form, Attributes):
+        parts = [(f"{at}.{name}", part) for name, part in form.parts.items()]
+    else:
+        keyed = form.items() if isinstance(form, dict) else enumerate(form)
+        parts = [(f"{at}[{key!r}]", part) for key, part in keyed]
+    return [path for inside, part in parts for path in paths(part, inside)]
+
+
+def held(x, type):
+    """An argument as a result: an Array of its memory, or of a copy of what is another's."""
+    if x.__class__ is Array:
+        return Array(x.np)
+    if x.__class__ is np.ndarray:
+        return frozen_array(copied(x))
+    return Array(type.dtype.type(x))
 
 
 def given_away(value, array):
