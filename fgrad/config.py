@@ -1,15 +1,48 @@
-"""Switches read from the environment, once each: FGRAD_DEVICE, FGRAD_THREADS, FGRAD_CACHE, …
+"""Switches read from the environment where they are needed: FGRAD_DEVICE, FGRAD_THREADS, …
 
 Each switch is a function, so that tests can change the environment and nothing is read at import.
+What a switch cannot be is said once, and stands for its default.
 """
 
 from __future__ import annotations
 
 import os
+import warnings
 from contextvars import ContextVar
 
 
 CHOSEN_DEVICE = ContextVar("fgrad_device", default=None)      # set by fgrad.device
+
+
+REFUSED = set()            # (name, value) of what has been said
+
+
+def asked(name, default, fits, expected):
+    """The text that a variable of the environment holds, or its default where that is not what is
+    expected, which is said once.
+    """
+    text = os.environ.get(name, "").strip()
+    if text and not fits(text):
+        if (name, text) not in REFUSED:
+            REFUSED.add((name, text))
+            warnings.warn(f"{name}={text} is not {expected}: it is taken for {default or 'unset'}.",
+                          stacklevel=3)
+        return default
+    return text or default
+
+
+def is_on(name, default):
+    """Is a switch of "0" and "1" on?"""
+    if name not in os.environ:                   # asked for in every operation
+        return default == "1"
+    return asked(name, default, {"0", "1"}.__contains__, "0 or 1") == "1"
+
+
+def is_number(text):
+    try:
+        return float(text) >= 0
+    except ValueError:
+        return False
 
 
 def device():
@@ -19,22 +52,22 @@ def device():
 
 def full_traceback():
     """Are the library's own frames shown in tracebacks?  FGRAD_TRACEBACK=full."""
-    return os.environ.get("FGRAD_TRACEBACK", "") == "full"
+    return asked("FGRAD_TRACEBACK", "", {"full"}.__contains__, "full") == "full"
 
 
 def nans():
     """Are transformed functions watched for NaN and inf?  FGRAD_NANS=1."""
-    return os.environ.get("FGRAD_NANS", "") == "1"
+    return is_on("FGRAD_NANS", "0")
 
 
 def strict_promotion():
     """Is an array never converted to the dtype of another without being asked?  FGRAD_STRICT=1."""
-    return os.environ.get("FGRAD_STRICT", "") == "1"
+    return is_on("FGRAD_STRICT", "0")
 
 
 def native_call():
     """May jitted functions and operators begin in machine code?  FGRAD_NATIVE_CALL=0: no."""
-    return os.environ.get("FGRAD_NATIVE_CALL", "1") != "0"
+    return is_on("FGRAD_NATIVE_CALL", "1")
 
 
 def cache_folder():
@@ -48,10 +81,7 @@ def cache_folder():
 
 def cache_megabytes():
     """How much compiled code is kept on disk: FGRAD_CACHE_MB, 512 where it is not a number."""
-    try:
-        return float(os.environ.get("FGRAD_CACHE_MB", "512"))
-    except ValueError:
-        return 512.0
+    return float(asked("FGRAD_CACHE_MB", "512", is_number, "a number of megabytes"))
 
 
 def tune():
@@ -61,8 +91,9 @@ def tune():
 
 def threads():
     """Threads for compiled code: FGRAD_THREADS, or as many as this process may run at once."""
-    asked = os.environ.get("FGRAD_THREADS", "").strip()
-    return int(asked) if asked.isdigit() and int(asked) > 0 else processors()
+    chosen = asked("FGRAD_THREADS", "", lambda text: text.isdigit() and int(text) > 0,
+                   "a number of threads")
+    return int(chosen) if chosen else processors()
 
 
 def processors():

@@ -40,8 +40,9 @@ def while_loop(cond_fun, body_fun, init_val, *, max_steps=None):
 
     cond_fun(val) → a scalar bool; body_fun(val) → a val of the same tree, shapes and dtypes.
     max_steps: at most so many steps are made, and the loop has a reverse derivative; each step is
-    then computed twice.  Raises ArgumentError for another cond_fun, TreeError when the val changes
-    its tree or types; and GradientError, in reverse without max_steps.
+    then computed twice.  A loop that wants more of them ends there, unfinished.  Raises
+    ArgumentError for another cond_fun, TreeError when the val changes its tree or types; and
+    GradientError, in reverse without max_steps.
 
     >>> while_loop(lambda x: x < 100.0, lambda x: 2 * x, 3.0)
     Array(192., f32[])

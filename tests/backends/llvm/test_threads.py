@@ -164,8 +164,10 @@ def test_there_is_one_pool(monkeypatch):
 def test_the_number_of_threads_is_chosen_by_the_environment(monkeypatch):
     monkeypatch.setenv("FGRAD_THREADS", "3")
     assert config.threads() == 3
-    monkeypatch.setenv("FGRAD_THREADS", "none")
-    assert config.threads() >= 1
+    for text in ("none", "0", "-1", "1.5"):
+        monkeypatch.setenv("FGRAD_THREADS", text)
+        with pytest.warns(UserWarning, match=f"FGRAD_THREADS={text} is not a number of threads"):
+            assert config.threads() == config.processors()
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="no /proc")
@@ -292,3 +294,17 @@ def test_the_module_is_one_for_other_processors_too(triple, monkeypatch):
     module = llvm.parse_assembly(threads.text(), llvm.create_context())
     module.verify()
     assert b"fg.par_run" in machine.emit_object(module)
+
+
+@pytest.mark.parametrize("name, read, default", [
+    ("FGRAD_NANS", config.nans, False), ("FGRAD_STRICT", config.strict_promotion, False),
+    ("FGRAD_NATIVE_CALL", config.native_call, True),
+    ("FGRAD_TRACEBACK", config.full_traceback, False)])
+def test_switches_say_once_what_they_cannot_be(monkeypatch, name, read, default):
+    monkeypatch.delenv(name, raising=False)
+    assert read() is default
+    monkeypatch.setenv(name, "perhaps")
+    monkeypatch.setattr(config, "REFUSED", set())
+    with pytest.warns(UserWarning, match=f"{name}=perhaps is not ") as said:
+        assert read() is default and read() is default
+    assert len(said) == 1
