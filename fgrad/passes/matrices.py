@@ -1,4 +1,4 @@
-"""Operations on matrices become loops that compile, in place of calls of LAPACK.
+"""Operations on matrices, and top_k, become loops that compile, in place of calls of NumPy's.
 
     y = solve a b        →        a, b = scan 0 … n-1: exchange rows, eliminate a column
                                   y    = scan n-1 … 0: substitute
@@ -97,7 +97,8 @@ def is_faster(eqn):
     rule, types = RULES[eqn.op.name], [a.type for a in eqn.args]
     if types[0].dtype not in (F32, F64, I32) or not all(t.size for t in types):
         return False
-    return rule.by_blocks and types[0].shape[-1] <= LARGE or rule.work(*types) <= rule.most
+    by_blocks = rule.by_blocks and types[0].shape[-1] <= LARGE
+    return by_blocks or rule.work(*types, **eqn.params) <= rule.most
 
 
 def written_out(eqn):
@@ -162,13 +163,13 @@ class Rule:
     axes: int = 2
 
 
-def cubed(a, b=None):
+def cubed(a, b=None, **params):
     """n² times n and the columns on the right."""
     n = a.shape[-1]
     return n * n * (n + (b.shape[-1] if b is not None else 0))
 
 
-def per_column(a, b):
+def per_column(a, b, **params):
     """n² times the columns on the right."""
     return a.shape[-1]**2 * b.shape[-1]
 
@@ -177,7 +178,12 @@ def squared(pivots):
     return pivots.shape[-1]**2
 
 
-def of_rows(a):
+def passes(x, k):
+    """The elements times the passes over them; none and many are NumPy's."""
+    return x.shape[-1] * k if 0 < k <= 16 else math.inf
+
+
+def of_rows(a, **params):
     """The rows times the square of the columns."""
     return a.shape[-2] * a.shape[-1]**2
 
@@ -191,5 +197,6 @@ RULES = {
     "cholesky": Rule(loops.cholesky, cubed, 1 << 16, by_blocks=True),
     "pivots_to_permutation": Rule(loops.pivots_to_permutation, squared, 1 << 16, stacked=64,
                                   axes=1),
+    "top_k": Rule(loops.top_k, passes, 1 << 15, stacked=64, axes=1),
     "qr": Rule(loops.qr, of_rows, 1 << 16, stacked=32),
 }

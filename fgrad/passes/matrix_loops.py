@@ -18,7 +18,7 @@ import numpy as np
 from .. import ops
 from ..control import fori_loop
 from ..ops.linalg import product, turned
-from ..types import I32
+from ..types import BOOL, I32
 
 BLOCK = 16                 # rows of a block
 
@@ -267,6 +267,27 @@ def pivots_to_permutation(pivots):
     order = in_order(pivots.shape[0], lambda k, order: exchanged(order, k, at(pivots, k, 0))[0],
                      order)
     return (ops.reshape(order, shape=pivots.shape),)
+
+
+# ---------------------------------------------------------------------------- the largest
+
+def top_k(x, *, k):
+    """(the k largest along the first axis, their places): the largest of what is left, k times."""
+    lowest = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
+
+    def step(n, carry):
+        taken, values, places = carry
+        left = ops.select(taken, lowest, x)
+        best, place = ops.reduce_max(left, axes=(0,)), ops.argmax(left, axis=0)
+        first = ops.argmin(ops.convert(taken, dtype=I32), axis=0)
+        place = ops.select(ops.eq(best, lowest), first, place)       # all that is left is lowest
+        mine = ops.eq(numbers(x), all_over(place, x, 0))
+        value = ops.reduce_max(ops.select(mine, x, lowest), axes=(0,))
+        found = [ops.reshape(v, shape=(1, *v.shape)) for v in (value, place)]
+        return ops.or_(taken, mine), put(values, found[0], n), put(places, found[1], n)
+    none = ops.full(shape=x.shape, value=False, dtype=BOOL)
+    start = [ops.full(shape=(k, *x.shape[1:]), value=0, dtype=dtype) for dtype in (x.dtype, I32)]
+    return in_order(k, step, (none, *start))[1:]
 
 
 # ---------------------------------------------------------------------------- reflections
