@@ -176,8 +176,12 @@ def test_message_of_a_result_that_is_no_array():
     assert message(ArgumentError, stage, lambda x: {"a": [x, "no"]}, [ArrayType(F32, ())]) == """\
 `f` returned a str, which is no array.
 
+    messages.py:N    function(*args, **kwargs)
+
   given      result['a'][1]: 'no'
-  expected   arrays and numbers, in dicts, lists, tuples or registered classes"""
+  expected   arrays and numbers, in dicts, lists, tuples or registered classes
+  fix        return arrays and numbers only, and keep the rest outside of it
+             decorate the class with @fgrad.pytree, if it holds arrays"""
 
 
 def test_traced_values_print_their_type():
