@@ -1,4 +1,4 @@
-"""Operations on matrices, and top_k, become loops that compile, in place of calls of NumPy's.
+"""Operations on matrices, and short sorts, become loops that compile, in place of calls of NumPy's.
 
     y = solve a b        →        a, b = scan 0 … n-1: exchange rows, eliminate a column
                                   y    = scan n-1 … 0: substitute
@@ -183,6 +183,16 @@ def passes(x, k):
     return x.shape[-1] * k if 0 < k <= 16 else math.inf
 
 
+def pairs(x, *others, axis, keys):
+    """The pairs of elements that are compared; of many rows NumPy sorts all but the shortest
+    faster, and with other arrays than the keys those of some ten elements.
+    """
+    if axis != x.ndim - 1 or keys != 1:
+        return math.inf
+    many = x.size // x.shape[-1] >= STACK
+    return x.shape[-1]**2 * (1 if not many else 8 if others else 64)
+
+
 def of_rows(a, **params):
     """The rows times the square of the columns."""
     return a.shape[-2] * a.shape[-1]**2
@@ -197,6 +207,7 @@ RULES = {
     "cholesky": Rule(loops.cholesky, cubed, 1 << 16, by_blocks=True),
     "pivots_to_permutation": Rule(loops.pivots_to_permutation, squared, 1 << 16, stacked=64,
                                   axes=1),
+    "sort": Rule(loops.sort, pairs, 1 << 12, stacked=64, axes=1),
     "top_k": Rule(loops.top_k, passes, 1 << 15, stacked=64, axes=1),
     "qr": Rule(loops.qr, of_rows, 1 << 16, stacked=32),
 }

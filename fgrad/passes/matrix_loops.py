@@ -17,6 +17,7 @@ import numpy as np
 
 from .. import ops
 from ..control import fori_loop
+from ..ops.index import take_along
 from ..ops.linalg import product, turned
 from ..types import BOOL, I32
 
@@ -267,6 +268,26 @@ def pivots_to_permutation(pivots):
     order = in_order(pivots.shape[0], lambda k, order: exchanged(order, k, at(pivots, k, 0))[0],
                      order)
     return (ops.reshape(order, shape=pivots.shape),)
+
+
+# ---------------------------------------------------------------------------- orders
+
+def sort(x, *others, axis, keys):
+    """x and others along the first axis in the order of x: each goes where as many are before it.
+    """
+    shape = (x.shape[0], *x.shape)
+    mine, other = (ops.broadcast(x, shape=shape, axes=(axis,)) for axis in (1, 0))
+    rows, columns = (ops.iota(shape=shape, axis=axis, dtype=I32) for axis in (0, 1))
+    before, equal = ops.lt(other, mine), ops.eq(other, mine)
+    if x.dtype.kind == "f":
+        nan, other_nan = ops.ne(mine, mine), ops.ne(other, other)
+        before = ops.or_(before, ops.and_(nan, ops.not_(other_nan)))
+        equal = ops.or_(equal, ops.and_(nan, other_nan))
+    before = ops.or_(before, ops.and_(equal, ops.lt(columns, rows)))
+    place = ops.reduce_sum(ops.convert(before, dtype=I32), axes=(1,))
+    here = ops.eq(ops.broadcast(place, shape=shape, axes=(0,)), rows)
+    order = ops.reduce_sum(ops.select(here, columns, 0), axes=(1,))
+    return tuple([take_along(v, order, 0) for v in (x, *others)])
 
 
 # ---------------------------------------------------------------------------- the largest

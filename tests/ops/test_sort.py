@@ -113,3 +113,46 @@ def test_compiled_sorts_give_the_same():
         return fnp.sort(x, 1), fnp.argsort(x, 0)
     for got, want in zip(fgrad.jit(both)(x), both(x)):
         np.testing.assert_array_equal(got.np, want.np)
+
+
+# ---------------------------------------------------------------------------- short ones, compiled
+
+VALUES = {"f": [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 2.5],
+          "i": [-2**31, -3, 0, 3, 2**31 - 1]}
+
+
+@pytest.mark.parametrize("shape, axis", [
+    ((1,), 0), ((2,), 0), ((8,), 0), ((33,), 0), ((64,), 0), ((65,), 0), ((3, 9), 1), ((9, 3), 0),
+    ((40, 5), 1), ((40, 8), 1), ((17, 22), 1), ((17, 23), 1), ((2, 3, 7), 2), ((0, 4), 1)])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "float16"])
+def test_short_sorts_are_stable_and_those_of_numpy(dtype, shape, axis):
+    """Compiled, each element goes where as many are before it; NaN is last."""
+    rng = np.random.default_rng(sum(shape))
+    x = np.asarray(rng.choice(VALUES[np.dtype(dtype).kind], shape)).astype(dtype)
+    order = np.argsort(x, axis, kind="stable")
+    got = fgrad.jit(lambda x: (fnp.sort(x, axis), fnp.argsort(x, axis)))(x)
+    np.testing.assert_array_equal(np.asarray(got[1]), order)
+    want = np.take_along_axis(x, order, axis)
+    np.testing.assert_array_equal(np.asarray(got[0]), want)
+    np.testing.assert_array_equal(np.signbit(got[0]), np.signbit(want))
+
+
+def test_short_sorts_carry_other_arrays_and_tangents_along():
+    x = fnp.array(np.random.default_rng(0).permutation(12).reshape(2, 6), "float32")
+    weights, other = fnp.arange(1.0, 7.0), fnp.arange(12).reshape(2, 6)
+    sort = lambda x: fgrad.lax.sort_key_val(x, other)
+    for got, want in zip(fgrad.jit(sort)(x), sort(x)):
+        np.testing.assert_array_equal(np.asarray(got), np.asarray(want))
+    slope = fgrad.grad(lambda x: (fnp.sort(x) * weights).sum())
+    np.testing.assert_array_equal(np.asarray(fgrad.jit(slope)(x)), np.asarray(slope(x)))
+
+
+def test_ranks_in_a_loop():
+    def step(c, _):
+        return c + fnp.argsort(fnp.argsort(c)) * 0.01, fnp.sort(c)[:3]
+
+    def run(x):
+        return fgrad.lax.scan(step, x, None, length=20)
+    x = np.random.default_rng(0).standard_normal(20).astype("float32")
+    for got, want in zip(fgrad.jit(run)(x), run(x)):
+        np.testing.assert_allclose(np.asarray(got), np.asarray(want), rtol=1e-6)
