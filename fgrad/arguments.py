@@ -374,8 +374,7 @@ def direction(f, primals, tangents, what):
         if is_float(x):
             wanted = type_of(x)
             if not (is_array(t) and type_of(t) is wanted):
-                check_same_type(what, f"the tangent of {names[k]}", t, wanted,
-                                          f"`{names[k]}`")
+                check_same_type(what, f"the tangent of {names[k]}", t, wanted, f"`{names[k]}`")
             out.append(like(t, wanted))
     return leaves, out, structure
 
