@@ -114,12 +114,16 @@ def named(function, name):
     return function
 
 
-def check_function(f, what):
-    """Raises ArgumentError unless f can be called."""
-    if not callable(f):
-        raise ArgumentError(f"{what} takes a function, not {noun_of(f)}.",
-                            given=f"{what}({text_of(f)})",
-                            fix=f"{what}(f)(x), with the arguments behind")
+def check_function(f, what, argument=None, fix=None):
+    """Raises ArgumentError unless f, the (only) argument of `what`, can be called."""
+    if callable(f):
+        return
+    if argument is not None:
+        raise ArgumentError(f"{what}: {argument} must be a function, not {noun_of(f)}.",
+                            given=f"{argument}: {f!r:.60}", expected="a function", fix=fix)
+    raise ArgumentError(f"{what} takes a function, not {noun_of(f)}.",
+                        given=f"{what}({text_of(f)})",
+                        fix=f"{what}(f)(x), with the arguments behind")
 
 
 def positional_names(f):
@@ -436,8 +440,8 @@ def normal_axis(axis, x, names, k):
     ndim = len(x.shape)
     if not -ndim <= axis < ndim:
         raise AxisError(
-            f"vmap cannot map over axis {axis} of `{names[k]}`, which has {ndim} "
-            f"ax{'i' if ndim == 1 else 'e'}s.",
+            f"vmap cannot map over axis {axis} of `{names[k]}`, which has "
+            f"{text.counted(ndim, 'axis', 'axes')}.",
             given=f"{names[k]}: {type_of(x)}",
             expected=f"an axis from {-ndim} to {ndim - 1}" if ndim
             else "an array of at least one axis",

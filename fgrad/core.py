@@ -89,8 +89,7 @@ class Value:
 
     @boundary
     def __bool__(self):
-        x = self.value_for("bool")
-        if x.size != 1:
+        if (x := self.value_for("bool")).size != 1:
             raise RangeError(f"{self.type} has no truth value: it has {x.size} elements.",
                              fix="x.any() or x.all()")
         return bool(x)
@@ -621,6 +620,7 @@ class Primitive:
     numbers = False         # takes Python numbers for arguments
     settles = True          # makes arrays of traced Python numbers
     transparent = False     # means the Program of its parameter `program`
+    compares = 0            # compiled, it compares its arguments (1), or one with itself (2)
     nested = False          # has Programs among its parameters, which it runs by itself
     effect = False          # does more than give its results: programs keep it, in its place
     pullback = None         # derived, see interpreters/backward.py

@@ -98,9 +98,9 @@ def node_there():
     found = place(here())
     if found is None or not found.width:
         return None
-    start = len(found.text[:found.column])
+    span = found.text[found.column:found.column + found.width]
     try:
-        return ast.parse(found.text[start:start + found.width].strip(), mode="eval").body
+        return ast.parse(span.strip(), mode="eval").body
     except SyntaxError:
         return None
 

@@ -37,13 +37,13 @@ def paint(text, style, coloured=True):
     return f"\x1b[{STYLES[style]}m{text}\x1b[0m" if coloured and text else text
 
 
-def counted(n, word):
-    """A number and its noun, for words whose plural is regular.
+def counted(n, word, plural=None):
+    """A number and its noun, whose plural has an s more unless it is given.
 
-    >>> counted(1, "trace"), counted(2, "trace")
-    ('1 trace', '2 traces')
+    >>> counted(1, "trace"), counted(2, "trace"), counted(2, "axis", "axes")
+    ('1 trace', '2 traces', '2 axes')
     """
-    return f"{n} {word}" if n == 1 else f"{n} {word}s"
+    return f"{n} {word}" if n == 1 else f"{n} {plural or word + 's'}"
 
 
 def noun_of(x):

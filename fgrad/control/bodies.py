@@ -60,13 +60,6 @@ def place_of(f):
     return f"`{name_of(f)}` ({where.short})"
 
 
-def check_function(what, name, f, fix=None):
-    """Raises ArgumentError unless the argument `name` can be called."""
-    if not callable(f):
-        raise ArgumentError(f"{what}: {name} must be a function, not {noun_of(f)}.",
-                            given=f"{name}: {f!r:.60}", expected="a function", fix=fix)
-
-
 def leaves_of(x, name):
     """(the leaves as Values, their types, the Structure) of a pytree of arrays and numbers, which
     is the argument `name`.

@@ -11,7 +11,7 @@ of equal types. Relies on `bodies.py`; `loops.py` and users rely on it.
 from __future__ import annotations
 
 from .. import tree
-from ..arguments import is_array, text_of, tree_text
+from ..arguments import check_function, is_array, text_of, tree_text
 from ..core import Array, Tracer, as_value
 from ..errors import ArgumentError, boundary
 from ..interpreters.call import (
@@ -19,8 +19,7 @@ from ..interpreters.call import (
 from ..interpreters.stage import evaluate
 from ..ops import clamp, convert, le, select, to_front, zeros_like
 from ..types import BOOL, I32, INTS, ArrayType
-from .bodies import (
-    Control, Opened, body_of, check_function, check_trees, closed, in_common, leaves_of, spread)
+from .bodies import Control, Opened, body_of, check_trees, closed, in_common, leaves_of, spread
 from .scan import batched
 
 
@@ -45,7 +44,7 @@ def cond(pred, true_fun, false_fun, *operands):
                             fix=["reduce it with .any() or .all()",
                                  "fgrad.numpy.where(pred, a, b) chooses element by element"])
     for name, f in (("true_fun", true_fun), ("false_fun", false_fun)):
-        check_function("cond", name, f, ["cond(pred, lambda: a, lambda: b)",
+        check_function(f, "cond", name, ["cond(pred, lambda: a, lambda: b)",
                                          "or fgrad.numpy.where(pred, a, b)"])
     pred = as_value(pred)
     index = convert(pred if pred.dtype == BOOL else convert(pred, dtype=BOOL), dtype=I32)
@@ -70,7 +69,7 @@ def switch(index, branches, *operands):
     if not branches:
         raise ArgumentError("switch has no branches.", fix="give a list of functions")
     for k, f in enumerate(branches):
-        check_function("switch", f"branches[{k}]", f)
+        check_function(f, "switch", f"branches[{k}]")
     index = convert(clamp(0, as_value(index), len(branches) - 1), dtype=I32)
     return branched("switch", index, branches, operands,
                     {k: f"branches[{k}]" for k in range(len(branches))})

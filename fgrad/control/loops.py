@@ -15,7 +15,7 @@ import math
 import numpy as np
 
 from .. import tree
-from ..arguments import is_array, tree_text
+from ..arguments import check_function, is_array, tree_text
 from ..core import EVALUATE, Array, Tracer, as_value, current
 from ..errors import ArgumentError, GradientError, boundary
 from ..interpreters.call import chosen, derived, names_of, prefixed
@@ -25,8 +25,8 @@ from ..ops import (
     add, and_, convert, iota, lt, reduce_or, select, to_front, zeros_like)
 from ..types import BOOL, INEXACT_KINDS, INTS, ArrayType, promote
 from .bodies import (
-    Control, Opened, body_of, carried, check_carry, check_function, closed, in_common, leaves_of,
-    place_of, spread)
+    Control, Opened, body_of, carried, check_carry, closed, in_common, leaves_of, place_of,
+    spread)
 from .checkpoint import checkpoint
 from .cond import cond
 from .scan import batched, scan, scanned
@@ -47,8 +47,8 @@ def while_loop(cond_fun, body_fun, init_val, *, max_steps=None):
     >>> while_loop(lambda x: x < 100.0, lambda x: 2 * x, 3.0)
     Array(192., f32[])
     """
-    check_function("while_loop", "cond_fun", cond_fun)
-    check_function("while_loop", "body_fun", body_fun)
+    check_function(cond_fun, "while_loop", "cond_fun")
+    check_function(body_fun, "while_loop", "body_fun")
     if max_steps is not None:
         return bounded(cond_fun, body_fun, init_val, int(max_steps))
     return looped("while_loop", cond_fun, body_fun, (), init_val)
@@ -115,7 +115,7 @@ def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
     >>> fori_loop(0, 5, lambda i, total: total + i, 0)
     Array(10, i32[])
     """
-    check_function("fori_loop", "body_fun", body_fun)
+    check_function(body_fun, "fori_loop", "body_fun")
     for name, bound in (("lower", lower), ("upper", upper)):
         if not is_array(bound) or as_value(bound).shape or as_value(bound).dtype not in INTS:
             given = tree_text(bound)

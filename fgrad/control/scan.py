@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from .. import text, tree
-from ..arguments import tree_text
+from ..arguments import check_function, tree_text
 from ..core import array_of, memory_of
 from ..errors import ArgumentError, ShapeError, boundary
 from ..interpreters.batch import batch
@@ -29,8 +29,7 @@ from ..interpreters.stage import evaluate
 from ..ops import add, to_front, zeros_like
 from ..types import INEXACT_KINDS, held_as
 from .bodies import (
-    Control, body_of, carried, check_carry, check_function, closed, leaves_of, moved, place_of,
-    reached)
+    Control, body_of, carried, check_carry, closed, leaves_of, moved, place_of, reached)
 
 
 # ---------------------------------------------------------------------------- what users call
@@ -51,7 +50,7 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1):
     >>> scan(lambda total, x: (total + x, total), 0.0, fnp.array([1.0, 2.0, 3.0]))
     (Array(6., f32[]), Array([0., 1., 3.], f32[3]))
     """
-    check_function("scan", "f", f)
+    check_function(f, "scan", "f")
     return scanned("scan", f, (), init, xs, length, reverse)
 
 

@@ -9,19 +9,25 @@ import functools
 import operator
 
 from ..errors import ArgumentError, AxisError, FgradError, RangeError, ShapeError
-from ..text import noun_of
+from ..text import counted, noun_of
 from ..types import ArrayType
+
+
+def int_of(n, error):
+    """n as an int.  Raises what error() gives unless it is one."""
+    try:
+        return operator.index(n)
+    except TypeError as raised:
+        if isinstance(raised, FgradError):       # it has no value while a function is compiled
+            raise
+        raise error() from None
 
 
 def axis_of(axis, ndim, name):
     """One axis, counted from the front.  Raises AxisError when it is out of range."""
-    try:
-        k = operator.index(axis)
-    except TypeError as error:
-        if isinstance(error, FgradError):
-            raise
-        raise ArgumentError(f"{name} needs an int for an axis, not {axis!r}.",
-                            given=f"axis={axis!r:.60}", expected="an int") from None
+    k = int_of(axis, lambda: ArgumentError(
+        f"{name} needs an int for an axis, not {axis!r}.", given=f"axis={axis!r:.60}",
+        expected="an int"))
     if not -ndim <= k < ndim:
         raise out_of_range(k, ndim, name)
     return k % ndim
@@ -32,8 +38,8 @@ def out_of_range(axis, ndim, name):
     if ndim == 0:
         return AxisError(f"{name}: axis {axis} is out of range for a scalar, which has no axes.",
                          fix="leave the axis out")
-    return AxisError(f"{name}: axis {axis} is out of range for an array of {ndim} "
-                     f"ax{'i' if ndim == 1 else 'e'}s.",
+    return AxisError(f"{name}: axis {axis} is out of range for an array of "
+                     f"{counted(ndim, 'axis', 'axes')}.",
                      expected=f"an axis from {-ndim} to {ndim - 1}")
 
 
@@ -77,23 +83,15 @@ def shape_of(shape, name):
 
 def size_of(n, shape, name):
     """One size as an int."""
-    try:
-        return operator.index(n)
-    except TypeError as error:
-        if isinstance(error, FgradError):
-            raise
-        raise ArgumentError(f"{name} needs a shape of ints.", given=f"shape={shape!r}") from None
+    return int_of(n, lambda: ArgumentError(f"{name} needs a shape of ints.",
+                                           given=f"shape={shape!r}"))
 
 
 def count_of(n, name, what):
     """A number of things as an int.  Raises ArgumentError unless it is one, and not negative."""
-    try:
-        count = operator.index(n)
-    except TypeError as error:
-        if isinstance(error, FgradError):
-            raise
-        raise ArgumentError(f"{name} needs an int for {what}, not {noun_of(n)}.",
-                            given=f"{what}: {n!r:.60}", expected="an int") from None
+    count = int_of(n, lambda: ArgumentError(
+        f"{name} needs an int for {what}, not {noun_of(n)}.", given=f"{what}: {n!r:.60}",
+        expected="an int"))
     if count < 0:
         raise RangeError(f"{name} needs a number of {what} that is not negative, not {count}.",
                          given=f"{what}: {count}", expected="0 or more")

@@ -16,6 +16,7 @@ import numpy as np
 from .. import ops
 from ..core import Array, Tracer, Value, as_value
 from ..errors import ArgumentError, ConcretizationError, PositionError, ShapeError
+from ..text import counted
 from ..types import BOOL, I32, SHORT
 from .axes import axis_of, broadcast_shapes, text_of, typed
 from .promotion import broadcast_to, cast, same
@@ -153,8 +154,8 @@ def expanded(index, shape):
     entries = [entry for part in index for entry in entries_of(part)]
     used = sum(e is not None and e is not Ellipsis for e in entries)
     if used > len(shape):
-        raise PositionError(f"{used} indices are too many for an array of {len(shape)} "
-                            f"ax{'i' if len(shape) == 1 else 'e'}s.",
+        raise PositionError(f"{used} indices are too many for an array of "
+                            f"{counted(len(shape), 'axis', 'axes')}.",
                             given=f"shape {text_of(shape)}")
     dots = [k for k, e in enumerate(entries) if e is Ellipsis]
     if len(dots) > 1:

@@ -314,7 +314,9 @@ def of_length(out, x):
 
 def compare(name, sign, dtypes=DTYPES):
     """The row of a comparison."""
-    return Elementwise(name, dtypes, f"x {sign} y, as bools.", result=BOOL)
+    made = Elementwise(name, dtypes, f"x {sign} y, as bools.", result=BOOL)
+    made.compares = 1
+    return made
 
 
 # ---------------------------------------------------------------------------- arithmetic
@@ -335,6 +337,7 @@ sign = Elementwise("sign", NUMBERS, "-1, 0 or 1, as x is negative, zero or posit
                    partials=[None])
 share = Elementwise("share", FLOATS, numpy=share_numpy, scalar=share_node,       # (out, x, y)
                     partials=[None, None, None])
+share.compares = 1
 max = Elementwise("max", DTYPES, "The larger of x and y, or NaN; ties share the derivative.",
                   partials=[lambda out, x, y: share(out, x, y),
                             lambda out, x, y: share(out, y, x)])

@@ -126,6 +126,7 @@ class ArgExtreme(Primitive):
     n[*s] → i32[s without axis]
     """
     differentiable = False
+    compares = 2
 
     def __init__(self, name, how, function):
         super().__init__(name)

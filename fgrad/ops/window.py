@@ -145,6 +145,7 @@ class WindowPosition(Windowed):
     n[*s] → i32[places]
     """
     differentiable = False
+    compares = 2
     dtypes = DTYPES
 
     def __init__(self, name, how, function):

@@ -21,6 +21,7 @@ from ..errors import ArgumentError, boundary
 
 
 class Pair(NamedTuple):
+    """What a GradientTransformation is, whose functions show the user's frames only."""
     init: Callable
     update: Callable
 

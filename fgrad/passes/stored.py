@@ -18,8 +18,6 @@ LARGE = 4                          # scalar operations that count as one more in
 READS = 64                         # elements of other arrays that one is computed from, inlined
 WINDOW_DEPTH = 3                   # inlined operations under a window that slides over them
 EPILOGUE = 30                      # operations in a row that are drawn into a product's kernel
-COMPARISONS = {"eq", "ne", "lt", "le", "gt", "ge", "share"}
-SEARCHES = {"argmax", "argmin", "window_argmax", "window_argmin"}    # compare x with its extreme
 EXACT = {"reduce_max", "reduce_min"}   # reductions that give the same in any order
 NONE = frozenset()
 
@@ -56,9 +54,8 @@ def initially_stored(graph, products, operands):
                 stored.add(v)
                 depths[v] = 0
         inside = [NONE if a in stored else sums.get(a, NONE) - stored for a in eqn.variables]
-        if eqn.op.name in COMPARISONS or eqn.op.name in SEARCHES:
-            twice = inside * 2 if eqn.op.name in SEARCHES else inside
-            graph.compared |= shared_of(twice)
+        if eqn.op.compares:
+            graph.compared |= shared_of(inside * eqn.op.compares)
             stored |= graph.compared
         for v in eqn.outs:
             own = [v] if rounds(graph, v) else []
