@@ -588,10 +588,15 @@ class Writer:
         self.keep(r.values, places)
 
     def finish_row(self, block, i, j, row, tail, sums):
-        """Store a row of a tile; gives the sums over the rows with it."""
+        """Store a row of a tile; gives the sums over the rows with it.
+
+        Lanes that hold no sum are zero: with what lies in memory there, functions that are called
+        of it could take a hundred times as long.
+        """
         fn, p = self.fn, self.plan
-        values = [fn.vector_load(p.type, p.sum_lanes, fn.gep(p.type, row, q * p.sum_lanes))
-                  for q in range(self.vectors_of(tail))]
+        last, count = self.vectors_of(tail) - 1, None if p.dots else self.valid_lanes(tail)
+        values = [fn.vector_load(p.type, p.sum_lanes, fn.gep(p.type, row, q * p.sum_lanes),
+                                 count if q == last else None) for q in range(last + 1)]
         return self.store_row(block.b, fn.add(block.i, i), fn.add(block.j, j), values, tail, sums)
 
     def finish_piece(self, block, i, j, tail):
@@ -646,9 +651,9 @@ class Writer:
         stride, tile = self.partial_stride(), p.tile
         row = fn.add(fn.mul(b, p.rows), i)
         first = fn.gep(p.type, self.partial, fn.add(fn.mul(row, stride), j))
-        total = None
+        total, valid = None, count if p.machine.masks else None
         for part in range(p.grid[3]):
             place = fn.gep(p.type, first, part * p.batch * p.rows * stride)
-            value = fn.vector_load(p.type, tile.lanes, place)
+            value = fn.vector_load(p.type, tile.lanes, place, valid)
             total = value if part == 0 else added(fn, p.type, tile.lanes, total, value)
         self.store_row(b, i, j, [total], count)

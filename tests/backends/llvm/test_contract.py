@@ -43,12 +43,17 @@ class Buffers(Product):
         return self.pointer(fn, WORKSPACE)
 
     def epilogue(self, fn, b, i, j, lanes, values, count, along, sums):
-        """relu(sum + bias); over the rows these, and their squares, are summed."""
+        """relu(sum + bias); over the rows these, and their squares, are summed.
+
+        What is no sum is zero, where a machine has masks: else functions of it may take long.
+        """
         row = fn.gep(self.type, self.pointer(fn, OUT, b), fn.add(fn.mul(i, self.bias_columns), j))
         bias = fn.gep(self.type, self.pointer(fn, BIAS), j if along == "n" else 0)
         v, added = vector(self.type, lanes), []
         for q, value in enumerate(values):
             left = None if count is None else min(lanes, count - q * lanes)
+            if left is not None and left < lanes and along == "n" and MACHINE.masks:
+                value = self.checked(fn, value, lanes, left)
             more = self.bias(fn, bias, q * lanes, lanes, left, along)
             value = fn.op(f"fadd {v} {value}, {more}")
             positive = fn.op(f"fcmp ogt {v} {value}, zeroinitializer")
@@ -58,6 +63,13 @@ class Buffers(Product):
             for x in (value, fn.op(f"fmul {v} {value}, {value}"))[:len(sums) // len(values)]:
                 added.append(fn.op(f"fadd {v} {sums[len(added)]}, {x}"))
         return added
+
+    def checked(self, fn, value, lanes, left):
+        """The value, or NaN where the lane behind the sums is not zero."""
+        idle = fn.op(f"extractelement {vector(self.type, lanes)} {value}, i32 {left}")
+        wrong = fn.op(f"fcmp une {self.type} {idle}, 0.0")
+        nan = fn.op(f"select i1 {wrong}, {self.type} 0x7FF8000000000000, {self.type} 0.0")
+        return fn.op(f"fadd {vector(self.type, lanes)} {value}, {fn.splat(self.type, lanes, nan)}")
 
     def sums(self, fn, j, lanes, values, count):
         for n, value in enumerate(values):
@@ -161,7 +173,7 @@ def run(planned, product, arrays):
     text = module(*emitted.functions.values(), declarations=emitted.declarations,
                   triple=host.HOST.triple)
     library = target.load(target.compile_text(text))
-    room = np.zeros(emitted.workspace + 64, np.uint8)
+    room = np.full(emitted.workspace + 64, 255, np.uint8)             # NaN, and no address
     pointers = [array.ctypes.data for array in arrays] + [room.ctypes.data + -room.ctypes.data % 64]
     buffers = (ctypes.c_void_p * len(pointers))(*pointers)
     for name, parts in emitted.phases:
