@@ -4,7 +4,8 @@ An array is a function from index to scalar, so by default nothing is stored: pu
 are
 
     results, products, arguments and results of library calls,
-    every value whose inlined depth passes 50 with two readers, or 100,
+    every value whose inlined depth passes 50 with two readers, or 100, and what is dear and moved
+    to many places,
     and what would be computed again: a reduction or expensive scalar that misses a loop around it
     (a hole), that two kernels want, or that stands under a guard,
     and what several kernels compute from more memory than it takes to keep it.
@@ -13,10 +14,13 @@ Of a value in a border of zeros, the value is stored where all products can read
 
 A stored value's nest is its own axes (row form); or, where a reduction reads memory along a kept
 axis, reduced axes outside and kept axes inside, accumulating (column form); or the first reduced
-axis, for a reduction to one number (outer form).  Values join the latest kernel that fits: one nest
-is a prefix of the other, they share something, and everything else is made earlier.  A product's
-kernel takes later values at its own index as an epilogue, sums of these over its rows (the moments
-of a batch norm), and the sums over k of its right operand (a bias's gradient) as its "total".
+axis, for a reduction to one number (outer form).  Short axes that dear parts of a reduction do not
+know (coordinates of points) are written out: a Root for each place.
+
+Values join the latest kernel that fits: one nest is a prefix of the other, they share something,
+and everything else is made earlier.  A product's kernel takes later values at its own index as an
+epilogue, sums of these over its rows (the moments of a batch norm), and the sums over k of its
+right operand (a bias's gradient) as its "total".
 Deciding is repeated until nothing more is stored.
 
     layernorm(x) with gradient         one kernel, nest i,j:  dx[i,j] =,  dg[j] +=,  db[j] +=
@@ -26,6 +30,7 @@ It relies on pull.py, product.py, recompute.py and stored.py; lower.py turns its
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from dataclasses import dataclass, field
 from math import prod
@@ -33,11 +38,11 @@ from math import prod
 from .. import index, scalar
 from ..ir import Program
 from ..scalar import EXPENSIVE
-from .collapse import collapse_reduction
+from .collapse import collapse_reduction, rewrite_root
 from .pull import Graph, Puller, step_of, uncast
 from .product import TOTAL, product_of, read_around, total_of, unguarded
 from .recompute import (column_form, hidden, holes, outer_form, prologue_cost, read_again,
-                        reads_again)
+                        reads_again, short_sums_written_out, written_out_axes)
 from .stored import initially_stored
 
 SIZE = 400                         # scalar nodes of one kernel
@@ -214,33 +219,34 @@ class Attempt:
 
     def store(self, v):
         """v joins a kernel, or starts one."""
-        nest, root = self.found_place(v)
+        nest, roots = self.found_place(v)
         if nest is None:
-            nest, root = self.start(v)
+            nest, roots = self.start(v)
             self.steps.append(nest)
             for key in self.keys(nest):
                 self.shelves.setdefault(key, []).append(nest)
             if nest.product is not None:
                 self.by_columns.setdefault(extents(nest.product.columns), []).append(nest)
-            elif root.how == "sum" or uncast(root.expr).op == "reduce":
+            elif roots[0].how == "sum" or uncast(roots[0].expr).op == "reduce":
                 self.sums.setdefault(wide(v.shape), []).append(nest)
         with nest.space:
             before = frozenset(nest.reads)
-            self.add(nest, root)
+            for root in roots:
+                self.add(nest, root)
             self.adopt(nest, nest.reads - before)
 
     def found_place(self, v):
-        """(a kernel that v joins, its Root there), or (None, None)."""
+        """(a kernel that v joins, its one Root there), or (None, None)."""
         for g in self.by_columns.get(wide(v.shape), ())[-LOOKBACK:]:
             with g.space:
                 root = self.total(g, v)
             if root is not None:
-                return g, root
+                return g, [root]
         for g in self.candidates(v):
             with g.space:
                 root = self.join(g, v)
             if root is not None:
-                return g, root
+                return g, [root]
         return None, None
 
     def total(self, g, v):
@@ -291,11 +297,11 @@ class Attempt:
         """
         if 0 in v.shape:
             return None
-        nest, root = self.start(v)
+        nest, roots = self.start(v)
         if nest.product is None:
             return None
         with nest.space:
-            self.add(nest, root)
+            self.add(nest, *roots)
         return self.found
 
     def candidates(self, v):
@@ -323,7 +329,7 @@ class Attempt:
         return [a.shape[:1] for a in self.graph.makers[v][0].variables]
 
     def start(self, v):
-        """A new kernel for v, in the form that its expression asks for."""
+        """(a new kernel for v, its Roots), in the form that its expression asks for."""
         space = index.Space()
         with space:
             axes = tuple(space.variable(n) for n in v.shape)
@@ -334,10 +340,23 @@ class Attempt:
             kept = tuple(a for a in axes if a.extent != 1)
             product = product_of(expr, kept) if v in self.products else None
             if product is not None:
-                root = Root(v, kept, at, value_of_product(product, expr))
+                roots = [Root(v, kept, at, value_of_product(product, expr))]
             else:
-                root = self.form(v, kept, at, expr)
-        return Nest(len(self.steps), space, puller, root.nest, product=product, first=v), root
+                roots = self.forms(v, kept, at, expr)
+        nest = roots[0].nest
+        return Nest(len(self.steps), space, puller, nest, product=product, first=v), roots
+
+    def forms(self, v, axes, at, expr):
+        """The Root, or one for each place of the axes that are written out."""
+        short = written_out_axes(expr, axes)
+        if not short:
+            return [self.form(v, axes, at, expr)]
+        long, roots = tuple(a for a in axes if a not in short), []
+        expr = short_sums_written_out(expr)
+        for place in itertools.product(*[range(a.extent) for a in short]):
+            roots.append(Root(v, long, at, expr))
+            rewrite_root(roots[-1], dict(zip(short, map(index.of, place))), {})
+        return roots
 
     def form(self, v, axes, at, expr):
         """The Root in row, column or outer form."""
@@ -406,6 +425,8 @@ class Attempt:
             if expr is None:
                 return None
             expr = scalar.rewrite(expr, {}, self.own_values(g), {})
+        elif written_out_axes(expr, kept):
+            return None
         nodes = scalar.walk(expr)
         latest = self.latest_read(nodes)
         if latest == g.number and not how and g.product is None and g.nest:

@@ -151,12 +151,14 @@ def step_of(op):
 class Probe:
     """reduces: the extents over which the element is a reduction, or none.  pointwise: arguments of
     its shape are read at its index only.  windows: the arguments of which it reads many elements,
-    and each for several indices.  size: scalar operations that one element takes.
+    and each for several indices.  size, cost: scalar operations that one element takes, and these
+    in additions.
     """
     reduces: tuple
     pointwise: bool
     windows: tuple
     size: int
+    cost: int
 
 
 class ProbeArgument:
@@ -183,12 +185,13 @@ def probe(eqn, k):
         pulled = eqn.op.pull(*args, **eqn.params)
         out = (pulled[k] if eqn.op.multiple else pulled)(at)
         reads = [(a.shape, x) for a in args if a.__class__ is ProbeArgument for x in a.read]
-        size = len(scalar.walk(out))
+        nodes = scalar.walk(out)
+        size, cost = len(nodes), sum([n.cost for n in nodes])
     again = tuple(k for k, a in enumerate(args) if a.__class__ is ProbeArgument and slides(a, v))
     pointwise = all(s == v.shape and x == at for s, x in reads)
     whole = uncast(out)
     reduces = tuple([v.extent for v in whole.data[1]]) if whole.op == "reduce" else ()
-    return Probe(reduces, pointwise, again, size)
+    return Probe(reduces, pointwise, again, size, cost)
 
 
 def slides(a, v):

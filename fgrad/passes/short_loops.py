@@ -99,9 +99,9 @@ def with_names(body, mask, said, words):
 
     def describe(n):
         word, source = said.get(n, (None, None))
-        if word in taken:
-            word = words.unique(word)
-        taken.add(word)
+        if word:
+            word = words.unique(word) if word in taken else word
+            taken.add(word)
         return word, source
     return name_shared(body, mask, describe, words)
 

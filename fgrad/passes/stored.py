@@ -1,12 +1,14 @@
 """What is stored before kernels are tried, by looking at one operation after the other.
 
 Arguments, results, what steps of their own read and give, products with their operands and
-epilogues, what is too deep to be computed where it is read, and sums that are compared with
-themselves, by == or by argmax.  fuse.py begins with it, and adds what kernels would compute again.
+epilogues, what is too deep to be computed where it is read or is moved to many places, and sums
+that are compared with themselves, by == or by argmax.  fuse.py begins with it, and adds what
+kernels would compute again.
 """
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter
 
 from ..types import I32, SCALARS
@@ -16,6 +18,7 @@ DEPTH, DEPTH_SHARED = 100, 50      # inlined operations, a reduction counts 20
 REDUCTION_DEPTH = 20
 LARGE = 4                          # scalar operations that count as one more in depth
 READS = 64                         # elements of other arrays that one is computed from, inlined
+PLACES, WRITTEN = 4, 40            # places that read a value, and their operations, to store it
 WINDOW_DEPTH = 3                   # inlined operations under a window that slides over them
 EPILOGUE = 30                      # operations in a row that are drawn into a product's kernel
 EXACT = {"reduce_max", "reduce_min"}   # reductions that give the same in any order
@@ -74,23 +77,76 @@ class Reads:
     def __init__(self, graph):
         self.graph = graph
         self.moved, self.each = {}, {}       # value → what moves, at its index; → the reads of that
+        self.number = {}                     # what moves → how many came before it
 
     def of(self, v, stored):
-        """The number for v, whose arguments came before; 0 if it is stored."""
+        """The number for v, whose arguments came before; 0 if it is stored.
+
+        What is read in many places, and dear to compute in each, is stored: added to `stored`.
+        """
+        self.number[v] = len(self.number)
         eqn, _ = self.graph.makers[v]
-        if v in stored or step_of(eqn.op) != "pull":
+        if step_of(eqn.op) != "pull":
             self.moved[v] = NONE
             return 0
-        inside = [a for a in eqn.variables if a not in stored and a in self.moved]
         if self.graph.probe(v).pointwise:
-            self.moved[v] = NONE.union(*[self.moved[a] for a in inside])
+            self.moved[v] = NONE.union(*[self.moved[a] for a in self.inside(v, stored)])
         else:
-            self.each[v] = 1 + sum([self.count(a) for a in inside])
             self.moved[v] = frozenset((v,))
+            self.each[v] = self.reads(v, stored)
+        if self.count(v) >= PLACES:
+            self.store_between(v, stored)
+        if v in stored:
+            self.moved[v] = NONE
         return self.count(v)
+
+    def inside(self, v, stored):
+        """The arguments of v that are computed where it is."""
+        return [a for a in self.graph.makers[v][0].variables
+                if a not in stored and a in self.moved]
+
+    def reads(self, v, stored):
+        return 1 + sum([self.count(a) for a in self.inside(v, stored)])
 
     def count(self, v):
         return sum([self.each[m] for m in self.moved[v]])
+
+    def store_between(self, v, stored):
+        """Stores what the formula of v computes in many places, and with many operations in all.
+
+        The last comes first: by then all places that read it are known.
+        """
+        times = Counter(self.moved[v])
+        queue, moves, found = [(-self.number[m], m) for m in times], [], False
+        heapq.heapify(queue)
+        while queue:
+            x = heapq.heappop(queue)[1]
+            if x in self.each:
+                moves.append(x)
+                below = self.inside(x, stored)
+            elif times[x] >= PLACES and times[x] * self.cost(x, stored) >= WRITTEN:
+                stored.add(x)
+                found = True
+                continue
+            else:
+                below = self.moved[x]
+            for a in below:
+                if a not in times:
+                    heapq.heappush(queue, (-self.number[a], a))
+                times[a] += times[x]
+        for m in reversed(moves) if found else ():
+            self.each[m] = self.reads(m, stored)
+
+    def cost(self, v, stored):
+        """The operations of an element of v, in additions, where nothing is stored on the way."""
+        seen, stack, total = {v}, [v], 0
+        while stack and total < WRITTEN:
+            x = stack.pop()
+            total += self.graph.probe(x).cost
+            below = [a for a in self.inside(x, stored) if a not in seen]
+            seen.update(below)
+            stack += below
+        return total
 
 
 def shared_of(groups):

@@ -1,5 +1,6 @@
 """What is stored, and which values share a kernel."""
 
+import re
 import time
 
 import numpy as np
@@ -616,3 +617,58 @@ def test_what_is_read_at_ever_more_places_is_stored(differentiated, monkeypatch)
     assert len(pulls) < 30 * len(program.eqns)
     small = stage(function, [ArrayType(F64, (33,))] * 2).program
     assert_plan_agrees(inline(small))
+
+
+def ops_of(plan, op):
+    """How often an operation is written in a Plan without its sources."""
+    lines = [line.split("│")[0] for line in str(plan).splitlines()]
+    return sum(len(re.findall(rf"\b{op}\(", line)) for line in lines)
+
+
+def forces(x, m):
+    d = x[None] - x[:, None]
+    r2 = fnp.sum(d * d, axis=-1) + 0.01
+    return fnp.sum(m[None, :, None] * d * (r2 ** -1.5)[..., None], axis=1)
+
+
+def forces_by_coordinate(x, m):
+    d = x[:, None] - x[:, :, None]
+    r2 = fnp.sum(d * d, axis=0) + 0.01
+    return -fnp.sum(m * d / (r2 * fnp.sqrt(r2)), axis=-1)
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=["serial", "threads", "gpu"])
+@pytest.mark.parametrize("n", [1, 2, 9, 40])
+@pytest.mark.parametrize("f, transposed", [(forces, False), (forces_by_coordinate, True)])
+@pytest.mark.parametrize("coordinates", [1, 2, 3, 4, 5])
+def test_forces_between_points_take_their_distances_once(f, transposed, coordinates, n, target):
+    """With the coordinates in the inner loop they were columns of 3, or distances were stored."""
+    shape = (coordinates, n) if transposed else (n, coordinates)
+    program = inline(stage(f, [ArrayType(F64, shape), ArrayType(F64, (n,))]).program)
+    plan = assert_plan_agrees(program, target)
+    if coordinates in (2, 3, 4) and n > 4:
+        assert len(plan.steps) == 1
+        assert sum(ops_of(plan, op) for op in ("pow", "sqrt")) == 1
+
+
+@pytest.mark.parametrize("ways", [[(0, 0), (1, 0), (0, 1), (-1, 0), (0, -1)], [(1, 1), (0, -1)]])
+@pytest.mark.parametrize("shape", [(1, 1), (2, 3), (6, 5)])
+def test_what_is_moved_to_many_places_is_computed_in_one(ways, shape):
+    """Each part of each roll computed the collisions of a lattice gas, behind guards of its own."""
+    def f(x, c):
+        y = x - (x - fnp.sin(x) * c[:, None, None] * (1 + 3 * x + 4.5 * x * x)) / 0.6
+        return fnp.stack([fnp.roll(y[k], way, (0, 1)) for k, way in enumerate(ways)])
+    types = [ArrayType(F64, (len(ways), *shape)), ArrayType(F64, (len(ways),))]
+    program = inline(stage(f, types).program)
+    for target in TARGETS:
+        plan = assert_plan_agrees(program, target)
+        assert ops_of(plan, "sin") == 1
+
+
+def test_a_stencil_of_a_stencil_stores_the_first():
+    def laplace(u):
+        near = fnp.roll(u, 1, 0) + fnp.roll(u, -1, 0) + fnp.roll(u, 1, 1) + fnp.roll(u, -1, 1)
+        return u + 0.1 * (near - 4 * u) * u * (1 - u)
+    program = inline(stage(lambda u: laplace(laplace(u)), [ArrayType(F64, (6, 7))]).program)
+    for target in TARGETS:
+        assert len(assert_plan_agrees(program, target).steps) == 2

@@ -105,3 +105,11 @@ def test_nothing_changes_on_a_gpu():
 
 def test_a_row_that_is_written_out_is_no_array():
     assert "local" in loops(softmax, (40, 9)) and "local" not in loops(softmax, (40, 4))
+
+
+def test_what_has_no_name_gets_one():
+    """The second and third copies of what the user did not name were None2 and None3."""
+    def f(q, g):
+        return (fnp.eye(4) - q) @ (g * g)
+    program = inline(stage(f, [ArrayType(np.dtype("f4"), (4, 4))] * 2).program)
+    assert "None" not in str(assert_plan_agrees(program, VECTORS))
