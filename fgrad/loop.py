@@ -79,8 +79,9 @@ class For:
     of them.  It is cut into parts of at least `grain` iterations, at multiples of `grain`.
     reduce: accumulators started right before the loop (nest) are fed in it, in any order.
     serial: in order; an accumulator it feeds is carried from iteration to iteration (cumsum).
-    width: vector lanes, only of an innermost loop.  unroll: copies of the vector body, with an
-    accumulator each.
+    width: vector lanes; within such a loop there are only loops without, whose accumulators are
+    vectors where they start inside of it.  unroll: copies of the vector body, with an accumulator
+    each.
     """
     var: Var
     body: list

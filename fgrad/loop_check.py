@@ -101,8 +101,8 @@ class Check:
     def loop(self, s, statements, k, mask, names):
         if s.kind == "parallel" and mask == 0 and k != len(statements) - 1:
             self.fail(f"statements follow the parallel loop over {s.var.name}.")
-        if s.width > 1 and any(isinstance(t, For) for t in s.body):
-            self.fail(f"the loop over {s.var.name} has lanes and holds another loop.")
+        if s.width > 1 and any(isinstance(t, For) and t.width > 1 for t in s.body):
+            self.fail(f"the loop over {s.var.name} has lanes and holds another loop that has.")
         if mask & s.var.bit:
             self.fail(f"{s.var.name} is looped over twice.")
         self.body(s.body, mask | s.var.bit, names)

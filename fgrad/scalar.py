@@ -319,6 +319,14 @@ def reduce(how, extents, body):
     return node("reduce", (got,), (how, variables), got.dtype)
 
 
+def begun(how, first):
+    """A reduction so far, of its first element: a sum of -0.0 begins with 0.0, and is that."""
+    square = first.op == "mul" and first.args[0] is first.args[1]
+    if how != "sum" or first.dtype.kind != "f" or square:
+        return first
+    return apply("add", const(0, first.dtype), first)
+
+
 def dynamic(x, extent):
     """An integer node as an Ix, clamped to [0, extent)."""
     x = cast(x, I64) if x.dtype not in (I32, I64) else x

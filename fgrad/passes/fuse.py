@@ -14,8 +14,9 @@ Of a value in a border of zeros, the value is stored where all products can read
 
 A stored value's nest is its own axes (row form); or, where a reduction reads memory along a kept
 axis, reduced axes outside and kept axes inside, accumulating (column form); or the first reduced
-axis, for a reduction to one number (outer form).  Short axes that dear parts of a reduction do not
-know (coordinates of points) are written out: a Root for each place.
+axis, for a reduction to one number (outer form); see forms.py.  Axes that a reduction does not know
+come last.  Short ones that dear parts of it do not know (coordinates of points) are written out: a
+Root for each place.
 
 Values join the latest kernel that fits: one nest is a prefix of the other, they share something,
 and everything else is made earlier.  A product's kernel takes later values at its own index as an
@@ -25,7 +26,8 @@ Deciding is repeated until nothing more is stored.
 
     layernorm(x) with gradient         one kernel, nest i,j:  dx[i,j] =,  dg[j] +=,  db[j] +=
 
-It relies on pull.py, product.py, recompute.py and stored.py; lower.py turns its groups into loops.
+It relies on forms.py, pull.py, product.py, recompute.py and stored.py; lower.py turns its groups
+into loops.
 """
 
 from __future__ import annotations
@@ -39,10 +41,11 @@ from .. import index, scalar
 from ..ir import Program
 from ..scalar import EXPENSIVE
 from .collapse import collapse_reduction, rewrite_root
+from .forms import (axes_missed, column_form, columns_across, outer_form, short_sums_written_out,
+                    written_out_axes)
 from .pull import Graph, Puller, step_of, uncast
 from .product import TOTAL, product_of, read_around, total_of, unguarded
-from .recompute import (column_form, hidden, holes, outer_form, prologue_cost, read_again,
-                        reads_again, short_sums_written_out, written_out_axes)
+from .recompute import hidden, holes, prologue_cost, read_again, reads_again
 from .stored import initially_stored
 
 SIZE = 400                         # scalar nodes of one kernel
@@ -362,16 +365,24 @@ class Attempt:
         """The Root in row, column or outer form."""
         n = uncast(expr)
         if n.op != "reduce":
-            return Root(v, axes, at, expr)
+            return Root(v, self.inward(expr, axes), at, expr)
         n = collapse_reduction(n, index.space())
         how, variables = n.data
-        if axes and self.target.kind == "cpu" and column_form(n, axes):
+        across = self.target.across and columns_across(n, axes, self.target)
+        if axes and not across and self.target.kind == "cpu" and column_form(n, axes):
             return Root(v, variables + axes, at, n.args[0], how)
         if outer_form(n, axes, self.target):
             first, *rest = variables
             body = scalar.node("reduce", n.args, (how, tuple(rest)), n.dtype) if rest else n.args[0]
             return Root(v, (first,), at, body, how)
         return Root(v, axes, at, scalar.cast(n, expr.dtype))
+
+    def inward(self, expr, axes):
+        """The axes, with those last that a reduction along the other ones does not know."""
+        if not self.target.across:
+            return axes
+        missed = axes_missed(expr, axes, self.target)
+        return tuple(a for a in axes if a not in missed) + tuple(a for a in axes if a in missed)
 
     def join(self, g, v):
         """The Root that v would be in kernel g, or None."""
@@ -425,7 +436,7 @@ class Attempt:
             if expr is None:
                 return None
             expr = scalar.rewrite(expr, {}, self.own_values(g), {})
-        elif written_out_axes(expr, kept):
+        elif written_out_axes(expr, kept) or self.inward(expr, kept) != kept:
             return None
         nodes = scalar.walk(expr)
         latest = self.latest_read(nodes)

@@ -1,4 +1,4 @@
-"""What a kernel would compute again, and the form in which it computes a reduction.
+"""What a kernel would compute again.
 
 Expressions of scalars say what is evaluated more than once under some loops, or by every part of a
 kernel; fuse stores such values.  Relies on `scalar`, `index` and `pull`; `fuse` relies on it.
@@ -6,19 +6,14 @@ kernel; fuse stores such values.  Relies on `scalar`, `index` and `pull`; `fuse`
 
 from __future__ import annotations
 
-import functools
-import itertools
-from functools import partial
 from math import prod
 
 from .. import index, scalar
-from ..scalar import EXPENSIVE, REDUCTIONS
+from ..scalar import EXPENSIVE
 from .pull import uncast
 
 OFTEN, MANY = 16, 1 << 14          # times a small value is read, among so many, to be stored
 KEPT = 1 << 20                     # bytes of a value that is worth storing to be read again
-PLACES, FEW = 4, 8                 # of axes that are written out, and elements of short sums
-CHEAP = 32                         # additions of a short sum that is written out
 TREE = 200                         # nodes of an expression under a guard, written out as a tree
 
 
@@ -149,68 +144,3 @@ def tree_size(nodes):
     for n in nodes:
         out = size[n] = 1 + sum(size[a] for a in n.below)
     return out
-
-
-def column_form(reduction, axes):
-    """Is the largest read under the reduction contiguous along a kept axis?"""
-    best = (0, False)
-    mask = sum(r.bit for r in reduction.data[1])
-    for n in scalar.walk(reduction.args[0]):
-        if n.op != "load" or not n.data[1].free & mask:
-            continue
-        terms = n.data[1].terms
-        size = prod(a.extent for a, _ in terms if isinstance(a, index.Var))
-        unit = [a for a, c in terms if c == 1]
-        if unit and size > best[0]:
-            best = (size, unit[0] in axes)
-    return best[1]
-
-
-def written_out_axes(root, axes):
-    """The short axes that a reduction knows, but not all that is dear of what it adds up
-    (coordinates, and distances of points): with a sum for each of their places, that is computed
-    once.
-
-    None where there are no other axes, columns of these are added up, or few elements.
-    """
-    every = sum(a.bit for a in axes)
-    short, found = {a for a in axes if a.extent <= PLACES}, set()
-    reductions = [n for n in scalar.walk(root) if n.op == "reduce" and not n.free & ~every
-                  and prod(r.extent for r in n.data[1]) > FEW] if short else ()
-    for n in reductions:
-        mask = sum(r.bit for r in n.data[1])
-        dear = [m.free for m in scalar.walk(n.args[0]) if m.free & mask and m.free & every
-                and (m.op == "reduce" or m.cost >= EXPENSIVE)]
-        found |= {a for a in short if n.free & a.bit and not all(f & a.bit for f in dear)}
-    rest = tuple(a for a in axes if a not in found)
-    many = prod(a.extent for a in found) > PLACES
-    if many or not rest or any(column_form(n, rest) for n in reductions):
-        return ()
-    return tuple(a for a in axes if a in found)
-
-
-def short_sums_written_out(root):
-    """The reduction, each short and cheap one inside of it as one expression."""
-    new = {}
-    for n in scalar.walk(root):
-        if n.op == "reduce" and n is not uncast(root):
-            how, variables = n.data
-            extents = [range(v.extent) for v in variables]
-            count = prod(map(len, extents))
-            if count <= PLACES and count * sum(m.cost for m in scalar.walk(n.args[0])) <= CHEAP:
-                body = scalar.rewrite(n.args[0], {}, new, {})
-                terms = [scalar.rewrite(body, dict(zip(variables, map(index.of, at))), {}, {})
-                         for at in itertools.product(*extents)]
-                new[n] = functools.reduce(partial(scalar.apply, REDUCTIONS[how][0]), terms)
-                new[n].origin = new[n].origin or n.origin
-    return scalar.rewrite(root, {}, new, {})
-
-
-def outer_form(reduction, axes, target):
-    """Is it a reduction to one number, over several axes, rows that reduce, or many elements?"""
-    if axes:
-        return False
-    first, *rest = reduction.data[1]
-    if rest or first.extent >= target.region_cost:
-        return True
-    return any(n.op == "reduce" and n.free & first.bit for n in scalar.walk(reduction.args[0]))

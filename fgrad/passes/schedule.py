@@ -17,7 +17,7 @@ from math import prod
 from .. import index, scalar
 from ..loop import Accumulate, Contract, For, Kernel, Let, Start, Store
 from ..scalar import EXPENSIVE, REDUCTIONS
-from . import borders
+from . import across, borders
 from .cut_loops import taken_apart
 from .memory import stores_of
 from .lower import words_of
@@ -38,7 +38,7 @@ class Schedule:
     side: vectors computed side by side where a loop calls elementary functions, which hides their
     latency.  rows: added at once into a column sum.  tile: side of the tile of a transposed read.
     grain: times as many iterations in a part as its cost asks for.  rank: which of the contraction
-    engine's ways, cheapest first.
+    engine's ways, cheapest first.  across: have loops that hold loops vectors?
     """
     lanes: int = 8
     light: int = 4
@@ -48,13 +48,14 @@ class Schedule:
     tile: int = 16
     grain: int = 1
     rank: int = 0
+    across: bool = False
 
 
 def schedule_for(target):
     """The Schedule of a target."""
     if target.kind == "gpu":
         return Schedule(lanes=1, light=1, heavy=1, rows=1, tile=0)
-    return Schedule(lanes=target.vector_bytes // 4, side=target.side)
+    return Schedule(lanes=target.vector_bytes // 4, side=target.side, across=target.across)
 
 
 @dataclass(frozen=True)
@@ -132,6 +133,8 @@ def arrange(loop, how, space, words):
     inner = [s for s in loop.body if isinstance(s, For)]
     if not inner:
         return [vectorised(loop, how)]
+    if how.across and across.is_across(loop):
+        return flattened(across.in_blocks(loop, how.lanes, space, words))
     if len(loop.body) == 1:
         inner = [windows_written_out(loop, inner[0])]
         loop = replace(loop, body=inner)

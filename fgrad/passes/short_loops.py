@@ -139,10 +139,11 @@ def write(body, values, out, said):
                 expr = named(s.expr, values)
                 if isinstance(s, Store) or isinstance(s, Accumulate) and s.name not in values:
                     out.append(replace(s, expr=expr))
-                elif isinstance(s, Let) or values[s.name] is None:
+                elif isinstance(s, Let):
                     values[s.name] = expr
-                    if isinstance(s, Let):
-                        said.setdefault(expr, (s.name, s.source))
+                    said.setdefault(expr, (s.name, s.source))
+                elif values[s.name] is None:
+                    values[s.name] = scalar.begun(s.how, expr)
                 else:
                     values[s.name] = scalar.apply(REDUCTIONS[s.how][0], values[s.name], expr)
             case _:

@@ -23,6 +23,7 @@ class Target:
     cache: bytes of the cache that a thread has for itself; kernels take turns over what it holds.
     0: they do not.
     native_loops: is a loop of little work one native function?
+    across: may a loop with vectors hold loops, whose sums are vectors then?
     """
     kind: str = "cpu"
     vector_bytes: int = 32
@@ -36,6 +37,7 @@ class Target:
     borders: bool = False
     cache: int = 0
     native_loops: bool = False
+    across: bool = False
 
     @property
     def cut(self):

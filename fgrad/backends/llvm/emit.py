@@ -27,13 +27,14 @@ class Emitter(Values):
     """Writes statements into one LLVM function.
 
     `slots`: the accumulators of the loops around, name → one value per copy of the body; `copy` is
-    the copy at hand.  `part` is (name, parts) while a parallel loop is still to come.  `room`: the
-    iterations of short loops, of all within one another, that are written out.
+    the copy at hand.  `across`: those of loops within a vector loop, one for each lane.  `part` is
+    (name, parts) while a parallel loop is still to come.  `room`: the iterations of short loops,
+    of all within one another, that are written out.
     """
 
     def __init__(self, fn, pointers, env=None):
         super().__init__(fn, pointers, env)
-        self.slots, self.started = {}, {}
+        self.slots, self.started, self.across = {}, {}, set()
         self.copy, self.part, self.room = 0, None, 0
 
     # -- statements -----------------------------------------------------------------------------
@@ -53,6 +54,7 @@ class Emitter(Values):
                     self.names[s.name] = self.value(s.expr)
                 case Start():
                     self.started[s.name] = s
+                    (self.across.add if self.vec else self.across.discard)(s.name)
                     self.names[s.name] = number(REDUCTIONS[s.how][1](s.dtype), s.dtype, 1), False
                 case Accumulate():
                     self.accumulate(s)
@@ -163,46 +165,61 @@ class Emitter(Values):
         how, identity = REDUCTIONS[s.how]
         dtype, slots = s.expr.dtype, self.slots.get(s.name)
         if slots is None:                        # outside of any loop
-            value = value[0], self.names[s.name][0]
-            self.names[s.name] = self.instructions.apply(how, value, dtype, 1), False
+            before, wide = self.names[s.name], bool(self.vec)
+            pair = [self.splat(x, dtype) for x in (value, before)]
+            lanes = self.lanes if wide else 1
+            self.names[s.name] = self.instructions.apply(how, pair, dtype, lanes), wide
             return
         k = self.copy % len(slots)
         name = self.splat(value, dtype)
-        if self.vec and self.count < self.lanes:         # idle lanes add nothing
+        if self.vec and s.name not in self.across and self.count < self.lanes:   # idle: add nothing
             keep = constant("i1", [str(int(j < self.count)) for j in range(self.lanes)])
             none = number(identity(dtype), dtype, self.lanes)
             name = self.instructions.select(keep, name, none, dtype, self.lanes)
         slots[k] = self.instructions.apply(how, [slots[k], name], dtype, self.lanes)
-        if not self.vec:
-            self.names[s.name] = slots[k], False
+        if not self.vec or s.name in self.across:
+            self.names[s.name] = slots[k], bool(self.vec)
 
     def loop(self, s):
         """A For, and after it the values of the accumulators it carried."""
         new = {n: f for n, f in accumulators(s).items() if n not in self.slots}
         for name, around in sorted(new.items()):
-            lanes = around.width
-            copies = min(around.unroll, max(1, around.var.extent // lanes)) if lanes > 1 else 1
-            start = self.started[name]
-            first = self.names[name][0]
-            identity = number(REDUCTIONS[start.how][1](start.dtype), start.dtype, lanes)
-            self.slots[name] = [identity if lanes > 1 else first] + [identity] * (copies - 1)
+            start, lanes = self.started[name], around.width
+            none, copies = REDUCTIONS[start.how][1](start.dtype), around.unroll
+            if self.vec:                         # a loop within a vector loop
+                identity = number(none, start.dtype, self.lanes)
+                first = self.splat(self.names[name], start.dtype)
+            else:
+                copies = min(copies, max(1, around.var.extent // lanes)) if lanes > 1 else 1
+                identity = number(none, start.dtype, lanes)
+                first = identity if lanes > 1 else self.names[name][0]
+            self.slots[name] = [first] + [identity] * (copies - 1)
         self.run(s)
         for name, around in sorted(new.items()):
-            self.finish(name, around)
+            if self.vec:
+                self.names[name] = self.together(name, self.lanes), True
+            else:
+                self.finish(name, around)
 
     def finish(self, name, around):
         """The accumulators of one name as one scalar."""
-        start, parts, lanes = self.started[name], self.slots.pop(name), around.width
+        start, lanes = self.started[name], around.width
+        how = REDUCTIONS[start.how][0]
+        total = self.fold(self.together(name, lanes), how, start.dtype, lanes)
+        first, none = self.names[name][0], REDUCTIONS[start.how][1](start.dtype)
+        if lanes > 1 and first != number(none, start.dtype, 1):
+            total = self.instructions.apply(how, [first, total], start.dtype, 1)
+        self.names[name] = total, False
+
+    def together(self, name, lanes):
+        """The accumulators of one name as one vector."""
+        start, parts = self.started[name], self.slots.pop(name)
         how = REDUCTIONS[start.how][0]
         while len(parts) > 1:
             pairs = [parts[k:k + 2] for k in range(0, len(parts), 2)]
             parts = [self.instructions.apply(how, p, start.dtype, lanes) if len(p) == 2 else p[0]
                      for p in pairs]
-        total = self.fold(parts[0], how, start.dtype, lanes)
-        first, none = self.names[name][0], REDUCTIONS[start.how][1](start.dtype)
-        if lanes > 1 and first != number(none, start.dtype, 1):
-            total = self.instructions.apply(how, [first, total], start.dtype, 1)
-        self.names[name] = total, False
+        return parts[0]
 
     def fold(self, v, how, dtype, lanes):
         """The lanes of a vector combined, half onto half."""
@@ -229,6 +246,11 @@ class Emitter(Values):
             for k in range(n):
                 self.straight(s, k, 0)
             self.room = room
+        elif w == 1 and s.unroll > 1:
+            main = n // s.unroll * s.unroll
+            self.counted(s, "0", str(main), s.unroll, s.unroll)
+            for k in range(main, n):
+                self.straight(s, k, k - main)
         elif w == 1:
             self.counted(s, "0", str(n), s.step, 1)
         else:
@@ -325,7 +347,8 @@ class Emitter(Values):
         fn.do(f"br label %head.{k}")
         phis.append(f"  {i} = phi i64 [ {lo}, %{entry} ], [ %next.{k}, %{fn.block} ]")
         for name in carried:
-            t = type_text(self.started[name].dtype, around[name].width)
+            lanes = self.lanes if self.vec else around[name].width
+            t = type_text(self.started[name].dtype, lanes)
             phis += [f"  {h} = phi {t} [ {a}, %{entry} ], [ {b}, %{fn.block} ]"
                      for h, a, b in zip(heads[name], first[name], last[name])]
         self.names = names
@@ -348,7 +371,7 @@ class Emitter(Values):
         for name, slots in heads.items():
             self.slots[name] = list(slots)
             if around[name].width == 1:
-                self.names[name] = slots[0], False
+                self.names[name] = slots[0], bool(self.vec)
 
 
 def flattened(lines):

@@ -90,7 +90,7 @@ class Values(Expressions, Addresses):
         """
         before = self.scopes[-1].before
         if d.op == "name":
-            worth = (d.data in self.outside and before is not None
+            worth = (d.data in self.outside and before is not None and not self.names[d.data][1]
                      and self.vec[0].extent >= FEW * self.lanes)
             return self.reciprocal(id(before), d, lambda: reciprocal.parts(
                 lambda text: self.op(text, before), self.names[d.data][0],

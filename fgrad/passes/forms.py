@@ -1,0 +1,130 @@
+"""In which loops a reduction is computed, and the axes of what is computed from it.
+
+    row form        y[i] = Σⱼ x[i,j]              for i: t = Σⱼ …; y[i] = t
+    column form     y[j] = Σᵢ x[i,j]              for i: for j: y[j] += x[i,j]
+    across          y[b,l] = Σⱼ x[b,j,l]          for b: for vectors of l: t = Σⱼ …; y[b,l] = t
+    outer form      s = Σᵢ Σⱼ x[i,j]              for i: s += Σⱼ …
+    written out     y[i,c] = Σⱼ d[i,j,c] w[i,j]   for i: t₁, t₂, t₃ = Σⱼ …; y[i,1] = t₁; …
+
+Relies on `scalar`, `index` and `collapse`; `fuse` relies on it.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from functools import partial
+from math import prod
+
+from .. import index, scalar
+from ..scalar import EXPENSIVE, REDUCTIONS
+from .collapse import indices, runs
+from .pull import uncast
+
+PLACES, FEW = 4, 8                 # of axes that are written out, and elements of short sums
+WIDE, MOST = 8, 8                  # columns that make a vector; vectors for a thread
+SHORT, DEEP = 32, 2048             # elements of columns that are added up across, always or if
+NEAR = 1 << 17                     # all of these are no more
+CHEAP = 32                         # additions of a short sum that is written out
+
+
+def column_form(reduction, axes):
+    """Is the largest read under the reduction contiguous along a kept axis?"""
+    best = (0, False)
+    mask = sum(r.bit for r in reduction.data[1])
+    for n in scalar.walk(reduction.args[0]):
+        if n.op != "load" or not n.data[1].free & mask:
+            continue
+        terms = n.data[1].terms
+        size = prod(a.extent for a, _ in terms if isinstance(a, index.Var))
+        unit = [a for a, c in terms if c == 1]
+        if unit and size > best[0]:
+            best = (size, unit[0] in axes)
+    return best[1]
+
+
+def columns_across(reduction, axes, target):
+    """Are columns better added up one vector of them after the other, than row by row?
+
+    Where they are short or near each other, and there are enough vectors for all threads.
+    """
+    mask, steps = 0, 1
+    for r in reduction.data[1]:
+        mask, steps = mask | r.bit, steps * r.extent
+    found = list(indices(scalar.walk(reduction.args[0])))
+    *outer, row = runs(axes, found) or [[]]
+    columns, rows = prod(a.extent for a in row), prod(a.extent for r in outer for a in r)
+    near = steps <= SHORT or outer and steps <= DEEP and steps * columns <= NEAR
+    many = rows * (columns // WIDE) >= (target.threads if outer else MOST * target.threads)
+    return near and many and columns >= WIDE and any(
+        x.free & mask and index.is_affine(x, row[-1]) and index.stride(x, row[-1]) == 1
+        for x in found)
+
+
+def outer_form(reduction, axes, target):
+    """Is it a reduction to one number, over several axes, rows that reduce, or many elements?"""
+    if axes:
+        return False
+    first, *rest = reduction.data[1]
+    if rest or first.extent >= target.region_cost:
+        return True
+    return any(n.op == "reduce" and n.free & first.bit for n in scalar.walk(reduction.args[0]))
+
+
+def axes_missed(root, axes, target):
+    """The axes that a reduction does not know, whose elements are all computed from columns.
+
+    y[b,j,l] = x[b,j,l] / Σₖ x[b,k,l] is computed for (b, l), and there for all j.
+    """
+    reductions = [n for n in scalar.walk(root) if n.op == "reduce"]
+    every = sum(a.bit for a in axes)
+    for n in reductions:
+        missed = tuple(a for a in axes if not n.free & a.bit)
+        known = tuple(a for a in axes if n.free & a.bit)
+        if not n.free & ~every and missed and axes[:len(known)] != known and (
+                columns_across(n, known, target)):
+            return missed
+    return ()
+
+
+def written_out_axes(root, axes):
+    """The short axes that a reduction knows, but not all that is dear of what it adds up
+    (coordinates, and distances of points): with a sum for each of their places, that is computed
+    once.  And those along which its terms lie side by side: vectors of three are none.
+
+    None where there are no other axes, columns of these are added up, or few elements.
+    """
+    every = sum(a.bit for a in axes)
+    short, found = {a for a in axes if a.extent <= PLACES}, set()
+    reductions = [n for n in scalar.walk(root) if n.op == "reduce" and not n.free & ~every
+                  and prod(r.extent for r in n.data[1]) > FEW] if short else ()
+    for n in reductions:
+        mask = sum(r.bit for r in n.data[1])
+        dear = [m.free for m in scalar.walk(n.args[0]) if m.free & mask and m.free & every
+                and (m.op == "reduce" or m.cost >= EXPENSIVE)]
+        found |= {a for a in short if n.free & a.bit and not all(f & a.bit for f in dear)}
+        found |= {a for a in short if column_form(n, (a,))}
+    rest = tuple(a for a in axes if a not in found)
+    many = prod(a.extent for a in found) > PLACES
+    few = prod(a.extent for a in rest) < PLACES
+    if many or few or any(column_form(n, rest) for n in reductions):
+        return ()
+    return tuple(a for a in axes if a in found)
+
+
+def short_sums_written_out(root):
+    """The reduction, each short and cheap one inside of it as one expression."""
+    new = {}
+    for n in scalar.walk(root):
+        if n.op == "reduce" and n is not uncast(root):
+            how, variables = n.data
+            extents = [range(v.extent) for v in variables]
+            count = prod(map(len, extents))
+            if count <= PLACES and count * sum(m.cost for m in scalar.walk(n.args[0])) <= CHEAP:
+                body = scalar.rewrite(n.args[0], {}, new, {})
+                terms = [scalar.rewrite(body, dict(zip(variables, map(index.of, at))), {}, {})
+                         for at in itertools.product(*extents)]
+                new[n] = functools.reduce(partial(scalar.apply, REDUCTIONS[how][0]), terms[1:],
+                                          scalar.begun(how, terms[0]))
+                new[n].origin = new[n].origin or n.origin
+    return scalar.rewrite(root, {}, new, {})
