@@ -646,6 +646,7 @@ GIVEN_BACK = {
     "a part of a state": (lambda x, s: {**s, "w": s["w"] * x}, {"w": 2.0, "n": [3.0, (4.0,)]}),
     "attributes": (lambda x, s: State(s.w - x * s.rate, s.rate), State(1.0, 0.5)),
     "all but one": (lambda x, s: (s, x, s, x + 1, 1.5), [1.0, 2.0]),
+    "all": (lambda x, s: (s, x, 2), [1.0, 2.0]),
 }
 
 

@@ -1,9 +1,10 @@
-"""Borders: a serial loop is cut where its guards change, so that they are decided in each piece.
+"""Borders: a loop is cut where its guards change, so that they are decided in each piece.
 
     serial k in 0..28                            serial k in 0..1      … 0.0 …
       … (x[k-1] if 0 <= k-1 < 28 else 0.0) …  →  serial k in 0..27     … x[k] …
 
-A convolution with padding that is written out over its window then tests nothing in the middle.
+A convolution with padding that is written out over its window then tests nothing in the middle,
+and the parts of a concatenation are loops of their own.
 Relies on parts.py for substitution; schedule.py calls `cut`.
 """
 
@@ -13,37 +14,58 @@ from dataclasses import replace
 
 from .. import index, scalar
 from ..loop import For, Start, Store
-from .parts import substituted
+from .parts import cost_of, substituted
 
-GUARDS = 3                 # of a loop from which it is worth cutting
+GUARDS = 2                 # of a loop from which it is worth cutting
+LONG = 64                  # iterations of pieces that are worth it, however many
+PARTS = 16                 # pieces of a parallel loop, each a kernel
 NODES = 600                # scalar nodes that all copies of a loop's body may have
 
 
-def cut(body, space, copies=None):
-    """The statements with serial loops cut; each may be written so many times."""
+def cut(body, space, region, copies=None):
+    """The statements with loops cut; each may be written so many times.
+
+    region: the cost of a part of a parallel loop.
+    """
     out = []
     for s in body:
         if isinstance(s, For):
             size = sum(len(scalar.walk(e)) for e in expressions(s.body))
-            out += pieces(s, space, NODES // max(size, 1) if copies is None else copies)
+            out += pieces(s, space, region, NODES // max(size, 1) if copies is None else copies)
         else:
             out.append(s)
     return out
 
 
-def pieces(loop, space, copies):
+def pieces(loop, space, region, copies):
     """The loop in pieces, or whole, with the loops inside of it cut."""
-    whole = loop.kind != "serial" or loop.step != 1 or names_values(loop.body)
+    whole = loop.kind == "reduce" or loop.step != 1 or names_values(loop.body)
     ends = [] if whole else places(loop)
-    count = len(ends) - 1
-    if not 2 <= count <= copies or 2 * max(b - a for a, b in zip(ends, ends[1:])) < ends[-1]:
-        return [replace(loop, body=cut(loop.body, space, copies))]
+    count, sizes = len(ends) - 1, [b - a for a, b in zip(ends, ends[1:])]
+    most = min(copies, PARTS) if loop.kind == "parallel" else copies
+    small = count > 1 and min(sizes) * iterations(loop.body) < LONG
+    if not 2 <= count <= most or small and 2 * max(sizes) < ends[-1]:
+        return [replace(loop, body=cut(loop.body, space, region, copies))]
     out = []
     for start, end in zip(ends, ends[1:]):
         v = space.variable(end - start)
         body = substituted(loop.body, {loop.var: index.plus(index.of(v), start)})
-        out.append(replace(loop, var=v, body=cut(body, space, copies // count)))
+        piece = replace(loop, var=v, body=cut(body, space, region, copies // count))
+        out.append(inner_parallel(piece, region) if loop.kind == "parallel" else piece)
     return out
+
+
+def iterations(body):
+    """How often the innermost statements run at most."""
+    return max([s.var.extent * iterations(s.body) for s in body if isinstance(s, For)], default=1)
+
+
+def inner_parallel(loop, region):
+    """A parallel loop in parts that are worth it; if it runs once, the one inside of it."""
+    once = loop.var.extent == 1 and len(loop.body) == 1 and isinstance(loop.body[0], For)
+    if once and loop.body[0].kind == "serial":
+        return inner_parallel(replace(loop.body[0], kind="parallel"), region)
+    return replace(loop, grain=-(-region // max(1, cost_of(loop.body))))
 
 
 def names_values(body):

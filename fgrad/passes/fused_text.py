@@ -5,6 +5,7 @@ from __future__ import annotations
 from .. import index, scalar
 from ..loop_text import sign
 from .fuse import Nest, sums_columns
+from .names import letter
 from .product import TOTAL
 from .recompute import tree_size
 
@@ -30,6 +31,7 @@ def step_text(step, fused):
 def nest_text(nest, fused):
     """The loops of a kernel, and one line per stored value."""
     with nest.space:
+        letter(loops_of(nest), map(fused.graph.buffer, nest.reads | {r.value for r in nest.roots}))
         loops = ", ".join(f"{v.name} in 0..{v.extent}" for v in nest.nest) or "one element"
         lines = [f"{nest.number} {'product' if nest.product else 'nest'} over {loops}"]
         if nest.product is not None:
@@ -40,6 +42,17 @@ def nest_text(nest, fused):
                 lines.append(f"  total = sum {ks}: {short_text(p.b)}")
         lines += [root_text(r, fused.graph.buffer(r.value)) for r in nest.roots]
     return "\n".join(lines)
+
+
+def loops_of(nest):
+    """The variables of a kernel: its own, those of a product, and those of its reductions."""
+    yield from nest.nest
+    product = nest.product
+    if product is not None:
+        yield from (*product.batch, *product.rows, *product.columns, *product.k)
+    for r in nest.roots:
+        for n in scalar.walk(r.expr):
+            yield from n.data[1] if n.op == "reduce" else ()
 
 
 def root_text(r, buffer):

@@ -84,8 +84,9 @@ def stages(program, target=CPU, tuner=None):
     fused = in_kernels(ready, target)
     steps = lowered(fused, target)
     loops = plan_text(nested(planned(fused, steps), target, tuner))
+    kernels = fused_text(fused)                  # before their loops are arranged
     scheduled = planned(fused, arranged(steps, target, tuner))
-    return {"ir": str(program), "simplified": str(ready), "fused": fused_text(fused),
+    return {"ir": str(program), "simplified": str(ready), "fused": kernels,
             "loops": loops, "schedule": plan_text(scheduled),
             "memory": memory_text(plan_memory(scheduled))}
 

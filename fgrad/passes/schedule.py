@@ -38,7 +38,8 @@ class Schedule:
     side: vectors computed side by side where a loop calls elementary functions, which hides their
     latency.  rows: added at once into a column sum.  tile: side of the tile of a transposed read.
     grain: times as many iterations in a part as its cost asks for.  rank: which of the contraction
-    engine's ways, cheapest first.  across: have loops that hold loops vectors?
+    engine's ways, cheapest first.  across: have loops that hold loops vectors?  region: the cost
+    of a part that is worth a thread, in additions.
     """
     lanes: int = 8
     light: int = 4
@@ -49,13 +50,15 @@ class Schedule:
     grain: int = 1
     rank: int = 0
     across: bool = False
+    region: int = 25_000
 
 
 def schedule_for(target):
     """The Schedule of a target."""
     if target.kind == "gpu":
         return Schedule(lanes=1, light=1, heavy=1, rows=1, tile=0)
-    return Schedule(lanes=target.vector_bytes // 4, side=target.side, across=target.across)
+    return Schedule(lanes=target.vector_bytes // 4, side=target.side, across=target.across,
+                    region=target.region_cost)
 
 
 @dataclass(frozen=True)
@@ -89,7 +92,7 @@ def arranged(kernel, how):
         given = kernel.body
         words = Words({*words_of(given), *(b.name for b in (*kernel.params, *kernel.outputs))})
         if how.lanes > 1:
-            given = borders.cut(taken_apart(given, kernel.space, words), kernel.space)
+            given = borders.cut(taken_apart(given, kernel.space, words), kernel.space, how.region)
         body = [s for t in flattened(given)
                 for s in (arrange(t, how, kernel.space, words) if isinstance(t, For) else [t])]
         body = [coarser(s, how) for s in body]

@@ -671,4 +671,5 @@ def test_a_stencil_of_a_stencil_stores_the_first():
         return u + 0.1 * (near - 4 * u) * u * (1 - u)
     program = inline(stage(lambda u: laplace(laplace(u)), [ArrayType(F64, (6, 7))]).program)
     for target in TARGETS:
-        assert len(assert_plan_agrees(program, target).steps) == 2
+        steps = assert_plan_agrees(program, target).steps
+        assert len({kernel.name.split("_")[0] for kernel in steps}) == 2

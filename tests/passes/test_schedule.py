@@ -6,6 +6,7 @@ import pytest
 import fgrad.numpy as fnp
 from fgrad import passes, scalar
 from fgrad.convolution import conv, reduce_window
+from fgrad.interpreters.call import inline
 from fgrad.interpreters.stage import stage
 from fgrad.jitted import jit
 from fgrad.loop import For, Store
@@ -14,7 +15,7 @@ from fgrad.passes.simplify import simplify
 from fgrad.transforms import grad
 from fgrad.types import F16, F32, F64, ArrayType
 from tests.passes import programs
-from tests.passes.checking import assert_plan_agrees
+from tests.passes.checking import TARGETS, assert_plan_agrees
 from tests.passes.programs import Build
 
 TWO = Target(threads=2, region_cost=50)
@@ -171,3 +172,17 @@ def test_rows_of_a_sum_are_put_together_though_values_are_named():
     program = stage(f, [ArrayType(F32, (64, 32)), ArrayType("int32", (64,))]).program
     plan = assert_plan_agrees(simplify(program), length=400)
     assert any(loop.step == 4 for loop in all_loops(plan))
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=["serial", "threads", "gpu"])
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("join", ["concatenate", "stack"])
+@pytest.mark.parametrize("parts", [2, 3, 5])
+def test_the_parts_of_a_concatenation_are_loops_of_their_own(parts, join, axis, target):
+    """They were one loop, in which each element asked what part it is of."""
+    def f(*arrays):
+        return getattr(fnp, join)([x * k for k, x in enumerate(arrays, 2)], axis=axis)
+    program = inline(stage(f, [ArrayType(np.dtype("f4"), (9, 80))] * parts).program)
+    plan = assert_plan_agrees(program, target)
+    if target.kind == "cpu" and (join, axis) != ("stack", 1):
+        assert " if " not in str(plan).replace("│", "\n")

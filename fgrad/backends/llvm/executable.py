@@ -17,7 +17,7 @@ from ...aligned import copied, empty
 from ...bf16 import BF16
 from ...core import Array, array_of, frozen_array, memory_in_order, memory_of
 from ...later import lazily
-from ...types import held_as
+from ...types import BOOL, ArrayType, held_as
 from ..base import Attributes, Same
 from . import host, runner, target, threads
 
@@ -88,8 +88,10 @@ class Executable:
             form = returned(structure) if tree.shallow(structure, tree.DISPLAYED) else None
             return entry(fallback, returned=form,
                          assemble=tree.written_out(structure) if form is None else None)
-        if not own or not made or any(of == "taken" for of, _ in self.image.outputs):
+        if not own or any(of == "taken" for of, _ in self.image.outputs):
             return None
+        if not made:
+            made = [ArrayType(BOOL, ())]         # that nothing writes and nobody sees
         return rearranged(entry, self.image.outputs, types, len(made), forms, constants,
                           tree.written_out(structure), fallback)
 
