@@ -30,7 +30,8 @@ LEAST = 8                  # iterations of a loop that vectors are worth while f
 def is_across(loop):
     """Is everything in a loop that holds loops read and written in vectors along it?
 
-    What varies along it and along a loop inside must lie side by side, some of it at least.
+    What varies along it and along a loop inside must lie side by side, some of it at least, and
+    nothing is read that is written.
     """
     v = loop.var
     if loop.kind == "reduce" or loop.step != 1 or v.extent < LEAST or accumulators(loop):
@@ -46,9 +47,10 @@ def is_across(loop):
             scalar.walk(s.expr, nodes)
     if any(n.op == "guard" and any(x.free & v.bit for x, _, _ in n.data) for n in nodes):
         return False
-    reads = [n.data[1] for n in nodes if n.op == "load"]
-    return all(is_side_by_side(x, v) for x in reads) and any(
-        x.free & v.bit and x.free & inner for x in reads)
+    written = {s.buffer for s in statements if isinstance(s, Store) and s.buffer.kind != "local"}
+    reads = [n.data for n in nodes if n.op == "load"]
+    return all(is_side_by_side(x, v) and b not in written for b, x in reads) and any(
+        x.free & v.bit and x.free & inner for _, x in reads)
 
 
 def within(body):

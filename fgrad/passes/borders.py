@@ -4,8 +4,8 @@
       … (x[k-1] if 0 <= k-1 < 28 else 0.0) …  →  serial k in 0..27     … x[k] …
 
 A convolution with padding that is written out over its window then tests nothing in the middle,
-and the parts of a concatenation are loops of their own.
-Relies on parts.py for substitution; schedule.py calls `cut`.
+and the parts of a concatenation are loops of their own.  Relies on parts.py for substitution and
+costs; schedule.py calls `cut`.
 """
 
 from __future__ import annotations
