@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import threading
 import warnings
 from collections import defaultdict, deque
@@ -123,9 +124,25 @@ def record(cl, index, d):
         index=index, platform=d.platform.name.strip(), name=d.name.strip(), kind=kind,
         units=d.max_compute_units, local_memory=d.local_mem_size, global_memory=d.global_mem_size,
         largest_buffer=d.max_mem_alloc_size, max_group=d.max_work_group_size,
-        lanes=max(1, d.native_vector_width_float), fp64="cl_khr_fp64" in extensions,
+        lanes=widest(d.native_vector_width_float, d.version), fp64="cl_khr_fp64" in extensions,
         fp16="cl_khr_fp16" in extensions, host_memory=bool(d.host_unified_memory),
         version=d.version.strip(), driver=d.driver_version.strip(), handle=d)
+
+
+def widest(lanes, version):
+    """How many float32 values a vector may have, of what a device says.
+
+    PoCL asks the processor for its instructions, but names it to its compiler: one that is older
+    than a Zen with 512 bits takes it for a Zen 3, and aborts the process where it meets a vector
+    wider than that one's.
+
+    >>> widest(16, "OpenCL 3.0 PoCL HSTR: pthread-x86_64-unknown-linux-gnu-znver3")
+    8
+    >>> widest(16, "OpenCL 3.0 PoCL HSTR: pthread-x86_64-unknown-linux-gnu-skylake-avx512")
+    16
+    """
+    zen = re.search(r"PoCL.*-znver[123]$", version.strip())
+    return max(1, min(lanes, 8) if zen else lanes)
 
 
 OPENED = {}                # Record index -> Device; owned by `find`
