@@ -24,7 +24,9 @@ class BFloat16:
     def __eq__(self, other):
         if isinstance(other, np.dtype):          # its `name` takes 2 µs
             return other.itemsize == 2 and other.kind == "V" and other.name == "bfloat16"
-        return other is self or isinstance(other, str) and other in ("bfloat16", "bf16")
+        if isinstance(other, str):
+            return other in ("bfloat16", "bf16")
+        return other is self or NotImplemented
 
     def __hash__(self):
         return hash("bfloat16")

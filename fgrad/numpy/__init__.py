@@ -28,11 +28,12 @@ from .elementwise import (
     hypot, isfinite, isinf, isnan, isneginf, isposinf, logical_not, nan_to_num, positive, power,
     rad2deg, reciprocal,
     remainder, round, signbit, sinc, trunc, where)
-from .indexing import argwhere, compress, flatnonzero, nonzero, take, take_along_axis
+from .indexing import take, take_along_axis
 from .joining import (
     append, array_split, column_stack, concat, concatenate, dstack, hsplit, hstack, split, stack,
     unstack, vsplit, vstack)
 from .matrices import diag, diagflat, diagonal, eye, identity, trace, tri, tril, triu
+from .places import argwhere, compress, flatnonzero, nonzero
 from .promotion import result_type
 from .ranges import arange, geomspace, indices, linspace, logspace, meshgrid
 from .reductions import (

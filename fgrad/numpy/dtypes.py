@@ -7,14 +7,50 @@ import numpy as np
 from ..core import Value
 from ..errors import DtypeError
 from .. import types
-from ..bf16 import BF16, bfloat16                                                    # noqa: F401
+from ..bf16 import BF16
 from ..types import SHORT, as_dtype, is_exact, promote
+from .creation import asarray
 
-bool_ = np.bool_
-int8, int16, int32, int64 = np.int8, np.int16, np.int32, np.int64
-uint8, uint16, uint32, uint64 = np.uint8, np.uint16, np.uint32, np.uint64
-float16, float32, float64 = np.float16, np.float32, np.float64
-complex64, complex128 = np.complex64, np.complex128
+
+class Scalar:
+    """The name of a dtype, which makes arrays of it too.
+
+    It equals NumPy's class of scalars and the dtype, and stands wherever they do; but a value that
+    is being differentiated, batched or compiled can be given to it.
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.zeros(2, fnp.int32).dtype == fnp.int32, fnp.int32 == np.int32
+    (True, True)
+    >>> fnp.int32([1.5, 2.5])
+    Array([1, 2], i32[2])
+    """
+
+    def __init__(self, dtype):
+        self.dtype = as_dtype(dtype)
+        self.__doc__ = f"The dtype {self}, and x as an array of it."
+
+    def __call__(self, x=0):
+        """x as an array of this dtype.   any[*s] → self[*s]"""
+        return asarray(x, self.dtype)
+
+    def __eq__(self, other):
+        return other is self or self.dtype == (other.dtype if isinstance(other, Scalar) else other)
+
+    def __hash__(self):
+        return hash(self.dtype if self.dtype is BF16 else self.dtype.type)
+
+    def __repr__(self):
+        return self.dtype.name
+
+    def __reduce__(self):
+        return Scalar, (self.dtype.name,)
+
+
+bool_ = Scalar("bool")
+int8, int16, int32, int64 = map(Scalar, ("int8", "int16", "int32", "int64"))
+uint8, uint16, uint32, uint64 = map(Scalar, ("uint8", "uint16", "uint32", "uint64"))
+float16, bfloat16, float32, float64 = map(Scalar, ("float16", "bfloat16", "float32", "float64"))
+complex64, complex128 = map(Scalar, ("complex64", "complex128"))
 dtype = np.dtype
 
 pi, e, euler_gamma, inf, nan = np.pi, np.e, np.euler_gamma, np.inf, np.nan
@@ -103,4 +139,4 @@ def can_cast(from_, to, casting="safe"):
 
 def dtype_is_bf16(x):
     """Is it a name of bf16?"""
-    return x is BF16 or isinstance(x, str) and x == BF16
+    return x is BF16 or isinstance(x, (str, Scalar)) and x == BF16

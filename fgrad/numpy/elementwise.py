@@ -13,6 +13,7 @@ from ..core import NOTHING, _current, as_value
 from ..errors import ArgumentError, RangeError
 from ..types import BOOL, INEXACT_KINDS, SCALARS, finfo
 from .complex import modulus
+from .places import nonzero
 from .promotion import (
     as_bool, as_float, as_number, beside, binary_float, cast, floating, floating_together, same,
     same_shape, together, unary)
@@ -439,19 +440,28 @@ def logical_not(x, /):
     return ops.not_(as_bool(x))
 
 
-def where(condition, x=None, y=None, /):
+def where(condition, x=None, y=None, /, *, size=None, fill_value=None):
     """x where the condition holds, else y.   bool[*a] n[*b] n[*c] → n[*broadcast]
 
     The derivative flows to the chosen one only.  If the other is inf or NaN its derivative may
-    still spoil the result: write `where(ok, f(where(ok, x, 1.0)), 0.0)`.  Raises ArgumentError
-    without x and y: `nonzero` gives the places.
+    still spoil the result: write `where(ok, f(where(ok, x, 1.0)), 0.0)`.
+
+    Without x and y: the places where it holds, as `nonzero` gives them, which has size and
+    fill_value.  Raises ArgumentError for one of them alone.
 
     >>> where([True, False], 1.0, 2.0).tolist()
     [1.0, 2.0]
+    >>> where([False, True])
+    (Array([1], i32[1]),)
     """
+    if x is None and y is None:
+        return nonzero(as_bool(condition), size=size, fill_value=fill_value)
     if x is None or y is None:
         raise ArgumentError("where needs a condition, and both values to choose from.",
                             fix="fgrad.numpy.nonzero(condition) gives the places where it holds")
+    if size is not None or fill_value is not None:
+        raise ArgumentError("size and fill_value of where are for a condition alone.",
+                            fix="leave them out: the result has the shape of the arguments")
     c = as_bool(condition)
     if c.shape == () or not (x.__class__ in SCALARS or y.__class__ in SCALARS):
         x, y = together(x, y)

@@ -20,7 +20,8 @@ from ..core import EVALUATE, NOTHING, Array, Value, _current
 from ..errors import ArgumentError, DtypeError, MutationError, boundary, shorten
 from ..later import lazily
 from ..types import INEXACT_KINDS, SCALARS, as_dtype
-from . import complex, contract, elementwise, indexing, matrices, reductions, shape, sorting, ufuncs
+from . import (
+    complex, contract, elementwise, indexing, matrices, places, reductions, shape, sorting, ufuncs)
 from .promotion import binary, binary_float, cast
 from .updates import At
 
@@ -245,7 +246,7 @@ FROM_FUNCTIONS = (
     reductions.min, reductions.all, reductions.any, reductions.argmax, reductions.argmin,
     reductions.cumsum,
     reductions.cumprod, reductions.ptp, shape.ravel, shape.squeeze, shape.swapaxes, shape.repeat,
-    elementwise.round, elementwise.clip, contract.dot, indexing.take, indexing.nonzero,
+    elementwise.round, elementwise.clip, contract.dot, indexing.take, places.nonzero,
     sorting.argsort,
     sorting.sort, matrices.diagonal, matrices.trace)
 

@@ -16,9 +16,10 @@ from ..errors import ArgumentError, ShapeError
 from ..types import I32, as_dtype
 from .axes import axis_of, broadcast_shapes, shape_of, text_of, typed
 from .elementwise import where
-from .indexing import around, known_value, nonzero, take
+from .indexing import around, known_value, take
 from .joining import concatenate
 from .matrices import compared
+from .places import nonzero
 from .promotion import as_bool, broadcast_to, cast, same
 from .shape import moveaxis, ravel
 

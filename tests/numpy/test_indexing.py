@@ -74,13 +74,6 @@ def test_take_agrees_with_numpy():
                                   np.compress([True, False, True], X, 1))
 
 
-def test_places_agree_with_numpy():
-    for ours, theirs in zip(fnp.nonzero(X > 5), np.nonzero(X > 5)):
-        np.testing.assert_array_equal(np.asarray(ours), theirs)
-    np.testing.assert_array_equal(np.asarray(fnp.argwhere(X > 20)), np.argwhere(X > 20))
-    assert fnp.flatnonzero([0, 3, 0, 4]).tolist() == [1, 3]
-
-
 def test_indices_of_8_bits_reach_the_end_of_long_axes():
     x = fnp.arange(300)
     assert x[np.array([-1, 5], np.int8)].tolist() == [299, 5]
