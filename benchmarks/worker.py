@@ -42,6 +42,10 @@ class Worker:
             self.implementation.finish)
         return workload.answer(case.workload, case.first())
 
+    def forget(self, name):
+        """Frees a workload's arrays."""
+        self.cases.pop(name, None)
+
     def measure(self, name, seconds):
         """Seconds a call, in the fastest of as many batches as fit into the time, three at least.
 

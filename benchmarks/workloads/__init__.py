@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 MODULES = ("calls", "chains", "rows", "products", "models", "images", "convolutions", "sequences",
            "recurrent", "derivatives", "random")
 CURVES = "growth"          # the module of the plots over sizes, whose workloads are in no table
+PROGRAMS = "programs"      # the module of random programs, which have numbers
 
 
 def of(module):
@@ -28,9 +29,12 @@ def matches(name, patterns):
 def find(name):
     """The workload of that name, those of the plots included.
 
-    "models.mlp_step_64" is looked for in `models` alone, which spares a process all others.
+    "models.mlp_step_64" is looked for in `models` alone, which spares a process all others;
+    "programs.17" is a random program.
     """
     module, _, own = name.rpartition(".")
+    if module == PROGRAMS:
+        return importlib.import_module(f"{__name__}.{module}").named(own)
     known = of(module) if module else [*tabled(), *of(CURVES)]
     return next(workload for workload in known if workload.name == own)
 
