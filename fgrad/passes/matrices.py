@@ -121,14 +121,16 @@ def traced(name, types, params):
     """The Program of a rule: with the matrices of a stack behind the axes that it works on, or one
     after the other.
     """
-    rule = RULES[name]
-    lead = types[0].shape[:-rule.axes]
+    rule, options = RULES[name], dict(params)
+    axis, end = options.pop("axis", None), types[0].ndim - 1
+    lead = moved(types[0].shape, axis, end)[:-rule.axes]
     count = math.prod(lead)
 
     def one(*arrays):
-        return rule.function(*arrays, **dict(params))
+        return rule.function(*arrays, **options)
 
     def run(*arrays):
+        arrays = [turned(x, axis, end) for x in arrays]
         flat = [ops.reshape(x, shape=(count, *x.shape[-rule.axes:])) for x in arrays]
         if count == 1:
             out = one(*[ops.reshape(x, shape=x.shape[1:]) for x in flat])
@@ -136,13 +138,25 @@ def traced(name, types, params):
             out = each(lambda args: one(*args), tuple(flat))
         else:
             out = one(*[ops.transpose(x, perm=(*range(1, x.ndim), 0)) for x in flat])
-            out = [last_to_front(x) for x in out]
-        return tuple([ops.reshape(x, shape=(*lead, *x.shape[1 if count > 1 else 0:])) for x in out])
+            out = [turned(x, x.ndim - 1, 0) for x in out]
+        out = [ops.reshape(x, shape=(*lead, *x.shape[1 if count > 1 else 0:])) for x in out]
+        return tuple([turned(x, end, axis) for x in out])
     return stage(run, types, name=name).program
 
 
-def last_to_front(x):
-    return ops.transpose(x, perm=(x.ndim - 1, *range(x.ndim - 1)))
+def turned(x, axis, to):
+    """x with an axis moved to another place; as it is where the operation has no axis."""
+    if axis is None or to is None or axis == to:
+        return x
+    return ops.transpose(x, perm=moved(tuple(range(x.ndim)), axis, to))
+
+
+def moved(values, axis, to):
+    """A tuple, the value at `axis` moved to another place."""
+    if axis is None:
+        return values
+    rest = [*values[:axis], *values[axis + 1:]]
+    return (*rest[:to], values[axis], *rest[to:])
 
 
 # ---------------------------------------------------------------------------- the operations
@@ -185,12 +199,13 @@ def passes(x, k):
 
 def pairs(x, *others, axis, keys):
     """The pairs of elements that are compared; of many rows NumPy sorts all but the shortest
-    faster, and with other arrays than the keys those of some ten elements.
+    faster, and with other arrays than the keys those of some twenty elements.
     """
-    if axis != x.ndim - 1 or keys != 1:
+    if keys != 1:
         return math.inf
-    many = x.size // x.shape[-1] >= STACK
-    return x.shape[-1]**2 * (1 if not many else 8 if others else 64)
+    n = x.shape[axis]
+    many = x.size // n >= STACK
+    return n**2 * (1 if not many else 8 if others else 64)
 
 
 def of_rows(a, **params):

@@ -272,9 +272,11 @@ def pivots_to_permutation(pivots):
 
 # ---------------------------------------------------------------------------- orders
 
-def sort(x, *others, axis, keys):
+def sort(x, *others, keys):
     """x and others along the first axis in the order of x: each goes where as many are before it.
     """
+    if x.shape[0] == 1:
+        return x, *others
     shape = (x.shape[0], *x.shape)
     mine, other = (ops.broadcast(x, shape=shape, axes=(axis,)) for axis in (1, 0))
     rows, columns = (ops.iota(shape=shape, axis=axis, dtype=I32) for axis in (0, 1))

@@ -123,7 +123,8 @@ VALUES = {"f": [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 2.5],
 
 @pytest.mark.parametrize("shape, axis", [
     ((1,), 0), ((2,), 0), ((8,), 0), ((33,), 0), ((64,), 0), ((65,), 0), ((3, 9), 1), ((9, 3), 0),
-    ((40, 5), 1), ((40, 8), 1), ((17, 22), 1), ((17, 23), 1), ((2, 3, 7), 2), ((0, 4), 1)])
+    ((40, 5), 1), ((40, 8), 1), ((17, 22), 1), ((17, 23), 1), ((2, 3, 7), 2), ((0, 4), 1),
+    ((1, 4), 0), ((5, 2, 3), 0), ((5, 2, 3), 1), ((22, 40), 0), ((8, 3, 40), 0), ((40, 1, 3), 1)])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "float16"])
 def test_short_sorts_are_stable_and_those_of_numpy(dtype, shape, axis):
     """Compiled, each element goes where as many are before it; NaN is last."""
