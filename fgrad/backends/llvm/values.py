@@ -195,6 +195,7 @@ class Values(Expressions, Addresses):
         if not mask:
             self.fetch_ahead(buffer, x, p)
             return self.op(f"load {t}, ptr {p}, align {dtype.itemsize}")
+        p = self.safe(buffer, p, None)
         return self.op(f"call {t} @llvm.masked.load.{mangled(stored(dtype), w)}.p0(ptr {p}, "
                        f"i32 {dtype.itemsize}, {vector('i1', w)} {mask}, {t} zeroinitializer)")
 
