@@ -39,7 +39,8 @@ def cut(body, space, region, copies=None):
 
 def pieces(loop, space, region, copies):
     """The loop in pieces, or whole, with the loops inside of it cut."""
-    whole = loop.kind == "reduce" or loop.step != 1 or names_values(loop.body)
+    side_by_side = loop.kind != "parallel"       # pieces of a parallel loop are kernels
+    whole = loop.kind == "reduce" or loop.step != 1 or side_by_side and names_values(loop.body)
     ends = [] if whole else places(loop)
     count, sizes = len(ends) - 1, [b - a for a, b in zip(ends, ends[1:])]
     most = min(copies, PARTS) if loop.kind == "parallel" else copies
