@@ -17,14 +17,15 @@ KEPT = 1 << 20                     # bytes of a value that is worth storing to b
 TREE = 200                         # nodes of an expression under a guard, written out as a tree
 
 
-def holes(root_expr, order, found, passes):
-    """Origins of reductions and dear values evaluated more than once per index under `order`.
+def holes(root_expr, nest, found, passes):
+    """Origins of reductions and dear values evaluated more than once per index under `nest`.
 
     And of reductions that several passes over a row evaluate for each of its elements: stored once,
     they leave these passes to vectors.  passes: of the kernel so far, filled in: origin → the
     passes that evaluate it, each the loops around it and the reduction that it is.
     """
-    seen, stack = set(), [(root_expr, order, sum([v.bit for v in order]), None)]
+    order = tuple([(v,) for v in nest])        # the variables of a reduction are one level
+    seen, stack = set(), [(root_expr, order, bits(order), None)]
     while stack:
         n, order, mask, inside = stack.pop()
         if not (n.args or n.free) or (n, order, inside) in seen:
@@ -32,17 +33,17 @@ def holes(root_expr, order, found, passes):
         seen.add((n, order, inside))
         depth, again = len(order), 1
         if n.free & mask != mask:
-            depth, again = repeated(order, [v for v in order if not n.free & v.bit])
+            depth, again = repeated(order, n.free)
         if n.op == "reduce" or n.cost >= EXPENSIVE:
             alone = n.op == "reduce" and depth == 0 and order      # every part would do it again
-            if (again > 1 or alone) and n.origin is not None:
+            if n.origin is not None and (alone or again > 1 or is_met_again(n, order[:depth])):
                 found.add(n.origin)
                 continue                               # its own kernel is judged next time
             if n.op == "reduce":
                 if n.origin is not None and depth == len(order):
                     passes.setdefault(n.origin, {})[order, inside] = None
-                order, inside = order[:depth] + n.data[1], n
-                mask = sum([v.bit for v in order])
+                order, inside = (*order[:depth], n.data[1]), n
+                mask = bits(order)
         elif again >= OFTEN and is_small(n, again, order[:depth]):
             found.add(n.origin)
             continue
@@ -50,17 +51,28 @@ def holes(root_expr, order, found, passes):
     found.update(origin for origin, these in passes.items() if len(these) > 1)
 
 
-def repeated(order, outside):
-    """(how many loops lead to a value that misses those `outside`, how often it is computed)."""
-    depth = max([k for k, v in enumerate(order, 1) if v not in outside], default=0)
-    return depth, prod(v.extent for v in order[:depth] if v in outside)
+def bits(order):
+    """The mask of the variables of some levels."""
+    return sum([v.bit for level in order for v in level])
+
+
+def repeated(order, free):
+    """(how many levels of loops lead to a value, how often it is computed for each index)."""
+    depth = max([k for k, level in enumerate(order, 1) if any(v.bit & free for v in level)],
+                default=0)
+    return depth, prod(v.extent for level in order[:depth] for v in level if not v.bit & free)
+
+
+def is_met_again(n, order):
+    """Do the loops meet elements twice, by an index such as i // 2 or table[i]?"""
+    return prod(v.extent for level in order for v in level) >= 2 * n.origin.type.size
 
 
 def is_small(n, again, order):
     """Is a value worth storing for being read `again` times, and no larger than it must be?"""
     if n.op == "load" or n.origin is None:
         return False
-    whole = prod(v.extent for v in order)
+    whole = prod(v.extent for level in order for v in level)
     if whole < MANY or n.origin.type.size * again > whole:
         return False
     return sum(m.cost for m in scalar.walk(n)) >= EXPENSIVE / 2
