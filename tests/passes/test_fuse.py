@@ -118,6 +118,18 @@ def test_a_reduction_that_a_loop_would_repeat_is_stored():
     assert len(assert_plan_agrees(p.done(out)).steps) == 3     # sums, exp, product
 
 
+@pytest.mark.parametrize("function, shape", [
+    (lambda x: fnp.sum(x / fnp.max(x, 2, keepdims=True), axis=(1, 2)), (5, 6, 7)),
+    (lambda x: fnp.sum((x / fnp.max(x, 0)).reshape(12, 7), axis=0), (6, 2, 7)),
+    (lambda x: fnp.sum(fnp.repeat(fnp.max(x, axis=1), 3)), (6, 7)),
+    (lambda x: fnp.sum(fnp.take(fnp.max(x, 1), fnp.array([0, 1] * 9))), (6, 7))],
+    ids=["of two axes", "reshaped", "repeated", "gathered"])
+def test_what_some_of_the_loops_of_a_sum_know_is_computed_once(function, shape):
+    """The maxima were found again for each element of a row: 40 times as long."""
+    plan = assert_plan_agrees(stage(function, [ArrayType(F32, shape)]).program)
+    assert len(plan.steps) == 2 and "max=" not in str(plan.steps[1])
+
+
 def test_a_reduction_under_a_guard_is_stored_or_guarded_inside():
     p = Build("f")
     x = p.input("x", 6, 7)

@@ -174,6 +174,16 @@ def test_rows_of_a_sum_are_put_together_though_values_are_named():
     assert any(loop.step == 4 for loop in all_loops(plan))
 
 
+def test_a_loop_that_names_its_values_is_cut_too():
+    """The gradient of a concatenation computed both parts for every element."""
+    def f(x):
+        y = fnp.concatenate([x, fnp.tanh(x)])
+        return y * y + y
+    plan = passes.plan(stage(f, [ArrayType(F32, (3000,))]).program,
+                       Target(threads=2, region_cost=50, vector_bytes=64))
+    assert len(plan.steps) == 2 and " if " not in str(plan)
+
+
 @pytest.mark.parametrize("target", TARGETS, ids=["serial", "threads", "gpu"])
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("join", ["concatenate", "stack"])
