@@ -25,18 +25,19 @@ def holes(root_expr, nest, found, passes):
     passes that evaluate it, each the loops around it and the reduction that it is.
     """
     order = tuple([(v,) for v in nest])        # the variables of a reduction are one level
-    seen, stack = set(), [(root_expr, order, bits(order), None)]
+    seen, stack = set(), [(root_expr, order, bits(order), None, 1.0)]
     while stack:
-        n, order, mask, inside = stack.pop()
-        if not (n.args or n.free) or (n, order, inside) in seen:
+        n, order, mask, inside, share = stack.pop()
+        if not (n.args or n.free) or (n, order, inside, share) in seen:
             continue
-        seen.add((n, order, inside))
+        seen.add((n, order, inside, share))
         depth, again = len(order), 1
         if n.free & mask != mask:
             depth, again = repeated(order, n.free)
         if n.op == "reduce" or n.cost >= EXPENSIVE:
             alone = n.op == "reduce" and depth == 0 and order      # every part would do it again
-            if n.origin is not None and (alone or again > 1 or is_met_again(n, order[:depth])):
+            if n.origin is not None and (
+                    alone or again > 1 or is_met_again(n, order[:depth], share)):
                 found.add(n.origin)
                 continue                               # its own kernel is judged next time
             if n.op == "reduce":
@@ -47,7 +48,9 @@ def holes(root_expr, nest, found, passes):
         elif again >= OFTEN and is_small(n, again, order[:depth]):
             found.add(n.origin)
             continue
-        stack.extend([(a, order, mask, inside) for a in n.below])
+        guarded = n.args[0] if n.op == "guard" else None
+        stack.extend([(a, order, mask, inside, share * share_of(n) if a is guarded else share)
+                      for a in n.below])
     found.update(origin for origin, these in passes.items() if len(these) > 1)
 
 
@@ -63,9 +66,18 @@ def repeated(order, free):
     return depth, prod(v.extent for level in order[:depth] for v in level if not v.bit & free)
 
 
-def is_met_again(n, order):
-    """Do the loops meet elements twice, by an index such as i // 2 or table[i]?"""
-    return prod(v.extent for level in order for v in level) >= 2 * n.origin.type.size
+def is_met_again(n, order, share):
+    """Do the loops meet elements twice, by an index such as i // 2 or table[i]?
+
+    share: of their iterations, what guards let through.
+    """
+    return share * prod(v.extent for level in order for v in level) >= 2 * n.origin.type.size
+
+
+def share_of(guard):
+    """About the share of the indices at which a guard's ranges hold."""
+    return prod(max(min(hi, x.hi + 1) - max(lo, x.lo), 0) / (x.hi - x.lo + 1)
+                for x, lo, hi in guard.data)
 
 
 def is_small(n, again, order):

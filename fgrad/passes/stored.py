@@ -130,12 +130,21 @@ class Reads:
                 continue
             else:
                 below = self.moved[x]
-            for a in below:
+            for a in [self.base(a, stored) for a in below]:
                 if a not in times:
                     heapq.heappush(queue, (-self.number[a], a))
                 times[a] += times[x]
         for m in reversed(moves) if found else ():
             self.each[m] = self.reads(m, stored)
+
+    def base(self, v, stored):
+        """What v is one operation away from, at the same index: of -x, 2 * x, … it is x."""
+        while self.moved[v] and v not in self.each and self.graph.probe(v).cost <= 1:
+            inside = self.inside(v, stored)
+            if len(inside) != 1:
+                break
+            v = inside[0]
+        return v
 
     def cost(self, v, stored):
         """The operations of an element of v, in additions, where nothing is stored on the way."""

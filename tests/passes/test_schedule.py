@@ -181,7 +181,7 @@ def test_a_loop_that_names_its_values_is_cut_too():
         return y * y + y
     plan = passes.plan(stage(f, [ArrayType(F32, (3000,))]).program,
                        Target(threads=2, region_cost=50, vector_bytes=64))
-    assert len(plan.steps) == 2 and " if " not in str(plan)
+    assert len(plan.steps) == 2 and " if " not in str(plan), str(plan)
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=["serial", "threads", "gpu"])
