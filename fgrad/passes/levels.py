@@ -195,7 +195,7 @@ class Levels:
     def pass_written(self, p):
         accumulators = [a for a in p.accumulates if isinstance(a, Accumulate)]
         body = self.written(None, p.block) + p.accumulates
-        for v in reversed(p.block.variables):
+        for v in reversed(as_in_memory(p.block.variables, [a.expr for a in p.accumulates])):
             body = [For(v, body, "reduce")]
         return [Start(a.name, a.how, a.expr.dtype) for a in accumulators] + body
 
@@ -252,6 +252,18 @@ class Levels:
                 first = sum(isinstance(s, Store) and s.buffer in self.scratch for s in maker)
                 maker.insert(first, Store(row, index.of(v), n))
                 kept[n] = scalar.load(row, index.of(v))
+
+
+def as_in_memory(variables, exprs):
+    """The variables of a pass in the order in which the largest array that it reads lies."""
+    if len(variables) < 2:
+        return variables
+    loads = [n.data for e in exprs for n in scalar.walk(e) if n.op == "load"
+             and all(index.is_affine(n.data[1], v) for v in variables)]
+    spans = [[abs(index.stride(x, v)) for v in variables] for _, x in loads]
+    far = max(zip([b.type.size for b, _ in loads], spans), default=(0, None))[1]
+    return sorted(variables, key=lambda v: -far[variables.index(v)]) if far and all(far) else \
+        variables
 
 
 def inner_nodes(n):
