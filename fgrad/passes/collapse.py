@@ -107,6 +107,27 @@ def collapse_product(nest, nodes, found):
     return nest
 
 
+def as_in_memory(variables, exprs):
+    """The variables of a reduction, outermost first as the largest array that it reads lies."""
+    if len(variables) < 2:
+        return variables
+    loads = [n.data for e in exprs for n in scalar.walk(e) if n.op == "load"
+             and all(index.is_affine(n.data[1], v) for v in variables)]
+    spans = [[abs(index.stride(x, v)) for v in variables] for _, x in loads]
+    far = max(zip([b.type.size for b, _ in loads], spans), default=(0, None))[1]
+    if not far or not all(far):
+        return variables
+    return tuple(sorted(variables, key=lambda v: -far[variables.index(v)]))
+
+
+def in_order_of_memory(n):
+    """A reduce node with its variables in the order of `as_in_memory`."""
+    how, variables = n.data
+    out = scalar.node("reduce", n.args, (how, as_in_memory(variables, n.args)), n.dtype)
+    out.origin = out.origin or n.origin
+    return out
+
+
 def collapse_reduction(n, space):
     """A reduce node with its variables merged where every access allows it."""
     how, variables = n.data

@@ -92,10 +92,11 @@ def written_out_axes(root, axes):
     (coordinates, and distances of points): with a sum for each of their places, that is computed
     once.  And those along which its terms lie side by side: vectors of three are none.
 
-    None where there are no other axes, columns of these are added up, or few elements.
+    None where columns of the other axes are added up, or these have few elements.
     """
     every = sum(a.bit for a in axes)
-    short, found = {a for a in axes if a.extent <= PLACES}, set()
+    most = PLACES if len(axes) > 1 else WIDE - 1       # columns alone: what makes no vector
+    short, found = {a for a in axes if a.extent <= most}, set()
     reductions = [n for n in scalar.walk(root) if n.op == "reduce" and not n.free & ~every
                   and prod(r.extent for r in n.data[1]) > FEW] if short else ()
     for n in reductions:
@@ -105,8 +106,8 @@ def written_out_axes(root, axes):
         found |= {a for a in short if n.free & a.bit and not all(f & a.bit for f in dear)}
         found |= {a for a in short if column_form(n, (a,))}
     rest = tuple(a for a in axes if a not in found)
-    many = prod(a.extent for a in found) > PLACES
-    few = prod(a.extent for a in rest) < PLACES
+    many = prod(a.extent for a in found) > most
+    few = rest and prod(a.extent for a in rest) < PLACES
     if many or few or any(column_form(n, rest) for n in reductions):
         return ()
     return tuple(a for a in axes if a in found)

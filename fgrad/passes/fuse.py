@@ -40,7 +40,7 @@ from math import prod
 from .. import index, scalar
 from ..ir import Program
 from ..scalar import EXPENSIVE
-from .collapse import collapse_reduction, rewrite_root
+from .collapse import collapse_reduction, in_order_of_memory, rewrite_root
 from .forms import (axes_missed, column_form, columns_across, outer_form, short_sums_written_out,
                     written_out_axes)
 from .pull import Graph, Puller, step_of, uncast
@@ -359,6 +359,8 @@ class Attempt:
         for place in itertools.product(*[range(a.extent) for a in short]):
             roots.append(Root(v, long, at, expr))
             rewrite_root(roots[-1], dict(zip(short, map(index.of, place))), {})
+        if not long:
+            roots = [self.form(v, (), r.index, r.expr) for r in roots]
         return roots
 
     def form(self, v, axes, at, expr):
@@ -366,7 +368,7 @@ class Attempt:
         n = uncast(expr)
         if n.op != "reduce":
             return Root(v, self.inward(expr, axes), at, expr)
-        n = collapse_reduction(n, index.space())
+        n = collapse_reduction(in_order_of_memory(n), index.space())
         how, variables = n.data
         across = self.target.across and columns_across(n, axes, self.target)
         if axes and not across and self.target.kind == "cpu" and column_form(n, axes):

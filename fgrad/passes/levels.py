@@ -18,6 +18,7 @@ from .. import index, scalar
 from ..loop import Accumulate, Buffer, For, Let, Start, Store
 from ..text import identifier
 from ..types import ArrayType
+from .collapse import as_in_memory
 
 KEEP = 8                   # additions; what costs less is computed again rather than kept
 LAST = 1 << 30             # the stage of the stores, behind every pass
@@ -252,18 +253,6 @@ class Levels:
                 first = sum(isinstance(s, Store) and s.buffer in self.scratch for s in maker)
                 maker.insert(first, Store(row, index.of(v), n))
                 kept[n] = scalar.load(row, index.of(v))
-
-
-def as_in_memory(variables, exprs):
-    """The variables of a pass in the order in which the largest array that it reads lies."""
-    if len(variables) < 2:
-        return variables
-    loads = [n.data for e in exprs for n in scalar.walk(e) if n.op == "load"
-             and all(index.is_affine(n.data[1], v) for v in variables)]
-    spans = [[abs(index.stride(x, v)) for v in variables] for _, x in loads]
-    far = max(zip([b.type.size for b, _ in loads], spans), default=(0, None))[1]
-    return sorted(variables, key=lambda v: -far[variables.index(v)]) if far and all(far) else \
-        variables
 
 
 def inner_nodes(n):

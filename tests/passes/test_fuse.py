@@ -128,7 +128,7 @@ def test_the_gradient_of_second_differences_computes_what_is_dear_once():
 
 @pytest.mark.parametrize("function, shape", [
     (lambda x: fnp.sum(x / fnp.max(x, 2, keepdims=True), axis=(1, 2)), (5, 6, 7)),
-    (lambda x: fnp.sum((x / fnp.max(x, 0)).reshape(12, 7), axis=0), (6, 2, 7)),
+    (lambda x: fnp.sum((x / fnp.max(x, 0)).reshape(12, 9), axis=0), (6, 2, 9)),
     (lambda x: fnp.sum(fnp.repeat(fnp.max(x, axis=1), 3)), (6, 7)),
     (lambda x: fnp.sum(fnp.take(fnp.max(x, 1), fnp.array([0, 1] * 9))), (6, 7))],
     ids=["of two axes", "reshaped", "repeated", "gathered"])
@@ -669,6 +669,31 @@ def test_forces_between_points_take_their_distances_once(f, transposed, coordina
     if coordinates in (2, 3, 4) and n > 4:
         assert len(plan.steps) == 1
         assert sum(ops_of(plan, op) for op in ("pow", "sqrt")) == 1
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=["serial", "threads", "gpu"])
+@pytest.mark.parametrize("columns", [1, 2, 3, 4, 5, 7, 8])
+@pytest.mark.parametrize("rows", [1, 9, 200])
+def test_a_few_columns_are_added_up_side_by_side(rows, columns, target):
+    """Each row was added to what is no vector: 3 to 10 times as long."""
+    def f(x, y):
+        return fnp.sum(x, axis=0), fnp.max(x, axis=0), y @ x, fnp.var(x, axis=0)
+    types = [ArrayType(F32, s) for s in [(rows, columns), (rows,)]]
+    plan = assert_plan_agrees(inline(stage(f, types).program), target)
+    if target is SERIAL and rows > 9 and columns in (2, 3, 4, 5, 7):
+        assert "serial" not in str(plan)
+
+
+@pytest.mark.parametrize("shape, axes", [
+    ((9, 6, 38), (0, 2)), ((4, 3, 5), (2, 0)), ((2, 3, 4), None)], ids=str)
+def test_reductions_run_as_the_largest_array_lies_in_memory(shape, axes):
+    """The maximum of a transposed array read one element of each row."""
+    def f(x):
+        return fnp.max(x.T, axis=axes), fnp.sum(x.T * 2, axis=axes)
+    plan = assert_plan_agrees(stage(f, [ArrayType(F32, shape)]).program)
+    for kernel in plan.steps:
+        last = int(re.findall(r"(?:reduce|serial) \w in 0..(\d+)", str(kernel))[-1])
+        assert last in (shape[-1], np.prod(shape))
 
 
 @pytest.mark.parametrize("ways", [[(0, 0), (1, 0), (0, 1), (-1, 0), (0, -1)], [(1, 1), (0, -1)]])
