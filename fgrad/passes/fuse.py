@@ -354,13 +354,12 @@ class Attempt:
         short = written_out_axes(expr, axes)
         if not short:
             return [self.form(v, axes, at, expr)]
-        long, roots = tuple(a for a in axes if a not in short), []
-        expr = short_sums_written_out(expr)
+        long, expr = tuple(a for a in axes if a not in short), short_sums_written_out(expr)
+        one = Root(v, long, at, expr) if long else self.form(v, (), at, expr)
+        roots = []
         for place in itertools.product(*[range(a.extent) for a in short]):
-            roots.append(Root(v, long, at, expr))
+            roots.append(Root(v, one.nest, at, one.expr, one.how))
             rewrite_root(roots[-1], dict(zip(short, map(index.of, place))), {})
-        if not long:
-            roots = [self.form(v, (), r.index, r.expr) for r in roots]
         return roots
 
     def form(self, v, axes, at, expr):

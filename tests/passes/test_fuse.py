@@ -682,6 +682,8 @@ def test_a_few_columns_are_added_up_side_by_side(rows, columns, target):
     plan = assert_plan_agrees(inline(stage(f, types).program), target)
     if target is SERIAL and rows > 9 and columns in (2, 3, 4, 5, 7):
         assert "serial" not in str(plan)
+    both = stage(lambda x: fnp.min(x, axis=(0, 1)), [ArrayType(F32, (rows, 2, columns))]).program
+    assert_plan_agrees(both, target)
 
 
 @pytest.mark.parametrize("shape, axes", [
