@@ -14,8 +14,6 @@ import random
 from collections.abc import Callable
 from typing import NamedTuple
 
-import numpy as np
-
 from ..workload import Workload
 
 ELEMENTS = 1 << 20         # of the largest value
