@@ -18,6 +18,7 @@ from ..workload import Workload
 
 ELEMENTS = 1 << 20         # of the largest value
 WORK = 1 << 29             # multiplications and additions of the largest product
+FEWEST = 3                 # elements with a deviation: that of one or two is noise
 UNARY = ("np.tanh({})", "np.sin({})", "np.exp(-np.abs({}))", "np.sqrt(np.abs({}) + 0.1)",
          "nn.sigmoid({})", "np.maximum({}, 0.1)", "np.where({0} > 0.2, {0}, 0.3 * {0})",
          "np.log1p(np.abs({}))", "{0} * {0} * 0.5", "np.clip({}, -0.5, 0.8)",
@@ -142,15 +143,20 @@ def reduction(draft, name):
         return None
     axes = tuple(sorted(draft.random.sample(range(len(shape)), draft.random.choice(
         (1, 1, 1, min(2, len(shape)))))))
+    few = min(shape[k] for k in axes) < FEWEST
+    form = draft.random.choice([form for form in REDUCTIONS if not (few and "std" in form)])
     keep = draft.random.random() < 0.3
     text = f"axis={axes if len(axes) > 1 else axes[0]}" + (", keepdims=True" if keep else "")
     left = tuple(1 if k in axes else size for k, size in enumerate(shape) if keep or k not in axes)
-    return (draft.random.choice(REDUCTIONS).format(name, text), left) if left else None
+    return (form.format(name, text), left) if left else None
 
 
 @kind(weight=3)
 def rows(draft, name):
-    return draft.random.choice(ROWS).format(name, draft.axis(name)), draft.shapes[name]
+    axis = draft.axis(name)
+    if draft.shapes[name][axis] < FEWEST:
+        return None
+    return draft.random.choice(ROWS).format(name, axis), draft.shapes[name]
 
 
 @kind(weight=1)
