@@ -27,10 +27,18 @@ def is_inside(filename):
     found = INSIDE.get(filename)
     if found is None:
         passed_on = filename.startswith(("<__array_function__", NUMPY, "numpy/"))
-        ours = filename.startswith(LIBRARY) or os.path.abspath(filename).startswith(LIBRARY)
+        ours = filename.startswith(LIBRARY) or absolute(filename).startswith(LIBRARY)
         standard = filename in STANDARD
         found = INSIDE[filename] = ours or passed_on or standard
     return found
+
+
+def absolute(filename):
+    """The path of a file from the root; as it is where the working folder has been removed."""
+    try:
+        return os.path.abspath(filename)
+    except FileNotFoundError:
+        return filename
 
 
 def is_made(frame):

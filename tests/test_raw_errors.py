@@ -1,5 +1,10 @@
 """Arguments of the wrong kind raise errors of fgrad, which say what was given, and to what."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -8,6 +13,7 @@ import fgrad.numpy as fnp
 from fgrad import nn, optim
 from fgrad.errors import FgradError
 
+ROOT = Path(__file__).parent.parent
 X, KEY = fnp.ones(3), fgrad.random.key(0)
 same = lambda x: x
 
@@ -54,3 +60,15 @@ def test_an_axis_that_is_no_int_is_shown():
 def test_positions_may_be_of_any_sequence_and_of_numpy():
     for numbers in (range(1), [0], np.arange(1), {0}, np.int64(0)):
         assert fgrad.jit(lambda n: np.arange(n).sum(), static_argnums=numbers)(3) == 3
+
+
+def test_errors_are_fgrads_own_where_the_working_folder_has_been_removed(tmp_path):
+    """The user's line is looked for by absolute paths, for which Python asks for the folder."""
+    program = ("import os, fgrad, fgrad.numpy as fnp; os.rmdir(os.getcwd())\n"
+               "print(fgrad.grad(lambda x: x * x)(3.0).item())\n"
+               "exec(compile('fnp.ones(2) + fnp.ones(3)', 'cell.py', 'exec'))")
+    (tmp_path / "gone").mkdir()
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path / "gone", text=True,
+                          env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True)
+    assert done.stdout == "6.0\n" and "ShapeError" in done.stderr, done.stderr
+    assert "FileNotFoundError" not in done.stderr
