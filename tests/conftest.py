@@ -5,6 +5,7 @@ same in every run.
 """
 
 import os
+import signal
 import tempfile
 
 from hypothesis import HealthCheck, settings
@@ -13,6 +14,10 @@ FUZZ = int(os.environ.get("FGRAD_FUZZ", "0"))
 
 _cache = tempfile.TemporaryDirectory(prefix="fgrad-test-cache-")
 os.environ["FGRAD_CACHE"] = _cache.name
+
+# A shell that starts a command behind its back (`… &`) lets it ignore Ctrl-C, which is tested.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile(
     "fgrad",
