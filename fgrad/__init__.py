@@ -25,6 +25,7 @@ if TYPE_CHECKING:          # for editors; at run time see _NAMES
     from .callbacks import io_callback, pure_callback
     from .compile import clear_caches, devices
     from .control import checkpoint, checkpoint_name, checkpoint_policies
+    from .control import checkpoint as remat
     from .core import Value as Array
     from .custom import custom_jvp, custom_vjp, stop_gradient
     from .denormals import flush_denormals
@@ -36,11 +37,13 @@ if TYPE_CHECKING:          # for editors; at run time see _NAMES
         ShapeError, TreeError)
     from .gradient_check import check_grads
     from .inspect import explain, show
-    from .jitted import jit
-    from .placing import device, device_put
+    from .jitted import disable_jit, jit
+    from .placing import block_until_ready, device, device_get, device_put
+    from .segments import segment_max, segment_min, segment_prod, segment_sum
     from .transforms import (
         eval_shape, grad, hessian, hvp, jacfwd, jacrev, jvp, linear_transpose, linearize, make_ir,
         make_jaxpr, value_and_grad, vjp, vmap)
+    from .transforms import jacrev as jacobian
     from .tree import pytree, static
     from .types import ArrayType, default_dtype, strict_promotion
 
@@ -52,7 +55,7 @@ _NAMES = {                 # module → what it gives; all of it is loaded at fi
     "bf16": "bfloat16",
     "callbacks": "io_callback pure_callback",
     "compile": "clear_caches devices",
-    "control": "checkpoint checkpoint_name checkpoint_policies",
+    "control": "checkpoint checkpoint_name checkpoint_policies remat=checkpoint",
     "core": "Array=Value",
     "custom": "custom_jvp custom_vjp stop_gradient",
     "denormals": "flush_denormals",
@@ -62,10 +65,11 @@ _NAMES = {                 # module → what it gives; all of it is loaded at fi
         NumpyError ParseError PositionError RandomKeyError RangeError ShapeError TreeError""",
     "gradient_check": "check_grads",
     "inspect": "explain show",
-    "jitted": "jit",
-    "placing": "device device_put",
+    "jitted": "disable_jit jit",
+    "placing": "block_until_ready device device_get device_put",
+    "segments": "segment_max segment_min segment_prod segment_sum",
     "transforms": """eval_shape grad hessian hvp jacfwd jacrev jvp linear_transpose linearize
-        make_ir make_jaxpr value_and_grad vjp vmap""",
+        make_ir make_jaxpr value_and_grad vjp vmap jacobian=jacrev""",
     "tree": "tree pytree static",
     "types": "ArrayType default_dtype strict_promotion",
 }

@@ -10,6 +10,9 @@ import os
 import warnings
 from contextvars import ContextVar
 
+from . import later
+
+__getattr__, __dir__ = later.names(__name__, {})               # for what JAX has here
 
 CHOSEN_DEVICE = ContextVar("fgrad_device", default=None)      # set by fgrad.device
 

@@ -15,6 +15,8 @@ from __future__ import annotations
 import functools
 import threading
 from collections import OrderedDict, namedtuple
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 from . import compile as driver
 from . import signature, tree
@@ -29,10 +31,29 @@ from .interpreters.watch import entry
 from .lowered import Lowered, summary
 from .native_entry import Chain
 from .text import counted
-from .types import rules
+from .types import other_rules, rules
 
 CacheInfo = namedtuple("CacheInfo", "hits misses size")
 TRACES = 64                # kept per function
+DISABLED = ContextVar("fgrad_disable_jit", default=False)     # set by disable_jit
+
+
+@contextmanager
+def disable_jit(disable=True):
+    """Within the block jitted functions run as the Python functions they are, on values.
+
+    For debugging: `print`, `if` and pdb see the numbers of every call.  Functions that are given to
+    loops (`lax.scan`) are traced all the same.  Other threads are not concerned.
+
+    >>> import fgrad
+    >>> f = fgrad.jit(lambda x: print("x is", x) or x * 2)
+    >>> with fgrad.disable_jit():
+    ...     f(1.5)
+    x is 1.5
+    3.0
+    """
+    with other_rules(DISABLED, bool(disable), True):
+        yield
 
 
 class Trace:
@@ -82,6 +103,8 @@ class Jitted:
     @entry
     def call(self, *args, **kwargs):
         """The result of the function, compiled for this signature."""
+        if DISABLED.get():
+            return self.function(*args, **kwargs)
         apart, trace = self.found(args, kwargs)
         if trace.captured or apart.traced or current() is not EVALUATE:
             values = *apart.values, *trace.captured

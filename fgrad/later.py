@@ -42,7 +42,8 @@ def names(module, table, *, first=None, made=None):
             own = {n for n, x in space.items() if n[0] != "_" and not isinstance(x, type(sys))}
             return sorted(own | given)
         if name not in place:
-            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+            missing = lazily(f"{__package__}.absent", "missing")()
+            raise missing(sys.modules[module], name)
         source, theirs = place[name]
         if first is not None and theirs is not None:
             importlib.import_module(first)

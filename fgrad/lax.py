@@ -43,7 +43,7 @@ if typing.TYPE_CHECKING:                         # for editors; at run time see 
     from .convolution import (                                                       # noqa: F401
         conv_general_dilated, conv_general_dilated_patches, conv_transpose)
     from .folding import reduce                                                      # noqa: F401
-    from .numpy import acosh, asinh, atanh, bitwise_count, exp2                      # noqa: F401
+    from .numpy import acosh, asinh, atanh, bitwise_count, broadcast_shapes, exp2    # noqa: F401
     from .numpy.bits import nextafter                                                # noqa: F401
     from .numpy.special import erf_inv                                               # noqa: F401
     from .ops import bessel_i0e, bessel_i1e, betainc, digamma, erfc, lgamma          # noqa: F401
@@ -59,7 +59,8 @@ __all__ = [
     "associative_scan", "atan", "atan2", "atanh", "axis_index", "axis_size", "barrier",
     "batch_matmul", "bessel_i0e", "bessel_i1e", "betainc", "bitcast_convert_type",
     "bitwise_and", "bitwise_count", "bitwise_not", "bitwise_or", "bitwise_xor", "broadcast",
-    "broadcast_in_dim", "broadcasted_iota", "cbrt", "ceil", "clamp", "clz", "collapse",
+    "broadcast_in_dim", "broadcast_shapes", "broadcasted_iota", "cbrt", "ceil", "clamp",
+    "clz", "collapse",
     "complex", "concatenate", "cond", "conj", "conv", "conv_general_dilated",
     "conv_general_dilated_patches", "conv_transpose", "conv_with_general_padding",
     "convert_element_type", "cos", "cosh", "cumlogsumexp", "cummax", "cummin", "cumprod",
@@ -87,7 +88,7 @@ NAMES = {                  # module → what it gives; all of it is loaded at fi
     "convolution": "conv_general_dilated conv_general_dilated_patches conv_transpose",
     "folding": "reduce",
     "lax_linalg": "linalg=lax_linalg",
-    "numpy": "acosh asinh atanh bitwise_count exp2",
+    "numpy": "acosh asinh atanh bitwise_count broadcast_shapes exp2",
     "numpy.bits": "nextafter",
     "numpy.special": "erf_inv",
     "ops": """bessel_i0e bessel_i1e betainc digamma erfc lgamma igamma=gammainc

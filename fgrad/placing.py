@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 
+import numpy as np
+
 from . import config, tree
 from .arguments import is_array
 from .compile import device_name
+from .core import Value
 from .errors import ArgumentError, boundary
 from .jitted import jit
 from .text import noun_of
@@ -33,6 +36,34 @@ def device(name):
     """
     with other_rules(config.CHOSEN_DEVICE, device_name(name), True):
         yield
+
+
+def block_until_ready(x):
+    """The pytree, once its arrays are computed: those of an OpenCL device are waited for.
+
+    On the CPU a call has finished when it returns.
+
+    >>> import fgrad.numpy as fnp
+    >>> block_until_ready({"w": fnp.ones(2)})
+    {'w': Array([1., 1.], f32[2])}
+    """
+    for leaf in tree.leaves(x):
+        if isinstance(leaf, Value):
+            leaf.block_until_ready()
+    return x
+
+
+@boundary
+def device_get(x):
+    """The pytree with its arrays as NumPy's, which cannot be written to; other leaves stay.
+
+    Raises ConcretizationError for values that are not known yet.
+
+    >>> import fgrad.numpy as fnp
+    >>> device_get({"w": fnp.ones(2), "n": 3})
+    {'w': array([1., 1.], dtype=float32), 'n': 3}
+    """
+    return tree.map(lambda leaf: np.asarray(leaf) if isinstance(leaf, Value) else leaf, x)
 
 
 MOVES = {}                 # device → the jitted function that moves its arguments there

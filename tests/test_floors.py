@@ -15,7 +15,7 @@ LENGTH = 60                # lines a function
 
 #   floor   modules and packages
 FLOORS = {
-    0: "errors source config text later blas aligned",
+    0: "errors source config text later absent blas aligned",
     1: "bf16 types tree",
     2: "ir ir_text ir_parse index scalar loop loop_text loop_check loop_key",
     3: "core",
@@ -26,7 +26,7 @@ FLOORS = {
     8: "backends",
     9: "signature denormals compile history lowered native_entry jitted",
     10: "numpy scipy tree_util flatten_util windowed_index folding collectives lax lax_linalg "
-        "convolution placing random inspect io debug viz",
+        "segments convolution placing random inspect io debug viz",
     11: "nn optim data",
     12: "train",
     13: "__init__ __main__",

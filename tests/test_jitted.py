@@ -690,3 +690,24 @@ def test_a_call_that_a_native_entry_does_not_know_goes_on_to_python():
         assert [a.tolist() for a in f(x, y=3.0)] == [[3, 3, 3], [1, 1, 1]]
         assert [a.tolist() for a in f(fnp.ones(2), 4.0)] == [[4, 4], [1, 1]]
         assert [a.tolist() for a in f(np.ones(1, "int32"))] == [[2.0], [1]]
+
+
+def test_within_a_block_jitted_functions_are_plain_python():
+    seen = []
+
+    @jit
+    def f(x, n=1):
+        seen.append(type(x))
+        return x * 2 + n
+    x = fnp.ones(2)
+    for _ in range(3):                           # from the second call on, natively
+        f(x)
+    seen.clear()
+    with fgrad.disable_jit():
+        assert f(x, n=2).tolist() == [4.0, 4.0] and f(1.5) == 4.0
+        assert fgrad.grad(lambda x: fnp.sum(f(x)))(x).tolist() == [2.0, 2.0]
+        assert seen[:2] == [Array, float] and len(seen) == 3
+        with fgrad.disable_jit(False):
+            f(x)
+            assert len(seen) == 3
+    assert f(x).tolist() == [3.0, 3.0] and len(seen) == 3

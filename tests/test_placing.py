@@ -111,3 +111,11 @@ x['name'] is a str, and only arrays are moved.
     test_placing.py:N    put = lambda: fgrad.device_put({"name": "a"}, "cpu")
 
   given      'a'"""
+
+
+def test_results_are_waited_for_and_fetched():
+    found = fgrad.jit(lambda x: {"y": x * 2, "n": 3}, device="opencl")(X)
+    assert fgrad.block_until_ready(found) is found
+    got = fgrad.device_get(found)
+    assert type(got["y"]) is np.ndarray and got["y"].tolist() == [2.0, 4.0, 6.0]
+    assert not got["y"].flags.writeable

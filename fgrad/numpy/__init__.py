@@ -67,6 +67,10 @@ if _typing.TYPE_CHECKING:                        # for editors; at run time see 
         bitwise_count, frexp, gcd, isscalar, lcm, ldexp, modf, nextafter, packbits, spacing,
         unpackbits)
     from .compare import allclose, array_equal, interp, isclose, searchsorted, select
+    from .dtypes import bool_ as bool
+    from .dtypes import (
+        complexfloating, double, floating, generic, inexact, integer, ndarray, number,
+        signedinteger, single, unsignedinteger)
     from .exponentials import arccosh, arcsinh, arctanh, exp2, log2, log10, logaddexp, logaddexp2
     from .functional import (
         apply_along_axis, apply_over_axes, block, choose, fromfunction, piecewise,
@@ -85,6 +89,7 @@ if _typing.TYPE_CHECKING:                        # for editors; at run time see 
     from .polynomials import (
         poly, polyadd, polyder, polydiv, polyfit, polyint, polymul, polysub, roots,
         trim_zeros, vander)
+    from .ranges import index_exp, mgrid, ogrid, s_
     from .sets import (
         intersect1d, isin, setdiff1d, setxor1d, union1d, unique, unique_all, unique_counts,
         unique_inverse, unique_values)
@@ -101,6 +106,8 @@ _NAMES = {                 # module → what it gives; all of it is loaded at fi
     "fft": "", "linalg": "",
     "bits": "bitwise_count frexp gcd isscalar lcm ldexp modf nextafter packbits spacing unpackbits",
     "compare": "allclose array_equal interp isclose searchsorted select",
+    "dtypes": """bool=bool_ complexfloating double floating generic inexact integer ndarray number
+        signedinteger single unsignedinteger""",
     "exponentials": """arccosh arcsinh arctanh exp2 log2 log10 logaddexp logaddexp2
         acosh=arccosh asinh=arcsinh atanh=arctanh""",
     "functional": "apply_along_axis apply_over_axes block choose fromfunction piecewise vectorize",
@@ -114,6 +121,7 @@ _NAMES = {                 # module → what it gives; all of it is loaded at fi
         tril_indices_from triu_indices_from""",
     "polynomials": """poly polyadd polyder polydiv polyfit polyint polymul polysub roots
         trim_zeros vander""",
+    "ranges": "index_exp mgrid ogrid s_",
     "sets": """intersect1d isin setdiff1d setxor1d union1d unique unique_all unique_counts
         unique_inverse unique_values""",
     "statistics": """argpartition correlate cumulative_prod cumulative_sum digitize ediff1d

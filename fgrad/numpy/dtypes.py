@@ -1,4 +1,4 @@
-"""Names of dtypes, their limits, and constants."""
+"""Names of dtypes, of kinds of them and of the class of arrays; their limits, and constants."""
 
 from __future__ import annotations
 
@@ -51,7 +51,12 @@ int8, int16, int32, int64 = map(Scalar, ("int8", "int16", "int32", "int64"))
 uint8, uint16, uint32, uint64 = map(Scalar, ("uint8", "uint16", "uint32", "uint64"))
 float16, bfloat16, float32, float64 = map(Scalar, ("float16", "bfloat16", "float32", "float64"))
 complex64, complex128 = map(Scalar, ("complex64", "complex128"))
+single, double = float32, float64
 dtype = np.dtype
+generic, number, inexact, floating = np.generic, np.number, np.inexact, np.floating
+complexfloating, integer = np.complexfloating, np.integer
+signedinteger, unsignedinteger = np.signedinteger, np.unsignedinteger
+ndarray = Value            # the class of arrays, as fgrad.Array
 
 pi, e, euler_gamma, inf, nan = np.pi, np.e, np.euler_gamma, np.inf, np.nan
 newaxis = None
