@@ -13,6 +13,7 @@ from ..scalar import EXPENSIVE
 from .pull import uncast
 
 OFTEN, MANY = 16, 1 << 14          # times a small value is read, among so many, to be stored
+STEP = 8                           # elements of a loop of vectors for one operation beside it
 KEPT = 1 << 20                     # bytes of a value that is worth storing to be read again
 TREE = 200                         # nodes of an expression under a guard, written out as a tree
 
@@ -25,6 +26,7 @@ def holes(root_expr, nest, found, passes):
     passes that evaluate it, each the loops around it and the reduction that it is.
     """
     order = tuple([(v,) for v in nest])        # the variables of a reduction are one level
+    judged = set()
     seen, stack = set(), [(root_expr, order, bits(order), None, 1.0)]
     while stack:
         n, order, mask, inside, share = stack.pop()
@@ -45,7 +47,8 @@ def holes(root_expr, nest, found, passes):
                     passes.setdefault(n.origin, {})[order, inside] = None
                 order, inside = (*order[:depth], n.data[1]), n
                 mask = bits(order)
-        elif again >= OFTEN and is_small(n, again, order[:depth]):
+        elif (again >= OFTEN and is_small(n, again, order[:depth])
+              or is_gathered(n, order, depth, judged)):
             found.add(n.origin)
             continue
         guarded = n.args[0] if n.op == "guard" else None
@@ -88,6 +91,23 @@ def is_small(n, again, order):
     if whole < MANY or n.origin.type.size * again > whole:
         return False
     return sum(m.cost for m in scalar.walk(n)) >= EXPENSIVE / 2
+
+
+def is_gathered(n, order, depth, judged):
+    """Is a value of single reads beside a loop of vectors dearer than that loop?
+
+    Stored, it is computed by vectors itself.  judged: the nodes of those that were too cheap, whose
+    parts are cheaper still, filled in.
+    """
+    if n in judged or n.op == "load" or n.origin is None or not 0 < depth == len(order) - 1:
+        return False
+    inner = prod(v.extent for v in order[-1])
+    if inner * n.origin.type.size < MANY:
+        return False
+    nodes = scalar.walk(n)
+    judged.update(nodes)
+    single = any(m.op == "load" and index.divides(m.data[1]) for m in nodes)
+    return single and prologue_cost(n) * STEP > inner and all(m.op != "reduce" for m in nodes)
 
 
 def read_again(computed, stored):

@@ -369,6 +369,18 @@ def test_of_a_deep_value_that_is_broadcast_the_small_one_is_stored():
     assert stored.count((64, 48)) == 2 and (64,) in [tuple(n for n in s if n > 1) for s in stored]
 
 
+@pytest.mark.parametrize("columns, kernels", [(128, 2), (1024, 1)])
+def test_what_is_gathered_for_a_few_vectors_is_stored(columns, kernels):
+    """A pooling flattened before a product of one row: four single reads for each row of w."""
+    def dense(x, w):
+        return lax.reduce_window(x, -np.inf, lax.max, (2, 2, 1), (2, 2, 1), "VALID").reshape(-1) @ w
+    rng = np.random.default_rng(0)
+    x, w = [rng.normal(size=s).astype("f4") for s in ((14, 14, 64), (3136, columns))]
+    plan = passes.plan(stage(dense, [ArrayType(F32, a.shape) for a in (x, w)]).program, SERIAL)
+    assert len(plan.steps) == kernels
+    np.testing.assert_allclose(jit(dense)(x, w), dense(x, w), rtol=2e-4, atol=2e-3)
+
+
 def test_two_gradients_of_biases_may_share_what_they_compute_from_a_total():
     """Their common factor was named, and looked for in every element of the product."""
     def f(x, y):

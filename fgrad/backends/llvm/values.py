@@ -20,6 +20,7 @@ from .instructions import element, number, stored, type_text
 from .text import constant, mangled, vector
 
 PAGE, LINE = 4096, 64      # bytes
+AHEAD = PAGE + PAGE // 2   # bytes behind a vector that are fetched, where no row says better
 FEW = 4                    # vectors of a loop that a reciprocal is worth while for
 NEAR = 1 << 18             # bytes of a row that it holds with the next one
 
@@ -237,17 +238,17 @@ class Values(Expressions, Addresses):
     def ahead(self, buffer, row):
         """How many bytes behind a vector of a row it is worth to fetch, or None.
 
-        A page: processors look ahead by themselves, but not into the next page.  Of rows longer
-        than that, the first cache holds a part, so the first loop fetches a page ahead too.
+        Processors look ahead by themselves, but not into the next page: so a page and a half.  Of
+        rows longer than a page the first cache holds a part, so the first loop fetches as far.
         """
         first, fetcher = self.fetchers.get((buffer, row), (self.inner, self.inner))
         step = min([c for a, c in row.terms if isinstance(a, index.Var) and c > 0], default=0)
         size = step * buffer.type.dtype.itemsize
         if not 0 < size <= NEAR:                 # no later loop finds it in the cache
-            return PAGE
+            return AHEAD
         if size > PAGE and self.inner is fetcher is not first:
             return size
-        return PAGE if self.inner is (first if size > PAGE else fetcher) else None
+        return AHEAD if self.inner is (first if size > PAGE else fetcher) else None
 
     def lane_pointer(self, buffer, x, k):
         """The address of the element that lane k reads or writes."""

@@ -63,7 +63,7 @@ def distances(function, *shape):
 
 
 @pytest.mark.parametrize("columns, expected", [
-    (512, [4096]), (1024, [4096]), (8192, [4096, 32768]), (1 << 17, [4096, 4096])])
+    (512, [6144]), (1024, [6144]), (8192, [6144, 32768]), (1 << 17, [6144, 6144])])
 def test_a_page_or_a_row_is_fetched_ahead(columns, expected):
     def of_powers(x):
         return nn.logsumexp(x, axis=-1)

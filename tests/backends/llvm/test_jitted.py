@@ -223,8 +223,8 @@ def test_lanes_that_are_all_idle_read_where_the_array_is():
 
 
 @pytest.mark.parametrize("rows, columns, ahead", [
-    (64, 50_257, {4096, 4 * 50_257}), (512, 2048, {4096, 8192}), (1024, 1024, {4096}),
-    (4, 1 << 20, {4096})])
+    (64, 50_257, {6144, 4 * 50_257}), (512, 2048, {6144, 8192}), (1024, 1024, {6144}),
+    (4, 1 << 20, {6144})])
 def test_a_row_that_is_read_again_fetches_the_next_one(rows, columns, ahead):
     def logsumexp(x):
         top = fnp.max(x, axis=1, keepdims=True)
