@@ -370,7 +370,7 @@ class Attempt:
         n = collapse_reduction(in_order_of_memory(n), index.space())
         how, variables = n.data
         across = self.target.across and columns_across(n, axes, self.target)
-        if axes and not across and self.target.kind == "cpu" and column_form(n, axes):
+        if axes and not across and self.in_columns(n, axes):
             return Root(v, variables + axes, at, n.args[0], how)
         if outer_form(n, axes, self.target):
             first, *rest = variables
@@ -524,7 +524,7 @@ class Attempt:
             if n.origin and self.owner.setdefault(n.origin, g.number) != g.number:
                 self.twice.add(n.origin)
             top = n is uncast(root.expr)
-            if n.free == mask and not top and root.how is None and self.accumulates(n, root.nest):
+            if not (n.free & ~mask or top or root.how) and self.accumulates(n, root.nest):
                 self.found.add(n.origin)
         if g.product is not None:
             self.judge_product(g, root, nodes)
@@ -532,8 +532,16 @@ class Attempt:
             holes(root.expr, root.nest, self.found, g.passes)
 
     def accumulates(self, n, nest):
-        cpu = self.target.kind == "cpu"
-        return cpu and column_form(n, nest) or outer_form(n, nest, self.target)
+        """Is a reduction in these loops one for a kernel of its own, which adds up in memory?"""
+        known = tuple(a for a in nest if n.free & a.bit)
+        if len(known) == len(nest):
+            return self.in_columns(n, known) or outer_form(n, known, self.target)
+        across = self.target.across and known == nest[:len(known)]
+        return self.in_columns(n, known) and not (
+            across and columns_across(n, known, self.target))
+
+    def in_columns(self, n, axes):
+        return self.target.kind == "cpu" and column_form(n, axes)
 
     def inside_border(self, g, side):
         """The value that, once stored, product g reads as its operand, around a border; or None."""

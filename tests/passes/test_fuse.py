@@ -381,6 +381,18 @@ def test_what_is_gathered_for_a_few_vectors_is_stored(columns, kernels):
     np.testing.assert_allclose(jit(dense)(x, w), dense(x, w), rtol=2e-4, atol=2e-3)
 
 
+@pytest.mark.parametrize("shape", [(64, 512), (5000, 20), (513, 65)])
+def test_columns_are_added_up_as_they_lie_whatever_their_sums_are_broadcast_along(shape):
+    """They were gathered, a column for each row of c: 60 times as long for 512 x 512."""
+    def scaled(x, c):
+        return c / fnp.sum(x, axis=0)[:, None] + fnp.max(x, axis=0)[:, None]
+    rng = np.random.default_rng(0)
+    x, c = [rng.uniform(0.5, 1.5, s).astype("f4") for s in (shape, (shape[1], 16))]
+    text = jit(scaled).lower(x, c).text("loops")
+    assert text.count("+=") == text.count("max=") == 1 and "reduce" not in text
+    np.testing.assert_allclose(jit(scaled)(x, c), scaled(x, c), rtol=1e-5)
+
+
 def test_two_gradients_of_biases_may_share_what_they_compute_from_a_total():
     """Their common factor was named, and looked for in every element of the product."""
     def f(x, y):
