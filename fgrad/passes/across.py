@@ -24,14 +24,16 @@ from .parts import substituted
 VECTORS = 4                # side by side: sums wait for each other's additions less
 BLOCKS = 16                # of a parallel loop, if they are not one vector
 ROOM = 1 << 18             # bytes of all scratch rows of a block, if it is not one vector
-LEAST = 8                  # iterations of a loop that vectors are worth while for
+LEAST, LONG = 8, 512       # iterations of a loop that vectors are worth while for, always or if
+                           # nothing is read side by side along it and a loop inside
 
 
 def is_across(loop):
     """Is everything in a loop that holds loops read and written in vectors along it?
 
-    What varies along it and along a loop inside must lie side by side, some of it at least, and
-    nothing is read that is written.
+    What varies along it and along a loop inside must lie side by side, and nothing is read that is
+    written.  Some must vary along both; or the loop is long, and a reduction inside of it needs no
+    sum of lanes then.
     """
     v = loop.var
     if loop.kind == "reduce" or loop.step != 1 or v.extent < LEAST or accumulators(loop):
@@ -50,7 +52,7 @@ def is_across(loop):
     written = {s.buffer for s in statements if isinstance(s, Store) and s.buffer.kind != "local"}
     reads = [n.data for n in nodes if n.op == "load"]
     return all(is_side_by_side(x, v) and b not in written for b, x in reads) and any(
-        x.free & v.bit and x.free & inner for _, x in reads)
+        x.free & v.bit and (x.free & inner or v.extent >= LONG) for _, x in reads)
 
 
 def within(body):

@@ -29,18 +29,21 @@ CHEAP = 32                         # additions of a short sum that is written ou
 
 
 def column_form(reduction, axes):
-    """Is the largest read under the reduction contiguous along a kept axis?"""
-    best = (0, False)
-    mask = sum(r.bit for r in reduction.data[1])
+    """Is the largest read under the reduction contiguous along a kept axis?
+
+    Or does it know none of them, and would be gathered along the reduction's own?
+    """
+    best = 0, False, False                       # elements, are they apart, are columns better
+    mask, every = [sum(a.bit for a in some) for some in (reduction.data[1], axes)]
     for n in scalar.walk(reduction.args[0]):
         if n.op != "load" or not n.data[1].free & mask:
             continue
-        terms = n.data[1].terms
-        size = prod(a.extent for a, _ in terms if isinstance(a, index.Var))
-        unit = [a for a, c in terms if c == 1]
-        if unit and size > best[0]:
-            best = (size, unit[0] in axes)
-    return best[1]
+        buffer, x = n.data
+        size = prod(a.extent for a, _ in x.terms if isinstance(a, index.Var))
+        size, unit = min(size, buffer.type.size), [a for a, c in x.terms if c == 1]
+        if unit or axes and not x.free & every:
+            best = max(best, (size, not unit, not unit or unit[0] in axes), key=lambda b: b[:2])
+    return best[2]
 
 
 def columns_across(reduction, axes, target):

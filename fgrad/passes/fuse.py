@@ -433,6 +433,8 @@ class Attempt:
         expr = g.puller.inside(v, at)
         del g.puller.memo[v, at]
         if how:
+            if kept and not column_form(uncast(expr), kept):
+                return None
             expr, how = self.accumulated(uncast(expr), reduced)
             if expr is None:
                 return None

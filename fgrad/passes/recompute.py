@@ -14,6 +14,7 @@ from .pull import uncast
 
 OFTEN, MANY = 16, 1 << 14          # times a small value is read, among so many, to be stored
 STEP = 8                           # elements of a loop of vectors for one operation beside it
+ROOT = 6                           # the cost of what is worth storing: a square root
 KEPT = 1 << 20                     # bytes of a value that is worth storing to be read again
 TREE = 200                         # nodes of an expression under a guard, written out as a tree
 
@@ -90,7 +91,7 @@ def is_small(n, again, order):
     whole = prod(v.extent for level in order for v in level)
     if whole < MANY or n.origin.type.size * again > whole:
         return False
-    return sum(m.cost for m in scalar.walk(n)) >= EXPENSIVE / 2
+    return sum(m.cost for m in scalar.walk(n)) >= ROOT
 
 
 def is_gathered(n, order, depth, judged):

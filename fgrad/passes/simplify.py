@@ -2,6 +2,7 @@
 included.
 
     x * 1, x - 0, x / 1, --x  →  x          x + -y  →  x - y         x / 4  →  x * 0.25
+    transpose of a product that nothing else reads  →  the product with its axes in that order
     transpose of transpose, reshape of reshape, broadcast of broadcast  →  one of them
     any operation on constants alone  →  a constant
     1 / broadcast x, broadcast x + broadcast y  →  broadcast of 1 / x, of x + y
@@ -14,6 +15,7 @@ one walk backwards drops what nothing reads: linear in the number of equations.
 from __future__ import annotations
 
 import math
+from collections import Counter
 
 import numpy as np
 
@@ -41,13 +43,17 @@ def simplify(program):
 
 class Walk:
     """Equations so far; `makers` of their results; what has become of variables that are gone;
-    `read`, the variables that others than reductions read.
+    `read`, the variables that others than reductions read; `uses`, how often each is read;
+    `products`, how many there are of the same operands.
     """
 
     def __init__(self, program):
         self.eqns, self.makers, self.instead = [], {}, {}
         self.read = {v for eqn in program.eqns if not isinstance(eqn.op, Reduce)
                      for v in eqn.variables}
+        self.uses = Counter(v for eqn in program.eqns for v in eqn.variables)
+        self.uses.update(program.outputs)
+        self.products = Counter(e.args for e in program.eqns if e.op.name == "dot_general")
 
     def now(self, a):
         """An argument as it is now."""
@@ -169,7 +175,32 @@ def simple_add(walk, eqn):
         negated = walk.maker(x, "neg")
         if negated is not None:
             return instead(eqn, "sub", y, negated.args[0])
+        return woven(walk, eqn, x, y)
     return None
+
+
+def woven(walk, eqn, x, y):
+    """x and y with zeros between their elements, where the other has its own: what the gradient of
+    x[::2] and x[1::2] adds up is a stack of both.
+    """
+    pads = [walk.maker(v, "pad") for v in (x, y)]
+    if None in pads or any(walk.number(p.args[1]) != 0 for p in pads):
+        return None
+    pads.sort(key=lambda p: p.params["low"], reverse=True)
+    (a, _), (b, _) = [p.args for p in reversed(pads)]
+    *_, axis = [k for k, n in enumerate(pads[0].params["interior"]) if n] or [None]
+    if axis is None or a.type is not b.type or 0 in a.shape or a.dtype == BOOL:
+        return None
+    unit = tuple(int(k == axis) for k in range(len(a.shape)))
+    none = (0,) * len(unit)
+    want = [(unit, none, unit), (none, unit, unit)]
+    if [tuple(p.params[name] for name in ("low", "high", "interior")) for p in pads] != want:
+        return None
+    shape = (*a.shape[:axis + 1], 1, *a.shape[axis + 1:])
+    sums = [in_front(walk, eqn, eqn.op, (v, 0), {}, v.type) for v in (a, b)]      # of -0.0, too
+    parts = [before(walk, eqn, "reshape", v, shape=shape) for v in sums]
+    whole = before(walk, eqn, "concatenate", *parts, axis=axis + 1)
+    return instead(eqn, "reshape", whole, shape=eqn.outs[0].shape)
 
 
 def simple_sub(walk, eqn):
@@ -261,6 +292,10 @@ def simple_transpose(walk, eqn, x, out):
     perm = eqn.params["perm"]
     if perm == tuple(range(len(perm))):
         return x
+    product = walk.maker(x, "dot_general")
+    if product is not None and walk.uses[x] == 1 and walk.products[product.args] < 2:
+        labels = product.params | {"to": "".join(product.params["to"][p] for p in perm)}
+        return instead(eqn, "dot_general", *product.args, **labels)
     inner = walk.maker(x, "transpose")
     if inner is None:
         return None

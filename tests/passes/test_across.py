@@ -100,3 +100,13 @@ def test_a_sum_of_negative_zeros_is_zero_however_short(shape, axis):
     x = np.full(shape, -0.0, "f4")
     for f in (lambda x: fnp.sum(x, axis=axis), lambda x: jit(fnp.sum, static_argnums=1)(x, axis)):
         assert not np.signbit(np.asarray(f(x))).any() and not np.signbit(x.sum(axis)).any()
+
+
+@pytest.mark.parametrize("points", [300, 600])
+def test_of_many_elements_each_is_counted_in_a_lane(points):
+    """How many bounds are below each of many numbers: a sum of lanes for each took 4 times."""
+    def f(bounds, x):
+        return fnp.sum(bounds <= x[:, None], axis=1)
+    program = inline(stage(f, [ArrayType(F32, (20,)), ArrayType(F32, (points,))]).program)
+    (kernel,) = assert_plan_agrees(program, ACROSS).steps
+    assert any(list(loops(s.body)) for s in loops(kernel.body) if s.width > 1) == (points > 512)

@@ -393,6 +393,33 @@ def test_columns_are_added_up_as_they_lie_whatever_their_sums_are_broadcast_alon
     np.testing.assert_allclose(jit(scaled)(x, c), scaled(x, c), rtol=1e-5)
 
 
+def planned(f, *shapes):
+    """The loops of a function of normal numbers, which are compiled as they are computed."""
+    rng = np.random.default_rng(0)
+    arrays = [rng.normal(size=s).astype("f4") for s in shapes]
+    np.testing.assert_allclose(jit(f)(*arrays), f(*map(fnp.asarray, arrays)), rtol=1e-4, atol=1e-5)
+    return jit(f).lower(*arrays).text("loops")
+
+
+def test_what_is_apart_along_a_sum_is_read_once_for_all_columns():
+    """Σₖ of max(x[k,0] + v[j], 0) by j gathered a column of x for each j: 7 times as long."""
+    text = planned(lambda x, v: fnp.sum(fnp.maximum(x[:, :1] + v, 0.0), axis=0), (200, 70), (90,))
+    assert "reduce" not in text and text.count("+=") == 1
+
+
+def test_in_squares_a_sum_of_rows_does_not_join_as_one_of_columns():
+    """The second softmax was joined to the first along the wrong axis, and gathered."""
+    def f(x):
+        return fnp.sum(softmax(x) * (2 * x - fnp.max(2 * x, axis=1, keepdims=True)), axis=1)
+    text = planned(f, (80, 80))
+    assert not re.search(r"serial (\w+) in 0..80\n *\w+\[\1] max=", text)
+
+
+def test_a_root_is_not_taken_again_for_each_row():
+    text = planned(lambda x: x / fnp.sqrt(fnp.sum(x * x, axis=0)), (200, 100))
+    assert re.search(r"serial (\w+) in 0..100\n *\w+\[\1] = sqrt", text)
+
+
 def test_two_gradients_of_biases_may_share_what_they_compute_from_a_total():
     """Their common factor was named, and looked for in every element of the product."""
     def f(x, y):

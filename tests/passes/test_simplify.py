@@ -283,3 +283,31 @@ def test_gradients_go_through_reductions_of_stacks(name):
         return fnp.sum(fnp.square(grad(f)(x)))
     assert_close(jit(grad(f))(x), grad(f)(x), 8)
     assert_close(jit(grad(twice))(x), grad(twice)(x), 64)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("length", [2, 7, 8])
+def test_the_gradient_of_every_other_element_is_a_stack(axis, length):
+    """It was gathered from arrays with zeros in between: 5 times as long."""
+    shape = tuple(length if a == axis else 3 for a in range(3))
+    x = np.random.default_rng(0).normal(size=shape).astype("f4")
+
+    def f(x):
+        x = fnp.moveaxis(x, axis, 0)
+        even, odd = x[::2], x[1::2]
+        return fnp.sum(fnp.sin(even[:len(odd)] * odd) * -0.0 + odd) + fnp.sum(even)
+    got, want = np.asarray(jit(grad(f))(x)), np.asarray(grad(f)(x))
+    assert_close(got, want, 8)
+    np.testing.assert_array_equal(np.signbit(got), np.signbit(want))
+    assert ("pad" in jit(grad(f)).lower(x).text("simplified")) == (length % 2 > 0)
+
+
+def test_a_product_that_is_read_transposed_only_is_one_with_its_axes_in_that_order():
+    x, y = [np.random.default_rng(k).normal(size=s).astype("f4")
+            for k, s in enumerate(((3, 4), (4, 5)))]
+
+    def text(f):
+        assert_close(jit(f)(x, y), f(x, y), 16)
+        return jit(f).lower(x, y).text("simplified")
+    assert "transpose" not in text(lambda x, y: fnp.tanh((x @ y).T))
+    assert "transpose" in text(lambda x, y: (x @ y).T @ (x @ y))
