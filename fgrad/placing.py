@@ -60,8 +60,8 @@ def device_get(x):
     Raises ConcretizationError for values that are not known yet.
 
     >>> import fgrad.numpy as fnp
-    >>> device_get({"w": fnp.ones(2), "n": 3})
-    {'w': array([1., 1.], dtype=float32), 'n': 3}
+    >>> device_get({"n": 3, "w": fnp.ones(2)})
+    {'n': 3, 'w': array([1., 1.], dtype=float32)}
     """
     return tree.map(lambda leaf: np.asarray(leaf) if isinstance(leaf, Value) else leaf, x)
 
