@@ -81,7 +81,7 @@ class For:
     serial: in order; an accumulator it feeds is carried from iteration to iteration (cumsum).
     width: vector lanes; within such a loop there are only loops without, whose accumulators are
     vectors where they start inside of it.  unroll: copies of the vector body, with an accumulator
-    each.
+    each.  rows: iterations of which the loops inside run as one; a backend may do without.
     """
     var: Var
     body: list
@@ -90,6 +90,12 @@ class For:
     unroll: int = 1
     step: int = 1
     grain: int = 1
+    rows: int = 1
+
+    @property
+    def block(self):
+        """How many iterations always run together."""
+        return self.width * self.unroll if self.width > 1 else max(self.step, self.rows)
 
 
 def accumulators(loop):

@@ -72,7 +72,7 @@ class Writer:
             match s:
                 case For():
                     self.lines.append(f"for {self.loop(s.var)} {s.var.extent} {s.kind} {s.width} "
-                                      f"{s.unroll} {s.step} {s.grain}")
+                                      f"{s.unroll} {s.step} {s.grain} {s.rows}")
                     self.body(s.body)
                     self.lines.append("end")
                 case Contract():

@@ -89,6 +89,7 @@ def for_text(s):
     """The head of a loop."""
     step = f" step {s.step}" if s.step > 1 else ""
     notes = [f"{s.width} lanes"] * (s.width > 1) + [f"{s.unroll} at once"] * (s.unroll > 1)
+    notes += [f"{s.rows} rows at once"] * (s.rows > 1)
     notes += [f"parts of {s.grain}"] * (s.kind == "parallel" and s.grain > 1)
     note = f" ({', '.join(notes)})" if notes else ""
     return f"{s.kind} {s.var.name} in 0..{s.var.extent}{step}{note}"

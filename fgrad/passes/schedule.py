@@ -19,6 +19,7 @@ from ..loop import Accumulate, Contract, For, Kernel, Let, Start, Store
 from ..scalar import EXPENSIVE, REDUCTIONS
 from . import across, borders
 from .cut_loops import taken_apart
+from .jam import with_rows
 from .memory import stores_of
 from .lower import words_of
 from .names import Words, name_loops
@@ -95,7 +96,7 @@ def arranged(kernel, how):
             given = borders.cut(taken_apart(given, kernel.space, words), kernel.space, how.region)
         body = [s for t in flattened(given)
                 for s in (arrange(t, how, kernel.space, words) if isinstance(t, For) else [t])]
-        body = [coarser(s, how) for s in body]
+        body = [coarser(s, how) for s in (body if how.lanes == 1 else with_rows(body))]
     written = dict.fromkeys(s.buffer for s in stores_of(body))
     kernel = replace(kernel, scratch=[b for b in written if b.kind == "local"])
     loops = [s for s in body if isinstance(s, For) and s.kind == "parallel"]

@@ -97,7 +97,7 @@ def slice_of(kernel, target):
         return None
     match kernel.body[0]:
         case For(kind="parallel") as s:
-            variables, block = (s.var,), s.width * s.unroll if s.width > 1 else s.step
+            variables, block = (s.var,), s.block
         case Contract() as s if s.batch and not s.of_column and s.rank == 0:
             variables, block = s.batch, 1
         case _:

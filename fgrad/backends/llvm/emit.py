@@ -9,11 +9,13 @@ collide with a user's.
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import replace
 
 from ... import index
-from ...loop import Accumulate, For, Let, Start, Store, accumulators
+from ...loop import Accumulate, Buffer, For, Let, Start, Store, accumulators
 from ...scalar import REDUCTIONS
 from ...bf16 import BF16
+from ...passes.jam import together
 from ...passes.short_loops import whole_steps
 from ...types import BOOL, computed
 from .addresses import Scope
@@ -29,13 +31,14 @@ class Emitter(Values):
     `slots`: the accumulators of the loops around, name → one value per copy of the body; `copy` is
     the copy at hand.  `across`: those of loops within a vector loop, one for each lane.  `part` is
     (name, parts) while a parallel loop is still to come.  `room`: the iterations of short loops,
-    of all within one another, that are written out.
+    of all within one another, that are written out.  `rows`: (buffer, k) → the scratch row that the
+    k-th of the rows which run at once has in place of it.
     """
 
     def __init__(self, fn, pointers, env=None):
         super().__init__(fn, pointers, env)
         self.slots, self.started, self.across = {}, {}, set()
-        self.copy, self.part, self.room = 0, None, 0
+        self.copy, self.part, self.room, self.rows = 0, None, 0, {}
 
     # -- statements -----------------------------------------------------------------------------
 
@@ -195,21 +198,25 @@ class Emitter(Values):
                 first = identity if lanes > 1 else self.names[name][0]
             self.slots[name] = [first] + [identity] * (copies - 1)
         self.run(s)
+        alike = {}
         for name, around in sorted(new.items()):
             if self.vec:
                 self.names[name] = self.together(name, self.lanes), True
             else:
-                self.finish(name, around)
+                start = self.started[name]
+                alike.setdefault((start.how, start.dtype, around.width), []).append(name)
+        for (how, dtype, lanes), found in alike.items():
+            self.finish(found, how, dtype, lanes)
 
-    def finish(self, name, around):
-        """The accumulators of one name as one scalar."""
-        start, lanes = self.started[name], around.width
-        how = REDUCTIONS[start.how][0]
-        total = self.fold(self.together(name, lanes), how, start.dtype, lanes)
-        first, none = self.names[name][0], REDUCTIONS[start.how][1](start.dtype)
-        if lanes > 1 and first != number(none, start.dtype, 1):
-            total = self.instructions.apply(how, [first, total], start.dtype, 1)
-        self.names[name] = total, False
+    def finish(self, found, how, dtype, lanes):
+        """The accumulators of each name as one scalar."""
+        combine, identity = REDUCTIONS[how]
+        totals = self.folded([self.together(name, lanes) for name in found], combine, dtype, lanes)
+        for name, total in zip(found, totals):
+            first = self.names[name][0]
+            if lanes > 1 and first != number(identity(dtype), dtype, 1):
+                total = self.instructions.apply(combine, [first, total], dtype, 1)
+            self.names[name] = total, False
 
     def together(self, name, lanes):
         """The accumulators of one name as one vector."""
@@ -221,17 +228,31 @@ class Emitter(Values):
                      for p in pairs]
         return parts[0]
 
-    def fold(self, v, how, dtype, lanes):
-        """The lanes of a vector combined, half onto half."""
+    def folded(self, vectors, how, dtype, lanes):
+        """The lanes of each vector combined, half onto half, as one number.
+
+        Of two vectors the halves of both come into one; the last one becomes half as long instead.
+        Lanes of bools are bits, of which LLVM combines all at once.
+        """
+        together = lanes if dtype != BOOL else 1
         if lanes == 1:
-            return v
-        t, w = type_text(dtype, lanes), lanes
-        while w > 1:
-            w //= 2
-            picks = ", ".join(f"i32 {w + k if k < w else 'poison'}" for k in range(lanes))
-            half = self.op(f"shufflevector {t} {v}, {t} poison, {vector('i32', lanes)} <{picks}>")
-            v = self.instructions.apply(how, [v, half], dtype, lanes)
-        return self.op(f"extractelement {t} {v}, i64 0")
+            return vectors
+        if len(vectors) > together:
+            return [t for k in range(0, len(vectors), together)
+                    for t in self.folded(vectors[k:k + together], how, dtype, lanes)]
+        parts, width, share = vectors, lanes, lanes          # share: lanes of a part for one vector
+        while share > 1:
+            pairs = [[*parts[k:k + 2], "poison"][:2] for k in range(0, len(parts), 2)]
+            groups, half = range(0, width * min(2, len(parts)), share), share // 2
+            picks = [[g + k + far for g in groups for k in range(half)] for far in (0, half)]
+            if len(groups) * half == 1:          # of vectors, which have no branches
+                picks = [[0, "poison"], [1, "poison"]]
+            t = type_text(dtype, 1)
+            halves = [[self.fn.shuffle(t, width, a, b, p) for p in picks] for a, b in pairs]
+            width, share = len(picks[0]), half
+            parts = [self.instructions.apply(how, two, dtype, width) for two in halves]
+        t = type_text(dtype, width)
+        return [self.op(f"extractelement {t} {parts[0]}, i64 {k}") for k in range(len(vectors))]
 
     # -- loops ----------------------------------------------------------------------------------
 
@@ -246,6 +267,9 @@ class Emitter(Values):
             for k in range(n):
                 self.straight(s, k, 0)
             self.room = room
+        elif s.rows > 1:
+            self.run_rows(s, "0", str(n // s.rows))
+            self.run_other_rows(s)
         elif w == 1 and s.unroll > 1:
             main = n // s.unroll * s.unroll
             self.counted(s, "0", str(main), s.unroll, s.unroll)
@@ -264,23 +288,53 @@ class Emitter(Values):
         """This part's share of a parallel loop: whole blocks; the tail belongs to the last part."""
         part, parts = self.part
         self.part = None                         # loops inside of it are whole
-        block = s.width * s.unroll if s.width > 1 else s.step
-        blocks = s.var.extent // block if s.width > 1 else -(-s.var.extent // block)
-        lo, hi = (self.op(f"mul nsw i64 {self.share(p, blocks, parts)}, {block}")
-                  for p in (part, self.op(f"add nsw i64 {part}, 1")))
-        if s.width == 1:
-            last = s.var.extent if s.var.extent % block else None
-            if last is not None:
-                over = self.op(f"icmp sgt i64 {hi}, {last}")
-                hi = self.op(f"select i1 {over}, i64 {last}, i64 {hi}")
-            self.counted(s, lo, hi, s.step, 1)
+        n, block = s.var.extent, s.block
+        whole = s.width > 1 or s.rows > 1
+        blocks = n // block if whole else -(-n // block)
+        lo, hi = (self.share(p, blocks, parts) for p in (part, self.op(f"add nsw i64 {part}, 1")))
+        if s.rows > 1:
+            self.run_rows(s, lo, hi)
         else:
-            self.run_vectors(s, lo, hi)
-            if s.var.extent % block:
-                mine = self.op(f"icmp eq i64 {part}, {parts - 1}")
-                with self.fn.if_(mine), self.branch():
-                    self.run_tail(s, s.var.extent // block * block)
+            lo, hi = (self.op(f"mul nsw i64 {end}, {block}") for end in (lo, hi))
+            if whole:
+                self.run_vectors(s, lo, hi)
+            else:
+                self.counted(s, lo, self.at_most(hi, n) if n % block else hi, s.step, 1)
+        if whole and n % block:
+            mine = self.op(f"icmp eq i64 {part}, {parts - 1}")
+            with self.fn.if_(mine), self.branch():
+                if s.rows > 1:
+                    self.run_other_rows(s)
+                else:
+                    self.run_tail(s, n // block * block)
         self.part = part, parts
+
+    def at_most(self, i, last):
+        over = self.op(f"icmp sgt i64 {i}, {last}")
+        return self.op(f"select i1 {over}, i64 {last}, i64 {i}")
+
+    def run_rows(self, s, lo, hi):
+        """Rows that run at once, from block lo to block hi."""
+        v = index.space().variable(s.var.extent // s.rows)
+        body = together(s, index.combine([(index.of(v), s.rows)]), s.rows, self.another)
+        self.fetchers = self.fetchers | fetchers(body)
+        self.counted(replace(s, var=v, body=body, rows=1), lo, hi, 1, 1)
+
+    def run_other_rows(self, s):
+        """The rows that are left over behind all blocks."""
+        left = s.var.extent % s.rows
+        if left:
+            start = index.of(s.var.extent - left)
+            self.scopes.append(Scope(self.scopes[-1].mask))
+            self.body(together(s, start, left, self.another))
+            self.scopes.pop()
+
+    def another(self, buffer, k):
+        """A scratch row like this one, for the k-th of the rows that run at once."""
+        if (buffer, k) not in self.rows:
+            row = self.rows[buffer, k] = Buffer(buffer.name, buffer.type, "local")
+            self.pointers[row] = room_of(self.fn, row)
+        return self.rows[buffer, k]
 
     @contextmanager
     def branch(self):
@@ -391,6 +445,11 @@ def flattened(lines):
 
 # ---------------------------------------------------------------------------- kernels
 
+def room_of(fn, row):
+    """Memory for a scratch row."""
+    return fn.alloca(f"[{max(1, row.type.size)} x {stored(row.type.dtype)}]")
+
+
 def function(name, kernel, parts=1, room=0):
     """(Function, vmath functions it uses): void @name(ptr %buffers, i64 %part) runs one part.
 
@@ -401,7 +460,7 @@ def function(name, kernel, parts=1, room=0):
     for k, buffer in enumerate([*kernel.params, *kernel.outputs]):
         pointers[buffer] = fn.load("ptr", fn.gep("ptr", "%buffers", k))
     for local in kernel.scratch:
-        pointers[local] = fn.alloca(f"[{max(1, local.type.size)} x {stored(local.type.dtype)}]")
+        pointers[local] = room_of(fn, local)
     with kernel.space:
         emitter = Emitter(fn, pointers)
         emitter.fetchers = fetchers(kernel.body)

@@ -1,0 +1,158 @@
+"""Unroll and jam: the loops within several iterations of the loop around them run as one.
+
+    parallel i in 0..1024                        parallel i in 0..1024 (4 rows at once)
+      t: f32 = 0.0                                 t: f32 = 0.0
+      reduce j in 0..1024 (16 lanes, 4 at once) →  reduce j in 0..1024 (16 lanes, 2 at once)
+        t += a[i,j] * x[j]                           t += a[i,j] * x[j]
+      y[i] = t                                     y[i] = t
+
+Rows that read the same load it once, and the lanes of several sums are added up together: worth it
+where rows share what they read, or are so short that adding up the lanes is much of their work.
+schedule.py calls `with_rows`; a backend that emits them writes `together` in place of the loop.
+Relies on parts.py for substitution.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from .. import index, scalar
+from ..loop import Accumulate, For, Let, Start, Store, accumulators
+from ..scalar import EXPENSIVE
+from ..types import BOOL
+from .parts import substituted
+
+FEW, MANY = 4, 8           # rows at once: of long ones, or elementary functions, and of short ones
+VECTORS = 8                # of a row up to which adding up its lanes counts
+CHAINS = 8                 # additions that do not wait for each other: enough, and the most
+NODES = 60                 # of what is computed for a row, at most
+
+
+def with_rows(body):
+    """The statements, with several rows at once in loops where that is worth it."""
+    out = []
+    for s in body:
+        if isinstance(s, For):
+            s = replace(s, body=with_rows(s.body))
+            rows = rows_of(s)
+            if rows > 1:
+                grain = -(-s.grain // rows) * rows
+                s = replace(s, rows=rows, grain=grain, body=[beside(t, rows) for t in s.body])
+        out.append(s)
+    return out
+
+
+def beside(s, rows):
+    """A statement of a row, with fewer sums in turn: those of other rows run beside it."""
+    if not isinstance(s, For):
+        return s
+    chains = rows * max(1, len(accumulators(s)))
+    return replace(s, unroll=min(s.unroll, max(1, CHAINS // chains)))
+
+
+def rows_of(loop):
+    """How many rows of a loop run at once; 1 where that is not worth it."""
+    v, inner = loop.var, [s for s in loop.body if isinstance(s, For)]
+    sums = [s for s in inner if s.kind == "reduce"]
+    if loop.kind == "reduce" or loop.width > 1 or loop.step > 1 or not sums or (
+            v.extent < 2 * FEW or accumulators(loop)):
+        return 1
+    statements = within(loop)
+    if not all(s.width > 1 and s.step == 1 for s in inner) or not all(
+            is_of_row(s, v) for s in statements):
+        return 1
+    nodes, own = {}, own_rows(loop)
+    for s in statements:
+        if not isinstance(s, Start):
+            scalar.walk(s.expr, nodes)
+    written = {s.buffer for s in statements if isinstance(s, Store)}
+    reads = [n.data for n in nodes if n.op == "load" and n.data[0] in written]
+    if len(nodes) > NODES or not all(b in own and not x.nodes for b, x in reads):
+        return 1
+    short = all(is_short(s) for s in sums)
+    if not short and (inner != sums or not all(is_short(s) or shares(s, v) for s in sums)):
+        return 1
+    dear = any(n.cost >= EXPENSIVE for n in nodes)
+    most = CHAINS // max(len(accumulators(s)) for s in sums)
+    return max(1, min(MANY if short and not dear else FEW, most))
+
+
+def within(loop):
+    """The statements of a loop and of the loops in it, without these."""
+    inner = [t for s in loop.body if isinstance(s, For) for t in s.body]
+    return [s for s in loop.body if not isinstance(s, For)] + inner
+
+
+def is_of_row(s, v):
+    """Does a statement concern one row alone?"""
+    if not isinstance(s, Store):
+        return not isinstance(s, For)
+    own = s.buffer.kind == "local" and not s.index.free & v.bit
+    return not s.how and not s.when and not s.index.nodes and (
+        own or index.is_affine(s.index, v) and bool(index.stride(s.index, v)))
+
+
+def own_rows(loop):
+    """The scratch rows that each iteration of a loop writes anew."""
+    return {s.buffer for s in within(loop) if isinstance(s, Store) and s.buffer.kind == "local"
+            and not s.index.free & loop.var.bit}
+
+
+def is_short(loop):
+    """Is adding up the lanes much of a loop's work?  Those of bools are bits of one number."""
+    bools = all(s.expr.dtype == BOOL for s in loop.body if isinstance(s, Accumulate))
+    return loop.var.extent <= (1 if bools else VECTORS) * loop.width
+
+
+def shares(loop, v):
+    """Does a loop read vectors that are the same for each v?"""
+    loads = [n.data for s in loop.body for n in scalar.walk(s.expr) if n.op == "load"]
+    return any(x.free & loop.var.bit and not x.free & v.bit for _, x in loads)
+
+
+# ---------------------------------------------------------------------------- written out
+
+def together(loop, start, rows, another):
+    """The statements of so many rows from `start` on, the loops in them as one.
+
+    another(buffer, k): a scratch row for the k-th row, in place of this one.  Names get a dot.
+    """
+    made = [s.name for s in within(loop) if isinstance(s, (Let, Start))]
+    copies = []
+    for k in range(rows):
+        body = substituted(loop.body, {loop.var: index.plus(start, k)})
+        if k:
+            to = {b: another(b, k) for b in own_rows(loop)} | {n: f"{n}.{k}" for n in made}
+            body = renamed(body, to)
+        copies.append(body)
+    out = []
+    for same in zip(*copies):
+        one = isinstance(same[0], For)
+        out += [replace(same[0], body=[t for s in same for t in s.body])] if one else same
+    return out
+
+
+def renamed(body, to):
+    """The statements with other names and scratch rows in place of those in `to`."""
+    out = []
+    for s in body:
+        if isinstance(s, For):
+            out.append(replace(s, body=renamed(s.body, to)))
+            continue
+        if not isinstance(s, Start):
+            s = replace(s, expr=scalar.rewrite(s.expr, {}, others(s.expr, to), {}))
+        key = "buffer" if isinstance(s, Store) else "name"
+        old = getattr(s, key)
+        out.append(replace(s, **{key: to.get(old, old)}))
+    return out
+
+
+def others(expr, to):
+    """What replaces the names, and the reads of scratch rows, in an expression."""
+    found = {}
+    for n in scalar.walk(expr):
+        if n.op == "name" and n.data in to:
+            found[n] = scalar.name(to[n.data], n.dtype, n.free)
+        elif n.op == "load" and n.data[0] in to:
+            found[n] = scalar.load(to[n.data[0]], n.data[1])
+    return found

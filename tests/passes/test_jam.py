@@ -1,0 +1,96 @@
+"""Rows side by side: sums that share what they read, and sums of short rows."""
+
+import numpy as np
+import pytest
+
+import fgrad.numpy as fnp
+from fgrad import grad, jit, show
+from fgrad.interpreters.call import inline
+from fgrad.interpreters.stage import stage
+from fgrad.loop import For
+from fgrad.nn import softmax
+from fgrad.passes.target import Target
+from fgrad.types import ArrayType
+from tests.passes.checking import assert_plan_agrees
+from tests.tolerance import assert_close
+
+SERIAL = Target(vector_bytes=32)
+IN_PARTS = Target(vector_bytes=32, threads=3, region_cost=50)
+F32, F64 = np.dtype("f4"), np.dtype("f8")
+
+ROWS = {
+    "by a column": lambda x: x @ fnp.sin(x[0]),
+    "distances": lambda x: fnp.sum((x[:, None] - x[None]) ** 2, axis=-1),
+    "largest": lambda x: fnp.max(x, axis=1),
+    "place of the least": lambda x: fnp.argmin(x, axis=1),
+    "sum and product": lambda x: (fnp.sum(x, axis=1), fnp.prod(fnp.cos(x), axis=1)),
+    "variance": lambda x: fnp.var(x, axis=1),
+    "all positive": lambda x: fnp.all(x > -2.5, axis=1),
+    "length": lambda x: fnp.log1p(fnp.sqrt(fnp.sum(x * x, axis=1))),
+    "length with gradient": grad(lambda x: fnp.sum(fnp.sqrt(fnp.sum(x * x, axis=1) + 1.0))),
+    "weighed": lambda x: fnp.sum(fnp.exp(x) * fnp.arange(x.shape[1], dtype=x.dtype), axis=1),
+    "softmax": lambda x: softmax(x, axis=1),
+    "softmax with gradient": grad(lambda x: fnp.sum(softmax(x, axis=1)[:, 0])),
+    "lower part": lambda x: fnp.sum(fnp.tril(x), axis=1),
+}
+SHAPES = [(8, 1), (9, 16), (11, 20), (32, 33), (33, 64), (14, 130), (3, 40)]
+
+
+@pytest.mark.parametrize("target", [SERIAL, IN_PARTS], ids=["serial", "parts"])
+@pytest.mark.parametrize("shape", SHAPES[1:4])
+@pytest.mark.parametrize("name", ROWS)
+def test_rows_agree_with_the_oracle(name, shape, target):
+    program = inline(stage(ROWS[name], [ArrayType(F64, shape)]).program)
+    assert_plan_agrees(program, target)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "f2", "i4", "i1"])
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("name", ROWS)
+def test_rows_are_compiled_as_they_are_computed(name, shape, dtype):
+    if dtype[0] == "i" and ("grad" in name or name in ("by a column", "weighed", "softmax")):
+        pytest.skip("of floats")
+    f, x = ROWS[name], np.random.default_rng(0).standard_normal(shape) * 1.5
+    x = x.astype(dtype)
+    for got, want in zip(*[y if isinstance(y, tuple) else (y,) for y in (jit(f)(x), f(x))]):
+        assert got.dtype == want.dtype
+        assert_close(np.asarray(got), np.asarray(want), 64, 8, np.dtype(
+            dtype if dtype[0] == "f" else "f4"))
+
+
+@pytest.mark.parametrize("name", ["largest", "softmax", "variance", "length"])
+def test_the_rows_left_over_belong_to_the_last_thread(name):
+    x = np.random.default_rng(0).standard_normal((5003, 20)).astype("f4")
+    assert_close(np.asarray(jit(ROWS[name])(x)), np.asarray(ROWS[name](x)), 64, 8, F32)
+
+
+def rows(shape, f=ROWS["distances"]):
+    """How many rows run at once in each loop of a program that has loops of vectors."""
+    program = inline(stage(f, [ArrayType(F32, shape)]).program)
+    found, stack = [], [s for k in assert_plan_agrees(program, SERIAL).steps for s in k.body]
+    while stack:
+        s = stack.pop()
+        inner = s.body if isinstance(s, For) else []
+        found += [s.rows] if any(isinstance(t, For) and t.width > 1 for t in inner) else []
+        stack += inner
+    return found
+
+
+def test_rows_that_share_what_they_read_or_are_short_run_at_once():
+    assert rows((32, 24)) == [8] and rows((33, 24)) == [8]
+    assert rows((32, 400)) == [4]
+    assert rows((32, 24), lambda x: fnp.max(x, axis=1)) == [8]
+    assert rows((32, 400), lambda x: fnp.max(x, axis=1)) == [1]
+    assert rows((32, 400), lambda x: x @ x[0]) == [4]
+    assert rows((32, 24), lambda x: fnp.all(x > 0, axis=1)) == [1]
+    assert rows((32, 24), lambda x: fnp.var(x, axis=1)) == [8]
+    assert rows((7, 24), lambda x: fnp.var(x, axis=1)) == [1]
+
+
+def test_short_rows_of_elementary_functions_are_four():
+    assert rows((34, 24), softmax) == [4]
+
+
+def test_how_many_rows_run_at_once_is_printed():
+    text = show(lambda x: fnp.max(x, axis=1), ArrayType(F32, (4000, 20)), stage="schedule")
+    assert "(8 rows at once" in text
