@@ -242,6 +242,8 @@ class Values(Expressions, Addresses):
         rows longer than a page the first cache holds a part, so the first loop fetches as far.
         """
         first, fetcher = self.fetchers.get((buffer, row), (self.inner, self.inner))
+        if any(isinstance(a, index.Var) and a.step > 1 for a, _ in row.terms):
+            return None                          # several rows at once, which it looks ahead in
         step = min([c for a, c in row.terms if isinstance(a, index.Var) and c > 0], default=0)
         size = step * buffer.type.dtype.itemsize
         if not 0 < size <= NEAR:                 # no later loop finds it in the cache

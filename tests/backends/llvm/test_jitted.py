@@ -207,6 +207,7 @@ def test_large_arrays_are_fetched_a_page_ahead_and_others_are_not():
     large, small = fgrad.ArrayType("f32", (1024, 1024)), fgrad.ArrayType("f32", (64, 64))
     fetches = lambda f, *types: "@llvm.prefetch" in fgrad.show(f, *types, stage="llvm")
     assert fetches(lambda x: fnp.sum(x, axis=1), large)
+    assert not fetches(lambda x: fnp.sum(x, axis=0), large)      # four rows at once
     assert not fetches(lambda x: fnp.sum(x, axis=1), small)
     assert not fetches(lambda x, at: x[at], large, fgrad.ArrayType("i32", (64,)))
 
