@@ -81,7 +81,7 @@ class For:
     serial: in order; an accumulator it feeds is carried from iteration to iteration (cumsum).
     width: vector lanes; within such a loop there are only loops without, whose accumulators are
     vectors where they start inside of it.  unroll: copies of the vector body, with an accumulator
-    each.  rows: iterations of which the loops inside run as one; a backend may do without.
+    each.  rows: iterations of which the loops inside run as one.
     """
     var: Var
     body: list

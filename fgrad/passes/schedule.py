@@ -39,8 +39,9 @@ class Schedule:
     side: vectors computed side by side where a loop calls elementary functions, which hides their
     latency.  rows: added at once into a column sum.  tile: side of the tile of a transposed read.
     grain: times as many iterations in a part as its cost asks for.  rank: which of the contraction
-    engine's ways, cheapest first.  across: have loops that hold loops vectors?  region: the cost
-    of a part that is worth a thread, in additions.
+    engine's ways, cheapest first.  across: have loops that hold loops vectors?  jam: do the
+    loops of several rows run as one?  region: the cost of a part that is worth a thread, in
+    additions.
     """
     lanes: int = 8
     light: int = 4
@@ -51,6 +52,7 @@ class Schedule:
     grain: int = 1
     rank: int = 0
     across: bool = False
+    jam: bool = False
     region: int = 25_000
 
 
@@ -59,7 +61,7 @@ def schedule_for(target):
     if target.kind == "gpu":
         return Schedule(lanes=1, light=1, heavy=1, rows=1, tile=0)
     return Schedule(lanes=target.vector_bytes // 4, side=target.side, across=target.across,
-                    region=target.region_cost)
+                    jam=target.jam, region=target.region_cost)
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,7 @@ def arranged(kernel, how):
             given = borders.cut(taken_apart(given, kernel.space, words), kernel.space, how.region)
         body = [s for t in flattened(given)
                 for s in (arrange(t, how, kernel.space, words) if isinstance(t, For) else [t])]
-        body = [coarser(s, how) for s in (body if how.lanes == 1 else with_rows(body))]
+        body = [coarser(s, how) for s in (with_rows(body) if how.jam else body)]
     written = dict.fromkeys(s.buffer for s in stores_of(body))
     kernel = replace(kernel, scratch=[b for b in written if b.kind == "local"])
     loops = [s for s in body if isinstance(s, For) and s.kind == "parallel"]

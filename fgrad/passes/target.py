@@ -24,6 +24,7 @@ class Target:
     0: they do not.
     native_loops: is a loop of little work one native function?
     across: may a loop with vectors hold loops, whose sums are vectors then?
+    jam: can the loops within several iterations of a loop run as one?
     """
     kind: str = "cpu"
     vector_bytes: int = 32
@@ -38,6 +39,7 @@ class Target:
     cache: int = 0
     native_loops: bool = False
     across: bool = False
+    jam: bool = False
 
     @property
     def cut(self):

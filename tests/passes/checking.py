@@ -6,6 +6,7 @@ import fgrad.numpy  # noqa: F401  (gives Arrays their methods)
 from fgrad import passes
 from fgrad.backends import reference
 from fgrad.core import array_of
+from fgrad.jitted import jit
 from fgrad.loop_check import check_plan
 from fgrad.passes import Target
 from tests.passes.programs import arrays_for
@@ -15,6 +16,15 @@ SERIAL = Target()
 THREADS = Target(threads=3, region_cost=50)
 GPU = Target(kind="gpu", parts=8, region_cost=50)
 TARGETS = (SERIAL, THREADS, GPU)
+
+
+def assert_compiled_agrees(f, shape, dtype, scale):
+    """A function of an array gives compiled what it gives operation by operation."""
+    x = (np.random.default_rng(0).standard_normal(shape) * scale).astype(dtype)
+    for got, want in zip(*[y if isinstance(y, tuple) else (y,) for y in (jit(f)(x), f(x))]):
+        assert got.dtype == want.dtype
+        assert_close(np.asarray(got), np.asarray(want), 64, 8, np.dtype(
+            dtype if dtype[0] == "f" else "f4"))
 
 
 def assert_plan_agrees(program, target=SERIAL, donate=(), seed=0, length=64, slack=4):

@@ -4,18 +4,17 @@ import numpy as np
 import pytest
 
 import fgrad.numpy as fnp
-from fgrad import grad, jit, show
+from fgrad import grad, show
 from fgrad.interpreters.call import inline
 from fgrad.interpreters.stage import stage
 from fgrad.loop import For
 from fgrad.nn import softmax
 from fgrad.passes.target import Target
 from fgrad.types import ArrayType
-from tests.passes.checking import assert_plan_agrees
-from tests.tolerance import assert_close
+from tests.passes.checking import assert_compiled_agrees, assert_plan_agrees
 
-SERIAL = Target(vector_bytes=32)
-IN_PARTS = Target(vector_bytes=32, threads=3, region_cost=50)
+SERIAL = Target(vector_bytes=32, jam=True)
+IN_PARTS = Target(vector_bytes=32, threads=3, region_cost=50, jam=True)
 F32, F64 = np.dtype("f4"), np.dtype("f8")
 
 ROWS = {
@@ -33,6 +32,8 @@ ROWS = {
     "softmax with gradient": grad(lambda x: fnp.sum(softmax(x, axis=1)[:, 0])),
     "lower part": lambda x: fnp.sum(fnp.tril(x), axis=1),
 }
+FLOATS = ["f4", "f8", "f2"]
+OF_FLOATS = [name for name in ROWS if "grad" in name] + ["by a column", "weighed", "softmax"]
 SHAPES = [(8, 1), (9, 16), (11, 20), (32, 33), (33, 64), (14, 130), (3, 40)]
 
 
@@ -44,30 +45,22 @@ def test_rows_agree_with_the_oracle(name, shape, target):
     assert_plan_agrees(program, target)
 
 
-@pytest.mark.parametrize("dtype", ["f4", "f8", "f2", "i4", "i1"])
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("name, dtype", [(name, t) for t in FLOATS for name in ROWS] + [
+    (name, t) for t in ["i4", "i1"] for name in ROWS if name not in OF_FLOATS])
 def test_rows_are_compiled_as_they_are_computed(name, shape, dtype):
-    if dtype[0] == "i" and ("grad" in name or name in ("by a column", "weighed", "softmax")):
-        pytest.skip("of floats")
-    f, x = ROWS[name], np.random.default_rng(0).standard_normal(shape) * 1.5
-    x = x.astype(dtype)
-    for got, want in zip(*[y if isinstance(y, tuple) else (y,) for y in (jit(f)(x), f(x))]):
-        assert got.dtype == want.dtype
-        assert_close(np.asarray(got), np.asarray(want), 64, 8, np.dtype(
-            dtype if dtype[0] == "f" else "f4"))
+    assert_compiled_agrees(ROWS[name], shape, dtype, 1.5)
 
 
 @pytest.mark.parametrize("name", ["largest", "softmax", "variance", "length"])
 def test_the_rows_left_over_belong_to_the_last_thread(name):
-    x = np.random.default_rng(0).standard_normal((5003, 20)).astype("f4")
-    assert_close(np.asarray(jit(ROWS[name])(x)), np.asarray(ROWS[name](x)), 64, 8, F32)
+    assert_compiled_agrees(ROWS[name], (5003, 20), "f4", 1.5)
 
 
-def rows(shape, f=ROWS["distances"]):
+def rows(shape, f=ROWS["distances"], target=SERIAL):
     """How many rows run at once in each loop of a program that has loops of vectors."""
     program = inline(stage(f, [ArrayType(F32, shape)]).program)
-    found, stack = [], [s for k in assert_plan_agrees(program, SERIAL).steps for s in k.body]
+    found, stack = [], [s for k in assert_plan_agrees(program, target).steps for s in k.body]
     while stack:
         s = stack.pop()
         inner = s.body if isinstance(s, For) else []
@@ -85,6 +78,7 @@ def test_rows_that_share_what_they_read_or_are_short_run_at_once():
     assert rows((32, 24), lambda x: fnp.all(x > 0, axis=1)) == [1]
     assert rows((32, 24), lambda x: fnp.var(x, axis=1)) == [8]
     assert rows((7, 24), lambda x: fnp.var(x, axis=1)) == [1]
+    assert rows((32, 24), target=Target(vector_bytes=32)) == [1]
 
 
 def test_short_rows_of_elementary_functions_are_four():

@@ -234,18 +234,18 @@ class Emitter(Values):
         Of two vectors the halves of both come into one; the last one becomes half as long instead.
         Lanes of bools are bits, of which LLVM combines all at once.
         """
-        together = lanes if dtype != BOOL else 1
+        most = lanes if dtype != BOOL else 1
         if lanes == 1:
             return vectors
-        if len(vectors) > together:
-            return [t for k in range(0, len(vectors), together)
-                    for t in self.folded(vectors[k:k + together], how, dtype, lanes)]
+        if len(vectors) > most:
+            return [t for k in range(0, len(vectors), most)
+                    for t in self.folded(vectors[k:k + most], how, dtype, lanes)]
         parts, width, share = vectors, lanes, lanes          # share: lanes of a part for one vector
         while share > 1:
             pairs = [[*parts[k:k + 2], "poison"][:2] for k in range(0, len(parts), 2)]
             groups, half = range(0, width * min(2, len(parts)), share), share // 2
             picks = [[g + k + far for g in groups for k in range(half)] for far in (0, half)]
-            if len(groups) * half == 1:          # of vectors, which have no branches
+            if len(groups) * half == 1:          # two numbers would be compared by a branch
                 picks = [[0, "poison"], [1, "poison"]]
             t = type_text(dtype, 1)
             halves = [[self.fn.shuffle(t, width, a, b, p) for p in picks] for a, b in pairs]
