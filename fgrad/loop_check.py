@@ -10,7 +10,7 @@ from . import index, scalar
 from .errors import CheckError
 from .loop import Accumulate, Call, Contract, For, Let, Loop, Start, Store, whole_turns
 from .scalar import INSTRUCTIONS, REDUCTIONS
-from .types import BOOL, computed
+from .types import BOOL, I64, computed
 
 
 def check_plan(plan):
@@ -105,7 +105,9 @@ class Check:
             self.fail(f"the loop over {s.var.name} has lanes and holds another loop that has.")
         if mask & s.var.bit:
             self.fail(f"{s.var.name} is looped over twice.")
-        self.body(s.body, mask | s.var.bit, names)
+        if s.var.name in names:
+            self.fail(f"the loop over {s.var.name} is named as something around it.")
+        self.body(s.body, mask | s.var.bit, names | {s.var.name: I64})
 
     def contract(self, s, mask, names):
         outer = mask | sum(v.bit for v in (*s.batch, *s.rows, *s.columns))

@@ -76,7 +76,12 @@ def follow_the_parallel_loop(kernel, loop):
     kernel.body.append(Let("t", scalar.const(0, F32)))
 
 
+def name_two_loops_alike(kernel, loop):
+    loop.body = [For(kernel.space.variable(2, loop.var.name), loop.body, "serial")]
+
+
 @pytest.mark.parametrize("change, words", [
+    (name_two_loops_alike, "named as something around"),
     (store_a_double, "float64 is stored"), (read_out_of_bounds, "reaches 13..15"),
     (read_another_name, "t is read"), (leave_the_loop, "not open"),
     (store_to_an_input, "no output"), (follow_the_parallel_loop, "follow the parallel loop")],

@@ -9,9 +9,12 @@ from ..core import Array, as_value
 from ..errors import ArgumentError, ShapeError
 from ..types import SCALARS
 from .axes import typed
-from .promotion import cast, in_kind
+from .joining import concatenate
+from .promotion import broadcast_to, cast, in_kind
+from .shape import flip
 
 MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
+PARTS = 9                  # of an axis that are put together; more are gathered
 
 
 def pad(array, pad_width, mode="constant", constant_values=0):
@@ -31,7 +34,7 @@ def pad(array, pad_width, mode="constant", constant_values=0):
         return pad_constant(x, widths, constant_values)
     for axis, (before, after) in enumerate(widths):
         if before or after:
-            x = x[(slice(None),) * axis + (places(x, axis, before, after, mode),)]
+            x = extended(x, axis, places(x, axis, before, after, mode), before)
     return x
 
 
@@ -78,4 +81,33 @@ def places(x, axis, before, after, mode):
         period = max(2 * (n - 1), 1) if mode == "reflect" else 2 * n
         k = k % period
         k = np.where(k < n, k, (period - (mode == "symmetric")) - k)
-    return Array(k.astype(np.int32))
+    return k
+
+
+def extended(x, axis, k, before):
+    """The elements k of an axis, of which those from `before` on are the axis itself."""
+    around = (slice(None),) * axis
+    stop = before + x.shape[axis]
+    parts = [*runs(k[:before]), (0, 1, x.shape[axis]), *runs(k[stop:])]
+    if len(parts) > PARTS:
+        return x[(*around, Array(k.astype(np.int32)))]
+    return concatenate([run_of(x, axis, *part) for part in parts], axis)
+
+
+def runs(k):
+    """(first, step, count) of each stretch of numbers that lie 1, -1 or 0 apart."""
+    while len(k):
+        step = k[1] - k[0] if len(k) > 1 and abs(k[1] - k[0]) <= 1 else 1
+        count = 1 + int(np.argmin(np.append(np.diff(k) == step, False)))
+        yield int(k[0]), int(step), count
+        k = k[count:]
+
+
+def run_of(x, axis, first, step, count):
+    """A stretch of x along an axis."""
+    around = (slice(None),) * axis
+    low = first if step >= 0 else first - count + 1
+    part = x[(*around, slice(low, low + (count if step else 1)))]
+    if step == 0:
+        return broadcast_to(part, (*x.shape[:axis], count, *x.shape[axis + 1:]))
+    return part if step == 1 else flip(part, axis)

@@ -21,6 +21,7 @@ from .. import index, scalar
 from ..loop import Accumulate, Buffer, For, Start, Store
 from ..scalar import REDUCTIONS
 from ..types import ArrayType
+from .names import loops_of
 
 APART = 128                # bytes from which two threads do not wait for each other's writes
 WRITTEN_OUT = 64           # partial results that are added in one expression
@@ -55,6 +56,17 @@ def substituted(body, to):
             case _:
                 out.append(replace(s, expr=scalar.rewrite(s.expr, to, {}, memo)))
     return out
+
+
+def own_loops(body, space):
+    """The statements with loop variables of their own: those of two kernels have names in each."""
+    own = {v: space.variable(v.extent, step=v.step) for v in dict.fromkeys(loops_of(body))}
+    body = substituted(body, {v: index.of(w) for v, w in own.items()})
+
+    def renamed(body):
+        return [replace(s, var=own[s.var], body=renamed(s.body)) if isinstance(s, For) else s
+                for s in body]
+    return renamed(body)
 
 
 def substitute(x, to):
@@ -180,14 +192,14 @@ def partial_kernels(name, body, loop, sums, nest, parts, target, make):
     at = [(index.of(p), 1), (index.of(i), parts)] if target.kind == "gpu" else \
         [(index.of(p), chunk), (index.of(i), 1)]
     before = body[:-1]
-    again = substituted(before, {}) if rest else []      # `make` rewrites the statements
+    again = own_loops(before, nest.space) if rest else []
     rows = part(loop, index.combine(at), i, index.of(p), sums, partial, nest, make)
     kernels = [make(name, before + [For(p, rows, "parallel")])]
     if rest:
         t = nest.space.variable(rest)
         at = index.plus(index.of(t), chunk * parts)
         left = part(loop, at, t, index.of(parts), sums, partial, nest, make)
-        kernels.append(make(name + "_rest", again + left))
+        kernels.append(make(name + "_rest", again + own_loops(left, nest.space)))
     return kernels + [make(name + "_sum", added(sums, partial, nest, make))]
 
 

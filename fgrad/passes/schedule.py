@@ -23,7 +23,7 @@ from .jam import with_rows
 from .memory import stores_of
 from .lower import words_of
 from .names import Words, name_loops
-from .parts import substituted
+from .parts import own_loops, substituted
 from .short_loops import named, written_out
 from .tails import apart
 
@@ -102,12 +102,13 @@ def arranged(kernel, how):
     written = dict.fromkeys(s.buffer for s in stores_of(body))
     kernel = replace(kernel, scratch=[b for b in written if b.kind == "local"])
     loops = [s for s in body if isinstance(s, For) and s.kind == "parallel"]
-    if len(loops) <= 1:
-        found = [replace(kernel, body=body)]
-    else:
+    found = [replace(kernel, body=body)]
+    if len(loops) > 1:
         before = [s for s in body if not any(s is t for t in loops)]
-        found = [replace(kernel, name=kernel.name + (f"_rest{k}" if k else ""), body=[*before, s])
-                 for k, s in enumerate(loops)]
+        with kernel.space:
+            found = [replace(kernel, name=kernel.name + (f"_rest{k}" if k else ""),
+                             body=own_loops([*before, s], kernel.space) if k else [*before, s])
+                     for k, s in enumerate(loops)]
     for k in found:
         name_loops(k)
     return found

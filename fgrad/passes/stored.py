@@ -95,7 +95,9 @@ class Reads:
             self.moved[v] = frozenset((v,))
             self.each[v] = self.reads(v, stored)
         if self.count(v) >= PLACES:
-            self.store_between(v, stored)
+            self.store_between(v, stored, PLACES)
+        if self.count(v) > READS:
+            self.store_between(v, stored, 2)
         if v in stored:
             self.moved[v] = NONE
         return self.count(v)
@@ -111,8 +113,8 @@ class Reads:
     def count(self, v):
         return sum([self.each[m] for m in self.moved[v]])
 
-    def store_between(self, v, stored):
-        """Stores what the formula of v computes in many places, and with many operations in all.
+    def store_between(self, v, stored, places):
+        """Stores what the formula of v computes in `places`, with many operations or reads in all.
 
         The last comes first: by then all places that read it are known.
         """
@@ -124,7 +126,7 @@ class Reads:
             if x in self.each:
                 moves.append(x)
                 below = self.inside(x, stored)
-            elif times[x] >= PLACES and times[x] * self.cost(x, stored) >= WRITTEN:
+            elif times[x] >= places and self.is_much(x, times[x], stored):
                 stored.add(x)
                 found = True
                 continue
@@ -136,6 +138,10 @@ class Reads:
                 times[a] += times[x]
         for m in reversed(moves) if found else ():
             self.each[m] = self.reads(m, stored)
+
+    def is_much(self, x, times, stored):
+        """Is an element of x, computed so many times, many operations or reads?"""
+        return times * self.cost(x, stored) >= WRITTEN or times * self.count(x) > READS
 
     def base(self, v, stored):
         """What v is one operation away from, at the same index: of -x, 2 * x, … it is x."""

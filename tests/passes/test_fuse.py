@@ -772,3 +772,19 @@ def test_a_stencil_of_a_stencil_stores_the_first():
     for target in TARGETS:
         steps = assert_plan_agrees(program, target).steps
         assert len({kernel.name.split("_")[0] for kernel in steps}) == 2
+
+
+@pytest.mark.parametrize("mode", ["edge", "reflect", "wrap"])
+def test_the_gradient_of_a_stencil_within_a_border_computes_it_once(mode):
+    """Sums of two of its nine moves were stored, and computed the stencil for each move again."""
+    def sobel(x):
+        p, (n, m) = fnp.pad(x, 1, mode), x.shape
+        return sum(k * p[i:i + n, j:j + m] for i, a in enumerate((1, 2, 1))
+                   for j, k in enumerate((a, 0, -a)))
+    gradient = grad(lambda x: fnp.sum(sobel(x) ** 2))
+    program = inline(stage(gradient, [ArrayType(F64, (9, 8))]).program)
+    for target in TARGETS:
+        plan = assert_plan_agrees(program, target)
+        readers = {kernel.name.split("_")[0] for kernel in plan.steps
+                   if plan.inputs[0] in kernel.params}
+        assert len(readers) == 1
