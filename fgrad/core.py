@@ -621,6 +621,7 @@ class Primitive:
     settles = True          # makes arrays of traced Python numbers
     transparent = False     # means the Program of its parameter `program`
     compares = 0            # compiled, it compares its arguments (1), or one with itself (2)
+    keeps = False           # compiled, its results are in memory, even if they are read but once
     nested = False          # has Programs among its parameters, which it runs by itself
     effect = False          # does more than give its results: programs keep it, in its place
     pullback = None         # derived, see interpreters/backward.py

@@ -48,6 +48,11 @@ class Barrier(Identity):
     """x itself, which the compiler takes for another value: nothing is shared across it."""
 
 
+class Kept(Identity):
+    """x itself, which compiled code has in memory: it is computed once for all that read it."""
+    keeps = True
+
+
 class Named(Identity):
     """x itself, under a name that checkpoint policies can speak of."""
 
@@ -57,6 +62,7 @@ class Named(Identity):
 
 barrier = Barrier("barrier")
 barrier.__doc__ = "x itself, which the compiler takes for another value.   n[*s] → n[*s]"
+kept = Kept("kept")
 named = Named("named")
 
 

@@ -5,9 +5,9 @@
     irfft:   the real x whose rfft, times N, is X
 
 Eager values are computed by NumPy's own transform (pocketfft: any length in O(N log N), f32 in
-f32), and compiled code calls it but for short ones (`passes.fourier`).  The matrix of `fft` is
-symmetric, so it is its own transpose; those of the other two are each other, but for what is real
-twice.  `fgrad.numpy.fft` relies on it.
+f32), which compiled code calls for lengths with large prime factors only (`passes.fourier`).  The
+matrix of `fft` is symmetric, so it is its own transpose; those of the other two are each other, but
+for what is real twice.  `fgrad.numpy.fft` relies on it.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 A complex array lies in memory as f32[…,2] or f64[…,2], so nothing is copied on the way in or out;
 within a Program its parts are two arrays, which fuse like any others.  Operations that only move
 elements, or are linear with real factors, work on both parts; products are made of four; the
-functions have formulas in `pair_formulas`, short Fourier transforms in `fourier`.  What has no
+functions have formulas in `pair_formulas`, Fourier transforms in `fourier`.  What has no
 pull is called on complex arrays (`OnPairs`).  The compile driver calls `expanded`; relies on the
 operations and on staging.
 """
@@ -22,7 +22,7 @@ from ..errors import DtypeError
 from ..interpreters.stage import stage, staging
 from ..ir import Program, Var, has_complex, programs_in
 from ..types import SCALARS, SHORT, ArrayType, part_of
-from .fourier import TRANSFORMS, is_short
+from .fourier import TRANSFORMS, is_faster
 from .pair_formulas import FORMULAS, times
 
 
@@ -139,7 +139,7 @@ def applied(eqn, args, interpreter):
     if op.name in FORMULAS:
         return (Pair(*FORMULAS[op.name](*[(a.re, a.im) if a.__class__ is Pair else a
                                           for a in args], **params)),)
-    if op.name in TRANSFORMS and is_short(args[0].shape, **params):
+    if op.name in TRANSFORMS and is_faster(args[0].shape, **params):
         return (transform(op, args, params),)
     if op.pull is None:
         return on_pairs(op, args, params, types, [as_type(a, e) for a, e in zip(args, eqn.args)])

@@ -31,6 +31,7 @@ LONG = 4                   # iterations of the loop around them
 FEW, LINES = 4, 64         # iterations of loops that are written as straight lines, and these
 NODES = 400                # scalar nodes of the body that comes out
 STEPS = (2, 3, 4)          # elements between the lanes of a vector that is picked from others
+STORED = (*STEPS, 5, 8, 16)  # the same of vectors that are stored together: parts of stacks
 
 
 def written_out(loop, words, gathers=False):
@@ -44,7 +45,23 @@ def written_out(loop, words, gathers=False):
     out, said = [], {}
     if not write(loop.body, {}, out, said) or not is_near(out, loop.var, gathers):
         return loop
+    wide = any(len(steps) > max(STEPS) for steps in whole_steps(out, loop.var))
+    if wide and not chooses(loop.body, 0):       # rows of 8 are vectors themselves
+        return loop
     return replace(loop, body=with_names(out, loop.var.bit, said, words))
+
+
+def chooses(body, mask):
+    """Do guards choose by the variable of a short loop, as in a stack?  mask: of those around."""
+    for s in body:
+        if isinstance(s, For):
+            if chooses(s.body, mask | s.var.bit):
+                return True
+        elif not isinstance(s, Start) and any(
+                x.free & mask for n in scalar.walk(s.expr) if n.op == "guard"
+                for x, _, _ in n.data):
+            return True
+    return False
 
 
 def in_straight_lines(kernel):
@@ -193,7 +210,7 @@ def whole_steps(body, v):
     """Lists of stores which together write whole steps along v: its elements in order."""
     found = {}
     for s in body:
-        if isinstance(s, Store) and not s.how and not s.when and is_stride(s.index, v, STEPS):
+        if isinstance(s, Store) and not s.how and not s.when and is_stride(s.index, v, STORED):
             rest = s.buffer, index.plus(s.index, -s.index.const), index.stride(s.index, v)
             found.setdefault(rest, {})[s.index.const] = s
     return [[by[c + k] for k in range(step)] for (_, _, step), by in found.items()

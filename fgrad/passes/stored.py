@@ -42,7 +42,7 @@ def initially_stored(graph, products, operands):
         assert eqn.op.name != "call", "programs are inlined before they are compiled"
         if kind in ("call", "loop"):
             stored.update(stored_arguments(graph, eqn))
-        if kind != "pull":
+        if kind != "pull" or eqn.op.keeps:
             stored.update(eqn.outs)
     depths, sums, reads = {}, {}, Reads(graph)
     for eqn in graph.program.eqns:

@@ -1,4 +1,6 @@
-"""Short Fourier transforms are products with matrices of roots of unity, to rounding the same."""
+"""Fourier transforms are compiled as stages of sums and products, to rounding the same."""
+
+from math import prod
 
 import numpy as np
 import pytest
@@ -7,9 +9,10 @@ import fgrad
 import fgrad.numpy as fnp
 from fgrad import jit, lax, vmap
 from fgrad.gradient_check import check_grads
-from fgrad.passes.fourier import halves, is_short
+from fgrad.passes.fourier import is_faster, radices
 
-LENGTHS = [1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 15, 16, 27, 30, 49, 62, 64, 100, 121, 125, 256, 360]
+LENGTHS = [1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 15, 16, 27, 30, 32, 48, 49, 62, 64, 77, 100, 121, 125,
+           256, 352, 360]
 SIDES = [((), ()), ((3,), ()), ((2,), (5,)), ((), (20,))]
 
 
@@ -67,14 +70,19 @@ def test_derivatives(n):
     check_grads(jit(lambda u, v: fnp.sin(fnp.fft.irfft(u + 1j * v, n))), (u, v), order=2)
 
 
-def test_only_short_transforms_call_nobody():
+def test_only_transforms_with_large_primes_call_numpy():
     def of(n, rows=1):
         z = np.zeros((rows, n), "complex64")
         return calls(fnp.fft.fft, z)
-    assert of(64) == of(4096) == of(128, 100) == 0
-    assert of(61) == of(128 * 64) == of(4096, 64) == 1
-    assert not is_short((0, 8), axis=1) and is_short((3, 5), axis=1, n=8)
-    assert halves(360) == (18, 20) and halves(61) == (1, 61)
+    assert of(64) == of(4096) == of(100, 128) == of(7 * 32 * 1000) == of(61 * 240) == 0
+    assert of(61) == of(67 * 64) == of(2 * 127, 64) == 1
+    assert not is_faster((0, 8), axis=1) and is_faster((3, 5), axis=1, n=8)
+
+
+def test_the_factors_of_the_stages():
+    assert all(prod(radices(n)) == n for n in (*range(1, 500), 67 * 71 * 8, 1_000_003))
+    assert [radices(n) for n in (360, 61 * 32, 1, 2, 100, 48, 4096)] == [
+        [8, 3, 3, 5], [8, 4, 61], [], [2], [5, 5, 4], [4, 3, 4], [4] * 6]
 
 
 def diffused(u):

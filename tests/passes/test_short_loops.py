@@ -34,6 +34,9 @@ WRITTEN_OUT = {
     "unit vectors": (lambda x: x / fnp.linalg.norm(x, axis=1, keepdims=True), (40, 3)),
     "a softmax of few": (softmax, (40, 4)),
     "a stack": (lambda x: fnp.stack([x, x * x], axis=1), (40,)),
+    "a stack of five": (lambda x: fnp.stack([x * k for k in range(5)], axis=1), (40,)),
+    "a stack of eight": (lambda x: fnp.stack([x * k for k in range(8)], axis=1), (70,)),
+    "fours in turns": (lambda x: fnp.stack([x * k for k in range(4)], axis=1), (40, 4)),
     "products of vectors": (lambda x: fnp.cross(x, x * x), (40, 3)),
     "rotations": (lambda x: vmap(turned)(x[:, :4], x[:, 1:]), (40, 4)),
     "distances": (lambda x: fnp.sum((x[:, None] - x) ** 2, axis=2), (20, 3)),
@@ -45,6 +48,7 @@ WRITTEN_OUT = {
 }
 KEPT = {
     "rows of five": (lambda x: fnp.sum(x * x, axis=1), (40, 5)),
+    "rows of eight": (lambda x: fnp.tanh(x + x[0]), (42, 8)),
     "few rows": (lambda x: fnp.sum(x * x, axis=1), (3, 3)),
     "columns far from each other": (lambda x: fnp.sum(x[:, :3] ** 2, axis=1), (40, 30)),
     "one of three columns": (lambda x: fnp.pad(x, ((1, 1), (0, 0))), (40, 3)),

@@ -139,18 +139,33 @@ class Emitter(Values):
         """Vectors of every so many elements as one, that holds them all in order."""
         dtype, w, step = stores[0].buffer.type.dtype, self.lanes, len(stores)
         values = [self.kept(self.splat(self.value(s.expr), s.expr.dtype), dtype, w) for s in stores]
-        size, t = w, stored(dtype)
+        t, p = stored(dtype), self.address(stores[0].buffer, stores[0].index)
+        mixed = (self.joined if step & (step - 1) else self.interleaved)(values, t)
+        size = w * step // len(mixed)
+        for k, value in enumerate(mixed):
+            at = self.fn.gep(t, p, k * size)
+            self.fn.do(f"store {vector(t, size)} {value}, ptr {at}, align {dtype.itemsize}")
+
+    def interleaved(self, values, t):
+        """The elements of 2, 4, 8, … vectors in turns, in as many vectors: in each of the rounds
+        those of one half of them stand between those of the other.
+        """
+        w, half = self.lanes, len(values) // 2
+        low = [lane for k in range(w // 2) for lane in (k, k + w)]
+        for _ in range(half.bit_length()):
+            values = [self.fn.shuffle(t, w, a, b, [lane + first for lane in low])
+                      for a, b in zip(values[:half], values[half:]) for first in (0, w // 2)]
+        return values
+
+    def joined(self, values, t):
+        """The same of any number of vectors, as one."""
+        w, step, size = self.lanes, len(values), self.lanes
         while len(values) > 1:                   # pairs, the last one with nothing
-            picks = constant("i32", range(2 * size))
-            values = [self.op(f"shufflevector {vector(t, size)} {a}, {vector(t, size)} {b}, "
-                              f"{vector('i32', 2 * size)} {picks}")
+            values = [self.fn.shuffle(t, size, a, b, range(2 * size))
                       for a, b in zip(values[::2], [*values[1::2], "poison"])]
             size *= 2
-        picks = constant("i32", [k * w + j for j in range(w) for k in range(step)])
-        whole = self.op(f"shufflevector {vector(t, size)} {values[0]}, {vector(t, size)} poison, "
-                        f"{vector('i32', w * step)} {picks}")
-        p = self.address(stores[0].buffer, stores[0].index)
-        self.fn.do(f"store {vector(t, w * step)} {whole}, ptr {p}, align {dtype.itemsize}")
+        picks = [k * w + j for j in range(w) for k in range(step)]
+        return [self.fn.shuffle(t, size, values[0], "poison", picks)]
 
     def store_lanes(self, s, value):
         """Each lane in order, so that lanes which meet at one element add up."""

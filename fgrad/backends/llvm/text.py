@@ -25,6 +25,7 @@ from functools import lru_cache
 
 BYTES = {"i1": 1, "i8": 1, "i16": 2, "half": 2, "bfloat": 2, "i32": 4, "float": 4,
          "i64": 8, "double": 8, "ptr": 8}
+ZEROS = 64                 # bytes of zeros that reads of nothing read
 KERNEL = "nounwind alignstack(64)"     # attributes of a kernel that keeps vectors over calls
 COMPARE = {"eq": operator.eq, "ne": operator.ne, "slt": operator.lt, "sle": operator.le,
            "sgt": operator.gt, "sge": operator.ge}
@@ -99,6 +100,7 @@ class Function:
         before = f"define {linkage} {result}" if linkage else f"define {result}"
         self.head, self.attributes = f"{before} @{name}({parameters})", attributes
         self.allocas, self.prologue, self.lines = [], [], []
+        self.spare = None                        # the address of zeros
         self.declarations, self.declared = set(), set()
         self.reciprocals = {}                # see `values`
         self.count = 0
@@ -212,6 +214,13 @@ class Function:
         name = self.fresh("a")
         self.allocas.append(f"  {name} = alloca {type}, i64 {count}, align {align}")
         return name
+
+    def zeros(self):
+        """The address of a vector of zeros."""
+        if self.spare is None:
+            self.spare, v = self.alloca("i64", ZEROS // 8), f"<{ZEROS // 8} x i64>"
+            self.allocas.append(f"  store {v} zeroinitializer, ptr {self.spare}, align {ZEROS}")
+        return self.spare
 
     def gep(self, type, pointer, index):
         if index == 0 and isinstance(index, int):

@@ -171,7 +171,7 @@ class Values(Expressions, Addresses):
         dtype = buffer.type.dtype
         t, align = stored(dtype), dtype.itemsize
         if not self.vec or not x.free & self.vec[0].bit:
-            p = self.safe(buffer, self.address(buffer, x), None)
+            p = self.safe(self.address(buffer, x), None)
             return self.loaded(self.op(f"load {t}, ptr {p}, align {align}"), dtype, 1), False
         if index.is_affine(x, self.vec[0]) and index.stride(x, self.vec[0]) == 1:
             return self.loaded(self.vector_load(buffer, x), dtype, self.lanes), True
@@ -196,7 +196,7 @@ class Values(Expressions, Addresses):
         if not mask:
             self.fetch_ahead(buffer, x, p)
             return self.op(f"load {t}, ptr {p}, align {dtype.itemsize}")
-        p = self.safe(buffer, p, None)
+        p = self.safe(p, None)
         return self.op(f"call {t} @llvm.masked.load.{mangled(stored(dtype), w)}.p0(ptr {p}, "
                        f"i32 {dtype.itemsize}, {vector('i1', w)} {mask}, {t} zeroinitializer)")
 
@@ -263,12 +263,14 @@ class Values(Expressions, Addresses):
     def lane_load(self, buffer, x, k):
         """The element that lane k reads."""
         dtype = buffer.type.dtype
-        p = self.safe(buffer, self.lane_pointer(buffer, x, k), k)
+        p = self.safe(self.lane_pointer(buffer, x, k), k)
         name = self.op(f"load {stored(dtype)}, ptr {p}, align {dtype.itemsize}")
         return self.loaded(name, dtype, 1)
 
-    def safe(self, buffer, p, lane):
-        """p, or where the guard is false the buffer's first element."""
+    def safe(self, p, lane):
+        """p, or where the guard is false some zeros: the first element of an array of which only a
+        share is in memory would lie anywhere.
+        """
         if not self.mask:
             return p
         inside = self.mask
@@ -276,7 +278,7 @@ class Values(Expressions, Addresses):
             t = vector("i1", self.lanes)
             inside = self.op(f"extractelement {t} {inside}, i64 {lane}" if lane is not None else
                              f"call i1 @llvm.vector.reduce.or.v{self.lanes}i1({t} {inside})")
-        return self.op(f"select i1 {inside}, ptr {p}, ptr {self.pointers[buffer]}")
+        return self.op(f"select i1 {inside}, ptr {p}, ptr {self.fn.zeros()}")
 
     def ranges(self, ranges, test=None):
         """The i1, or vector of i1, that all ranges and `test` hold."""

@@ -36,8 +36,10 @@ class Names:
         if not plain[:1].isalpha() or PATTERNS.fullmatch(plain):
             plain = f"v{plain}"
         name, number = plain, 1
-        while name in self.taken or PATTERNS.fullmatch(name):
+        while name in self.taken:
             number += 1
+            if PATTERNS.fullmatch(f"{plain}{number}"):
+                plain = f"v{plain}"
             name = f"{plain}{number}"
         self.taken.add(name)
         return name

@@ -261,6 +261,13 @@ def test_names_are_the_users_where_c_allows_them():
         "hidden", "hidden2", "hRelu", "exp2", "vfloat4", "b2", "N", "vNAN", "v", "gre"]
 
 
+def test_names_with_numbers_that_c_keeps_for_itself():
+    """A variable called half was given no name, for ever: half2, half3, … are types."""
+    names = Names()
+    assert [names(w) for w in ("half", "float", "W", "W", "W", "half")] == [
+        "vhalf2", "vfloat2", "W", "vW2", "vW3", "vhalf3"]
+
+
 def test_a_kernel_carries_names_and_lines():
     def model(weights):
         return ops.exp(ops.mul(weights, 2.0))
