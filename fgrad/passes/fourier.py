@@ -26,6 +26,7 @@ from ..types import I32
 
 LONGEST = 8                # sums that are written out: of 2, 3, 4, 5, 7 or 8 elements
 LARGEST, RATIO = 64, 16    # rows of a matrix of roots; their square over the length
+MOST = 1 << 29             # elements whose numbers, twice, are i32
 
 
 def radices(n):
@@ -52,7 +53,9 @@ def radices(n):
 def is_faster(shape, *, axis, n=None, inverse=False):
     """Is the transform of an array of this shape, to n elements along an axis, better done here?"""
     n = shape[axis] if n is None else n
-    p = max(radices(n), default=1) if 0 not in (n, *shape) else LARGEST + 1
+    if 0 in (n, *shape) or n > MOST:
+        return False
+    p = max(radices(n), default=1)
     return p <= LONGEST or p <= LARGEST and p * p <= RATIO * n
 
 

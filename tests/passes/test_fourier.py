@@ -77,6 +77,7 @@ def test_only_transforms_with_large_primes_call_numpy():
     assert of(64) == of(4096) == of(100, 128) == of(7 * 32 * 1000) == of(61 * 240) == 0
     assert of(61) == of(67 * 64) == of(2 * 127, 64) == 1
     assert not is_faster((0, 8), axis=1) and is_faster((3, 5), axis=1, n=8)
+    assert is_faster((1 << 29,), axis=0) and not is_faster((1 << 30,), axis=0)
 
 
 def test_the_factors_of_the_stages():

@@ -1,8 +1,10 @@
 """Code generation: from IR text to objects, by LLVM.
 
 Text is parsed, verified, put through a short pass pipeline and emitted as an object.  Importing
-this module imports llvmlite, so `target.py` does it only when something is compiled.  Relies on
-`processor`, which readies LLVM, on `host` for the machine and on `target`, which forks with care.
+this module imports llvmlite, so `target.py` does it only when something is compiled; it imports
+nothing that takes locks when the process forks, as `logging` and `concurrent.futures` do.  Relies
+on `processor`, which readies LLVM, on `host` for the machine and on `target`, which forks with
+care.
 """
 
 from __future__ import annotations
@@ -10,7 +12,6 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 
@@ -43,9 +44,24 @@ def compile_texts(texts, **options):
 
     Memory that LLVM has freed goes back to the system: 7 MB after a training step of a CNN.
     """
-    workers = max(1, min(len(texts), config.processors()))
-    with ThreadPoolExecutor(workers) as pool:
-        made = list(pool.map(lambda text: compile_text(text, **options), texts))
+    made, waiting = [None] * len(texts), iter(range(len(texts)))
+
+    def work():
+        for n in waiting:
+            try:
+                made[n] = compile_text(texts[n], **options)
+            except BaseException as error:       # raised below, in the thread that asked
+                made[n] = error
+    others = [threading.Thread(target=work)
+              for _ in range(min(len(texts), config.processors()) - 1)]
+    for other in others:
+        other.start()
+    work()
+    for other in others:
+        other.join()
+    for found in made:
+        if isinstance(found, BaseException):
+            raise found
     trim()(0)
     return made
 

@@ -156,6 +156,20 @@ for other in others:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_what_compiles_imports_nothing_that_takes_locks_at_a_fork():
+    """A fork held the lock of logging, and waited for the thread that was about to import it."""
+    code = """
+import os
+from fgrad.backends.llvm import target
+os.register_at_fork = lambda before=None, **_: before and print(before)
+target.codegen().compile_texts([])
+target.orc()
+"""
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout == ""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 def test_a_child_compiles_though_other_threads_compiled_when_it_was_forked():
     text = ADD.format(n="ADDED")
     subprocess.run([sys.executable, "-c", FORKS, text], check=True, timeout=60)
