@@ -58,6 +58,12 @@ def number(value, dtype, lanes):
     return text if lanes == 1 else f"splat ({element(dtype)} {text})"
 
 
+def constant_of(text):
+    """The value of an operand that `number` wrote for a float, or None of any other."""
+    _, found, digits = text.rpartition("0x")
+    return struct.unpack("<d", struct.pack("<Q", int(digits.rstrip(")"), 16)))[0] if found else None
+
+
 class Instructions:
     """Writes instructions through `op(text) → name`; `used` collects the vmath functions called."""
 
@@ -107,22 +113,32 @@ class Instructions:
         return self.select(*args, dtype, lanes)
 
     def larger(self, args, dtype, lanes):
-        """The larger; NaN of either side stays."""
+        """The larger; NaN of either side stays, of equal ones the second."""
         return self.extreme(args, "gt", dtype, lanes)
 
     def smaller(self, args, dtype, lanes):
-        """The smaller; NaN of either side stays."""
+        """The smaller; NaN of either side stays, of equal ones the second."""
         return self.extreme(args, "lt", dtype, lanes)
 
     def extreme(self, args, how, dtype, lanes):
+        """One or two machine instructions with a constant, three without.
+
+        x86 has "x > y ? x : y" as one, so that a NaN in y stays by itself, and one in x if y is a
+        number.  A NaN that is found in x is replaced by a constant one: by x itself, LLVM would
+        make one select of two comparisons.
+        """
         x, y = args
         if dtype == BOOL:
             return self.plain("or" if how == "gt" else "and", args, dtype, lanes)
+        if dtype.kind == "f" and (value := constant_of(y)) is not None and value == value:
+            other = {"gt": "lt", "lt": "gt"}[how] if value else {"gt": "le", "lt": "ge"}[how]
+            return self.select(self.compare(other, x, y, dtype, lanes), y, x, dtype, lanes)
         first = self.select(self.compare(how, x, y, dtype, lanes), x, y, dtype, lanes)
-        if dtype.kind != "f":
+        value = constant_of(x) if dtype.kind == "f" else 0.0
+        if value is not None and value == value:
             return first
         nan = self.op(f"fcmp uno {type_text(dtype, lanes)} {x}, {x}")
-        return self.select(nan, x, first, dtype, lanes)
+        return self.select(nan, number(np.nan, dtype, lanes), first, dtype, lanes)
 
     def negative(self, args, dtype, lanes):
         t = type_text(dtype, lanes)
