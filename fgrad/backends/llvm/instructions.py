@@ -88,11 +88,12 @@ class Instructions:
         return self.op(f"{opcode} {type_text(dtype, lanes)} {', '.join(args)}")
 
     def elementary(self, name, args, dtype, lanes):
-        """A call of vector math."""
+        """A call of vector math; powers of a constant in place, where its logarithm is one, too."""
         self.used.add((name, SHORT[dtype], lanes))
         t = type_text(dtype, lanes)
         symbol, given = vmath.symbol(name, SHORT[dtype], lanes), ", ".join(f"{t} {a}" for a in args)
-        return self.op(f"call {t} {symbol}({given})")
+        inline = " alwaysinline" if name == "pow" and constant_of(args[0]) is not None else ""
+        return self.op(f"call {t} {symbol}({given}){inline}")
 
     def intrinsic(self, name, args, dtype, lanes):
         """A call of @llvm.name on floats."""

@@ -43,8 +43,8 @@ def test_of_two_arrays(how, dtype, count):
 def test_of_a_constant(how, dtype, number):
     x, c = np.resize(np.array(SPECIAL, dtype), 37), np.array(number, dtype)
     op = getattr(fnp, how)
-    same_floats(fgrad.jit(lambda x: op(x, c))(x), chosen(how, x, c))
-    same_floats(fgrad.jit(lambda x: op(c, x))(x), chosen(how, c, x))
+    same_floats(fgrad.jit(lambda x: op(x, number))(x), chosen(how, x, c))
+    same_floats(fgrad.jit(lambda x: op(number, x))(x), chosen(how, c, x))
 
 
 @pytest.mark.parametrize("function, comparisons", [

@@ -11,6 +11,8 @@ from functools import cache
 import numpy as np
 import pytest
 
+import fgrad
+import fgrad.numpy as fnp
 from fgrad.backends.llvm import target, vmath
 
 LANES = (1, 4, 16)
@@ -314,3 +316,16 @@ declare double @llvm.sqrt.f64(double)
         "declare <2 x float> @llvm.masked.load.v2f32.p0(ptr, i32, <2 x i1>, <2 x float>)",
         "declare void @llvm.masked.store.v2f32.p0(<2 x float>, ptr, i32, <2 x i1>)",
         "declare i1 @llvm.vector.reduce.or.v4i1(<4 x i1>)"]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("base", [0.0, 0.5, 1.0, 2.0, 10.0, -1.5, inf, nan])
+def test_powers_of_a_constant_have_the_bits_of_powers_of_an_array(base, dtype):
+    """Of a constant the logarithm is computed once, where the program is compiled."""
+    y = np.concatenate([np.linspace(-160, 160, 321), np.linspace(-3, 3, 50),
+                        [inf, -inf, nan, -0.0]]).astype(dtype)
+    of_constant = fgrad.jit(lambda y: fnp.power(base, y))(y)
+    of_array = fgrad.jit(fnp.power)(np.full_like(y, base), y)
+    np.testing.assert_array_equal(np.asarray(of_constant), np.asarray(of_array))
+    text = fgrad.show(lambda y: fnp.power(base, y), y, stage="llvm")
+    assert re.search(r"call [^\n]*@fg\.pow\.[^\n]* alwaysinline", text)
