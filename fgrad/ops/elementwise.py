@@ -229,17 +229,17 @@ def hit(x, out):
     return convert(eq(x, out), dtype=out.dtype)
 
 
-def share_numpy(out, x, y):
-    """How much of `out`, the larger or smaller of x and y, is x: 1, 0, or a half where they tie."""
-    return np.where(x == out, np.where(y == out, 0.5, 1.0), 0.0).astype(out.dtype)
+def share_numpy(x, y):
+    """How much of the larger of x and y is x: 1, 0, or a half where they tie."""
+    return np.where(x > y, 1.0, np.where(x == y, 0.5, 0.0)).astype(np.result_type(x, y))
 
 
-def share_node(out, x, y):
+def share_node(x, y):
     """The same of nodes."""
     apply = scalar.apply
-    none, half, whole = [scalar.const(v, out.dtype) for v in (0, 0.5, 1)]
-    tie = apply("select", apply("eq", y, out), half, whole)
-    return apply("select", apply("eq", x, out), tie, none)
+    none, half, whole = [scalar.const(v, x.dtype) for v in (0, 0.5, 1)]
+    tie = apply("select", apply("eq", x, y), half, none)
+    return apply("select", apply("gt", x, y), whole, tie)
 
 
 def one_where(condition, like):
@@ -335,15 +335,15 @@ neg = Elementwise("neg", ARITHMETIC, "-x.", partials=[-1])
 abs = Elementwise("abs", NUMBERS, "|x|.", partials=[lambda out, x: sign(x)])
 sign = Elementwise("sign", NUMBERS, "-1, 0 or 1, as x is negative, zero or positive.",
                    partials=[None])
-share = Elementwise("share", FLOATS, numpy=share_numpy, scalar=share_node,       # (out, x, y)
-                    partials=[None, None, None])
+share = Elementwise("share", FLOATS, numpy=share_numpy, scalar=share_node,
+                    partials=[None, None])
 share.compares = 1
 max = Elementwise("max", DTYPES, "The larger of x and y, or NaN; ties share the derivative.",
-                  partials=[lambda out, x, y: share(out, x, y),
-                            lambda out, x, y: share(out, y, x)])
+                  partials=[lambda out, x, y: share(x, y),
+                            lambda out, x, y: share(y, x)])
 min = Elementwise("min", DTYPES, "The smaller of x and y, or NaN; ties share the derivative.",
-                  partials=[lambda out, x, y: share(out, x, y),
-                            lambda out, x, y: share(out, y, x)])
+                  partials=[lambda out, x, y: share(y, x),
+                            lambda out, x, y: share(x, y)])
 floor = Elementwise("floor", FLOATS, "The nearest whole number that is not above x.",
                     partials=[None])
 ceil = Elementwise("ceil", FLOATS, "The nearest whole number that is not below x.", partials=[None])

@@ -369,8 +369,7 @@ class Attempt:
             return Root(v, self.inward(expr, axes), at, expr)
         n = collapse_reduction(in_order_of_memory(n), index.space())
         how, variables = n.data
-        across = self.target.across and columns_across(n, axes, self.target)
-        if axes and not across and self.in_columns(n, axes):
+        if self.adds_columns(n, axes):
             return Root(v, variables + axes, at, n.args[0], how)
         if outer_form(n, axes, self.target):
             first, *rest = variables
@@ -439,7 +438,8 @@ class Attempt:
             if expr is None:
                 return None
             expr = scalar.rewrite(expr, {}, self.own_values(g), {})
-        elif written_out_axes(expr, kept) or self.inward(expr, kept) != kept:
+        elif (written_out_axes(expr, kept) or self.inward(expr, kept) != kept
+              or g.product is None and self.adds_columns(uncast(expr), kept)):
             return None
         nodes = scalar.walk(expr)
         latest = self.latest_read(nodes)
@@ -541,6 +541,13 @@ class Attempt:
         across = self.target.across and known == nest[:len(known)]
         return self.in_columns(n, known) and not (
             across and columns_across(n, known, self.target))
+
+    def adds_columns(self, n, axes):
+        """Is it a reduction in column form?"""
+        if n.op != "reduce" or not axes:
+            return False
+        across = self.target.across and columns_across(n, axes, self.target)
+        return not across and self.in_columns(n, axes)
 
     def in_columns(self, n, axes):
         return self.target.kind == "cpu" and column_form(n, axes)

@@ -17,6 +17,7 @@ from .pull import step_of
 DEPTH, DEPTH_SHARED = 100, 50      # inlined operations, a reduction counts 20
 REDUCTION_DEPTH = 20
 LARGE = 4                          # scalar operations that count as one more in depth
+WRITE = 1 << 20                    # bytes of what is better computed again, if from columns' sums
 READS = 64                         # elements of other arrays that one is computed from, inlined
 PLACES, WRITTEN = 4, 40            # places that read a value, and their operations, to store it
 WINDOW_DEPTH = 3                   # inlined operations under a window that slides over them
@@ -219,6 +220,8 @@ def inlined_depth(graph, v, below, stored, products, operands):
         below += REDUCTION_DEPTH - 1
     elif v not in stored:
         below += graph.probe(v).size // LARGE
+        if repeats_columns(graph, v):
+            below -= max(below - REDUCTION_DEPTH, 0) // 2
     shared = len(graph.readers.get(v, ())) > 1 and not graph.probe(v).reduces
     limit = DEPTH_SHARED if shared else DEPTH
     if v in stored:
@@ -228,6 +231,13 @@ def inlined_depth(graph, v, below, stored, products, operands):
         stored.add(maker.args[0] if maker.op.name == "broadcast" else v)    # the smaller one
         return 0
     return below
+
+
+def repeats_columns(graph, v):
+    """Is v large, and something of each of its columns, repeated?  A sum in that will be stored."""
+    eqn = graph.makers[v][0]
+    return (eqn.op.name == "broadcast" and v.type.nbytes >= WRITE
+            and len(v.shape) - 1 not in eqn.params["axes"])
 
 
 def epilogue_end(graph, v, stored):

@@ -235,7 +235,7 @@ EXAMPLES = {
     "add": each(2), "sub": each(2), "mul": each(2), "div": each(2, 0.5, 3),
     "rem": each(2, 0.6, 4, 3),
     "neg": each(1), "abs": each(1), "sign": each(1), "max": each(2), "min": each(2),
-    "share": each(3), "floor": each(1), "ceil": each(1), "round": each(1), "square": each(1),
+    "share": each(2), "floor": each(1), "ceil": each(1), "round": each(1), "square": each(1),
     "clamp": each(3) + [case(Number(0), X((7,)), Number(1)), case(X((3,)), Number(0), X((3,)))],
     "sqrt": each(1, 0.1, 3), "rsqrt": each(1, 0.1, 3), "exp": each(1), "expm1": each(1),
     "log": each(1, 0.1, 3), "log1p": each(1, -0.5, 3), "pow": each(2, 0.5, 2), "logistic": each(1),

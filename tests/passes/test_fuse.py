@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import fgrad.numpy as fnp
-from fgrad import grad, lax, passes, vjp
+from fgrad import grad, lax, passes, show, vjp
 from fgrad.convolution import conv
 from fgrad.interpreters.call import inline
 from fgrad.interpreters.stage import stage
@@ -788,3 +788,46 @@ def test_the_gradient_of_a_stencil_within_a_border_computes_it_once(mode):
         readers = {kernel.name.split("_")[0] for kernel in plan.steps
                    if plan.inputs[0] in kernel.params}
         assert len(readers) == 1
+
+
+def normed(w, gain, bias, x):
+    """A convolution, batch normalization, and the larger of that and 0."""
+    y = conv(x, w, padding=1)
+    centred = y - fnp.mean(y, axis=(0, 1, 2))
+    variance = fnp.mean(centred * centred, axis=(0, 1, 2))
+    return fnp.maximum(centred * (gain / fnp.sqrt(variance + 1e-5)) + bias, 0)
+
+
+def test_what_a_batch_norm_gives_is_stored_once():
+    """Of a large one, what the larger of it and 0 needs later is computed of the convolution."""
+    def loss(first, second, gain, bias, x):
+        return fnp.sum(conv(normed(first, gain, bias, x), second, padding=1) ** 2)
+    kernel, vector = fnp.ones((3, 3, 32, 32)), fnp.ones(32)
+    text = show(grad(loss, argnums=(0, 1, 2, 3)), kernel, kernel, vector, vector,
+                fnp.ones((16, 32, 32, 32)), stage="loops")
+    line = next(line for line in text.splitlines() if "max(" in line)
+    owner = text[:text.index(line)].rpartition("\nkernel ")[2].splitlines()[0]
+    assert owner.partition("->")[2].count("f32[16,32,32,32]") == 1, owner
+
+
+def test_sums_of_columns_join_no_kernel_of_a_vector():
+    """In its loop they would be added up one column after the other."""
+    def f(x, v):
+        scale = fnp.sqrt(v * v + 1.0)
+        return scale, (fnp.exp(x) * scale).sum(0)
+    text = show(f, fnp.ones((4096, 48)), fnp.ones(48), stage="loops")
+    assert not re.search(r"(parallel|serial) \w+ in 0..48\n(    .*\n)*?    reduce", text), text
+
+
+@pytest.mark.parametrize("how", ["maximum", "minimum"])
+def test_ties_and_nan_share_as_they_did(how):
+    x = np.array([1.0, 2.0, 2.0, np.nan, 1.0, np.inf, -0.0], np.float32)
+    y = np.array([2.0, 1.0, 2.0, 1.0, np.nan, np.inf, 0.0], np.float32)
+    want = [0, 1, 0.5, 0, 0, 0.5, 0.5] if how == "maximum" else [1, 0, 0.5, 0, 0, 0.5, 0.5]
+
+    def left(x, y):
+        return grad(lambda x: fnp.sum(getattr(fnp, how)(x, y)))(x)
+    for f in (left, jit(left)):
+        np.testing.assert_array_equal(np.asarray(f(x, y)), np.float32(want))
+        np.testing.assert_array_equal(
+            np.asarray(f(y, x)), np.where(np.isnan(x) | np.isnan(y), 0, 1 - np.float32(want)))
