@@ -19,7 +19,7 @@ from ...passes.jam import together
 from ...passes.short_loops import whole_steps
 from ...types import BOOL, computed
 from .addresses import Scope
-from .fetches import fetchers
+from .fetches import fetchers, rows_ahead
 from .instructions import number, stored, type_text
 from .text import KERNEL, Function, constant, mangled, vector
 from .values import Values
@@ -274,7 +274,7 @@ class Emitter(Values):
     def run(self, s):
         """The loop: vectors while they last, single vectors, and one masked vector for the tail."""
         n, w = s.var.extent, s.width
-        self.inner = s
+        self.inner, self.rows_ahead = s, rows_ahead(s) if w > 1 else {}
         if s.kind == "parallel" and self.part:
             self.run_part(s)
         elif w == 1 and s.step == 1 and n <= self.room:

@@ -15,12 +15,11 @@ from ...types import BOOL, I64, SHORT, computed
 from ..expressions import Expressions
 from . import reciprocal
 from .addresses import Addresses
-from .fetches import is_large_row, row_of
+from .fetches import AHEAD, PAGE, is_large_row, row_of
 from .instructions import element, number, stored, type_text
 from .text import constant, mangled, vector
 
-PAGE, LINE = 4096, 64      # bytes
-AHEAD = PAGE + PAGE // 2   # bytes behind a vector that are fetched, where no row says better
+LINE = 64                  # bytes
 FEW = 4                    # vectors of a loop that a reciprocal is worth while for
 NEAR = 1 << 18             # bytes of a row that it holds with the next one
 
@@ -29,13 +28,14 @@ class Values(Expressions, Addresses):
     """Writes the values of scalar nodes: (name, is it a vector).
 
     `names`: the names of Lets and accumulators → their values.  `fetchers`: which loop
-    fetches a row, see `fetches`.  `inner`: the loop at hand.  `outside`: the names known in front
-    of the innermost loop.  `given`: param → its place in %buffers.
+    fetches a row, `rows_ahead`: which rows of a loop are, see `fetches`.  `inner`: the loop at
+    hand.  `outside`: the names known in front of the innermost loop.  `given`: param → its place
+    in %buffers.
     """
 
     def __init__(self, fn, pointers, env=None):
         super().__init__(fn, pointers, env)
-        self.names, self.fetchers, self.inner = {}, {}, None
+        self.names, self.fetchers, self.rows_ahead, self.inner = {}, {}, {}, None
         self.outside, self.given = frozenset(), {}
 
     def splat(self, value, dtype):
@@ -193,8 +193,9 @@ class Values(Expressions, Addresses):
         """The vector that begins at x, as memory holds it."""
         w, dtype = self.lanes, buffer.type.dtype
         t, p, mask = vector(stored(dtype), w), self.address(buffer, x), self.lane_mask()
-        if not mask:
+        if not mask or self.rows_ahead:
             self.fetch_ahead(buffer, x, p)
+        if not mask:
             return self.op(f"load {t}, ptr {p}, align {dtype.itemsize}")
         p = self.safe(p, None)
         return self.op(f"call {t} @llvm.masked.load.{mangled(stored(dtype), w)}.p0(ptr {p}, "
@@ -227,11 +228,14 @@ class Values(Expressions, Addresses):
         uses in a loop's body.
         """
         memo, size = self.scopes[-1].memo, self.lanes * buffer.type.dtype.itemsize
-        if not is_large_row(buffer, x) or buffer in memo:
+        several = any(b is buffer for b, _ in self.rows_ahead)
+        key = (buffer, x) if several else buffer
+        if not is_large_row(buffer, x) or key in memo:
             return
-        memo[buffer] = True
+        memo[key] = True
         if self.copy * size % LINE == 0:
-            first = self.ahead(buffer, row_of(x, self.vec[0]))
+            first = (self.rows_ahead.get(key) if several
+                     else self.ahead(buffer, row_of(x, self.vec[0])))
             for line in range(first, first + size, LINE) if first else ():
                 self.fn.prefetch(self.fn.gep("i8", pointer, line), write)
 

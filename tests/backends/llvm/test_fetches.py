@@ -6,7 +6,7 @@ import pytest
 
 import fgrad
 import fgrad.numpy as fnp
-from fgrad import nn, passes
+from fgrad import lax, nn, passes
 from fgrad.backends.llvm import emit, fetches, module
 
 
@@ -68,3 +68,42 @@ def test_a_page_or_a_row_is_fetched_ahead(columns, expected):
     def of_powers(x):
         return nn.logsumexp(x, axis=-1)
     assert distances(of_powers, max(8, (1 << 19) // columns), columns) == expected
+
+
+def filtered(channels):
+    """A filter of 3×3 for each channel, and its weights' gradient."""
+    def convolve(x, w):
+        return lax.conv_general_dilated(x, w, (1, 1), "SAME", feature_group_count=channels,
+                                        dimension_numbers=("NHWC", "HWIO", "NHWC"))
+
+    def gradient(x, w, ct):
+        return fgrad.vjp(lambda w: convolve(x, w), w)[1](ct)
+    image, weights = (4096 // channels, 20, 20, channels), (3, 3, 1, channels)
+    return (convolve, image, weights), (gradient, image, weights, image)
+
+
+def rows_fetched(function, *shapes):
+    """How far behind what it reads each of a program's loops fetches rows."""
+    plan = passes.plan(fgrad.make_ir(function)(*map(fnp.zeros, shapes)), module.host_target())
+    found = []
+    for kernel in plan.steps:
+        with kernel.space:
+            found += [list(fetches.rows_ahead(loop).values())
+                      for loop in fetches.vector_loops(kernel.body)]
+    return [rows for rows in found if rows]
+
+
+def test_pixels_that_a_window_has_not_seen_are_fetched():
+    """Four pixels at once: the next four of the last of the rows that a filter covers."""
+    forward, gradient = filtered(128)
+    assert [6144] * 4 in rows_fetched(*forward)
+    assert [6144] * 8 in rows_fetched(*gradient)           # and of the cotangent
+
+
+@pytest.mark.parametrize("program", [
+    filtered(1024)[0],                                     # the processor sees streams of 4 KB
+    (lambda x: fnp.sum(fnp.tanh(x), axis=0), (8192, 128)),           # each row is read once
+    (lambda x: x[1:-1, 1:-1] + x[2:, 1:-1] + x[1:-1, 2:], (99, 99, 128)),      # and of little work
+    (lambda x: fnp.tanh(x[1:] - x[:-1]), (9999, 128))])    # rows that lie behind each other
+def test_no_rows_are_fetched_that_the_processor_fetches(program):
+    assert not rows_fetched(*program)
