@@ -298,7 +298,7 @@ def test_what_compiled_code_computes_agrees_with_numpy_in_every_dtype(name):
             elif hasattr(op, "push"):
                 got = scalars.push(op, args, case.params)
             else:
-                got = scalars.scan(op, args[0], case.params)
+                got = scalars.scan(op, args, case.params)
             got = got.astype(want.dtype) if got.size == 0 else got
             assert_close(got, want, length=8, slack=2, dtype=out.dtype)
 

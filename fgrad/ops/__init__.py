@@ -15,8 +15,8 @@ from .elementwise import (
     max, min, mul, ne, neg, nextafter, not_, or_, pow, rem, round, rsqrt, select, share, shl, shr,
     sign, sin, sinh, sqrt, square, sub, tan, tanh, xor)
 from .reduce import (
-    argmax, argmin, cummax, cummin, cumprod, cumsum, reduce_and, reduce_max, reduce_min, reduce_or,
-    reduce_prod, reduce_sum)
+    argmax, argmin, cummax, cummin, cumprod, cumsum, recurrence, reduce_and, reduce_max, reduce_min,
+    reduce_or, reduce_prod, reduce_sum)
 from .contract import dot_general
 from .index import (
     dynamic_slice, dynamic_update_slice, gather, scatter, scatter_add, scatter_max, scatter_min,

@@ -1,8 +1,8 @@
 """Reductions over axes, positions of extremes, and running reductions.
 
 `Reduce` holds what they share; each says how it combines, and its derivative.  Derivatives of
-products and of running reductions are written as trees of the two-argument operation, so they are
-exact at zeros and for every higher derivative.
+products and of running extremes are written as trees of the two-argument operation, that of a
+running product as a linear recurrence, so they are exact at zeros and for every higher derivative.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import numpy as np
 from .. import scalar
 from ..core import Primitive
 from ..errors import DtypeError, ShapeError
-from ..types import ARITHMETIC, BOOL, DTYPES, F32, F64, I32, NUMBERS, SHORT, computed
+from ..types import (
+    ARITHMETIC, BOOL, DTYPES, F32, F64, FLOATS, I32, NUMBERS, SHORT, computed)
 from . import elementwise, move
 from .silence import quiet, silence
 
@@ -188,8 +189,12 @@ class Running(Primitive):
         return x
 
     def scan(self, *, axis, reverse):
-        """(how, axis, reverse) of the serial loop."""
-        return self.how, axis, reverse
+        """(what is taken, when it is stored, axis, reverse) of the serial loop.
+
+        At each place an accumulator takes elements of arguments, in the order of the pairs
+        (which one, how); it is stored after so many of them.
+        """
+        return ((0, self.how),), 1, axis, reverse
 
     @quiet
     def numpy(self, x, /, *, axis, reverse):
@@ -229,9 +234,89 @@ class RunningStep(Running):
         return t
 
 
+class RunningProduct(RunningStep):
+    """The products of each element and all before it along `axis`; from the end if `reverse`."""
+
+    def jvp(self, out, args, tangents, /, *, axis, reverse):
+        """yᵢ = xᵢ yᵢ₋₁ has the derivative y'ᵢ = xᵢ y'ᵢ₋₁ + x'ᵢ yᵢ₋₁.  Complex ones by log₂ n steps.
+        """
+        (x,), (t,) = args, tangents
+        if x.dtype.kind == "c":
+            return super().jvp(out, args, tangents, axis=axis, reverse=reverse)
+        before = shifted(out, 1, 1.0, axis, reverse)
+        return recurrence(elementwise.mul(before, t), x, axis=axis, reverse=reverse, late=False)
+
+
+class Recurrence(Primitive):
+    """yᵢ = xᵢ + wᵢ yᵢ₋₁ along `axis`, from 0; if `late`, wᵢ is what its own yᵢ is multiplied by:
+    yᵢ = xᵢ + wᵢ₋₁ yᵢ₋₁.   From the end if `reverse`.
+
+    f[*s] f[*s] → f[*s].  Linear in x: the transpose runs the other way, with late for not late.
+    """
+    linear_in = (0,)
+    dtypes = FLOATS
+
+    def type(self, x, w, /, *, axis, reverse, late):
+        move.check_axes(self.name, (axis,), x.ndim)
+        if x.shape != w.shape:
+            raise ShapeError("recurrence needs two arrays of one shape.",
+                             given=[f"x: {x}", f"w: {w}"], fix="broadcast_to first")
+        if x.dtype != w.dtype or x.dtype not in FLOATS:
+            raise DtypeError("recurrence needs two arrays of floats of one dtype.",
+                             given=[f"x: {x}", f"w: {w}"], fix="convert with astype first")
+        return x
+
+    def scan(self, *, axis, reverse, late):
+        """See Running.scan."""
+        taken = ((0, "sum"), (1, "prod"))
+        return (taken, 1, axis, reverse) if late else (taken[::-1], 2, axis, reverse)
+
+    @quiet
+    def numpy(self, x, w, /, *, axis, reverse, late):
+        out = np.empty(x.shape, computed(x.dtype))
+        rows, x_rows, w_rows = [np.moveaxis(a, axis, 0) for a in (out, x, w)]
+        total = np.zeros(rows.shape[1:], out.dtype)
+        for k in range(len(rows))[::-1 if reverse else 1]:
+            if late:
+                rows[k] = total + x_rows[k]
+                total = rows[k] * w_rows[k]
+            else:
+                rows[k] = total = total * w_rows[k] + x_rows[k]
+        return out.astype(x.dtype, copy=False)
+
+    def jvp(self, out, args, tangents, /, *, axis, reverse, late):
+        (_, w), (t, dw), total = args, tangents, None
+        if dw is not None and late:
+            total = shifted(elementwise.mul(dw, out), 1, 0.0, axis, reverse)
+        elif dw is not None:
+            total = elementwise.mul(dw, shifted(out, 1, 0.0, axis, reverse))
+        if t is not None:
+            total = t if total is None else elementwise.add(total, t)
+        return total if total is None else self(total, w, axis=axis, reverse=reverse, late=late)
+
+    def transpose(self, ct, i, x, w, /, *, axis, reverse, late):
+        return self(ct, w, axis=axis, reverse=not reverse, late=not late)
+
+    def pullback(self, ct, out, args, active, params):
+        """(cotangent of x; cotangent of w, or None), by one recurrence the other way."""
+        back, dw = self.transpose(ct, 0, *args, **params), None
+        axis, reverse = params["axis"], params["reverse"]
+        if active[1] >= 0 and params["late"]:
+            dw = elementwise.mul(shifted(back, 1, 0.0, axis, not reverse), out)
+        elif active[1] >= 0:
+            dw = elementwise.mul(back, shifted(out, 1, 0.0, axis, reverse))
+        return back, dw
+
+    def batch(self, dims, x, w, /, *, axis, reverse, late):
+        n = move.size_of((x, w), dims)
+        x, w = [move.to_front(a, d, n) for a, d in zip((x, w), dims)]
+        return self(x, w, axis=axis + 1, reverse=reverse, late=late), 0
+
+
 def shifted(x, distance, fill, axis, reverse):
     """x moved by `distance` places away from where the running reduction starts."""
     n = x.shape[axis]
+    distance = min(distance, n)
     part = rows(x, distance, n, axis) if reverse else rows(x, 0, n - distance, axis)
     here = tuple(distance if a == axis else 0 for a in range(x.ndim))
     none = (0,) * x.ndim
@@ -249,6 +334,7 @@ reduce_and.differentiable = reduce_or.differentiable = False
 argmax = ArgExtreme("argmax", "max", np.argmax)
 argmin = ArgExtreme("argmin", "min", np.argmin)
 cumsum = RunningSum("cumsum", "sum", elementwise.add, np.add.accumulate, ARITHMETIC)
-cumprod = RunningStep("cumprod", "prod", elementwise.mul, np.multiply.accumulate, ARITHMETIC)
+cumprod = RunningProduct("cumprod", "prod", elementwise.mul, np.multiply.accumulate, ARITHMETIC)
+recurrence = Recurrence("recurrence")
 cummax = RunningStep("cummax", "max", elementwise.max, np.maximum.accumulate, NUMBERS)
 cummin = RunningStep("cummin", "min", elementwise.min, np.minimum.accumulate, NUMBERS)

@@ -136,24 +136,24 @@ def lower_product(nest, name, fused, names):
 
 def lower_scan(eqn, name, fused, names, target):
     """A running reduction: per row an accumulator that a serial loop feeds and stores."""
-    how, axis, reverse = eqn.op.scan(**eqn.params)
-    graph, (x,), (out,) = fused.graph, eqn.args, eqn.outs
-    if 0 in x.shape:
+    taken, when, axis, reverse = eqn.op.scan(**eqn.params)
+    graph, (out,) = fused.graph, eqn.outs
+    if 0 in out.shape:
         return []
     space = index.Space()
     with space:
-        loops = [space.variable(n) for n in x.shape]
+        loops = [space.variable(n) for n in out.shape]
         k = index.of(loops[axis])
         if reverse:
-            k = index.combine([(k, -1)], x.shape[axis] - 1)
+            k = index.combine([(k, -1)], out.shape[axis] - 1)
         at = tuple(k if a == axis else index.of(v) for a, v in enumerate(loops))
-        expr = Puller(graph, fused.stored)(x, at)
-        mask = sum(v.bit for v in loops if v.extent != 1)
-        total = scalar.name("acc", expr.dtype, mask)
-        source = graph.source(out)
-        inside = [Accumulate("acc", how, expr, source),
-                  Store(graph.buffer(out), index.flat(at, out.shape), total, None, (), source)]
-        body = [Start("acc", how, expr.dtype), For(loops[axis], inside, "serial")]
+        puller, source = Puller(graph, fused.stored), graph.source(out)
+        fed = [Accumulate("acc", how, puller(eqn.args[i], at), source) for i, how in taken]
+        dtype = fed[0].expr.dtype
+        total = scalar.name("acc", dtype, sum(v.bit for v in loops if v.extent != 1))
+        store = Store(graph.buffer(out), index.flat(at, out.shape), total, None, (), source)
+        inside = [*fed[:when], store, *fed[when:]]
+        body = [Start("acc", dict(taken)[0], dtype), For(loops[axis], inside, "serial")]
         others = [v for a, v in enumerate(loops) if a != axis and v.extent != 1]
         return [outer_loops(name, body, others, Maker(fused, names, space), target)]
 

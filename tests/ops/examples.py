@@ -309,6 +309,8 @@ EXAMPLES = {
     "argmax": along() + [case(Values((1, 3, 3, 0)), axis=0)],
     "argmin": along() + [case(Values((3, 0, 0, 1)), axis=0)],
     "cumsum": running(), "cumprod": running(), "cummax": running()[:-1], "cummin": running()[:-1],
+    "recurrence": [Case(2 * c.args, {**c.params, "late": late}) for c in running()
+                   for late in (False, True)],
     # contract
     "dot_general": [product(*row) for row in PRODUCTS],
     # convolve

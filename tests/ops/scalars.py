@@ -126,15 +126,19 @@ def push(op, args, params):
         return out
 
 
-def scan(op, x, params):
+def scan(op, args, params):
     """The result of a running reduction by the loop that its scan rule describes."""
-    how, axis, reverse = op.scan(**params)
-    out = wide(x)
-    rows = np.moveaxis(out, axis, 0)
-    order = range(len(rows))[::-1] if reverse else range(len(rows))
+    taken, when, axis, reverse = op.scan(**params)
+    out = wide(args[0])
+    rows, *given = [np.moveaxis(a, axis, 0) for a in (out, *map(wide, args))]
+    start = scalar.REDUCTIONS[dict(taken)[0]][1](out.dtype)
+    total = np.full(rows.shape[1:], start, out.dtype)
     with np.errstate(all="ignore"):
-        for before, k in zip(order, order[1:]):
-            rows[k] = step(how, rows[before], rows[k])
+        for k in range(len(rows))[::-1 if reverse else 1]:
+            for number, (i, how) in enumerate(taken, 1):
+                total = step(how, total, given[i][k])
+                if number == when:
+                    rows[k] = total
     return out
 
 
