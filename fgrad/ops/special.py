@@ -1,25 +1,22 @@
 """Special functions as elementwise operations: one formula each, for NumPy and for compiled code.
 
-A formula is written once, with operators and the functions of a mathematics: OF_ARRAYS of NumPy, or
-OF_TERMS, the nodes that compiled code is made of.  f16 is computed in f32.  Measured against a
-reference of 30 digits, the largest error relative to max(|f|, 1) in units of the last place of f64
-(of f32) is: lgamma 9 (9), digamma 2 (5), erfc 1 (1), log_ndtr 2 (2), ndtri 2 (2), bessel_i0e 1 (1),
-bessel_i1e 1 (1).
-Relies on `elementwise`; `fgrad.scipy.special` relies on it.
+A formula is written once, for NumPy and for compiled code (`mathematics`).  f16 is computed in f32.
+Measured against a reference of 30 digits, the largest error relative to max(|f|, 1) in units of the
+last place of f64 (of f32) is: lgamma 9 (9), digamma 2 (5), erfc 1 (1), log_ndtr 2 (2), ndtri 2 (2),
+bessel_i0e 1 (1), bessel_i1e 1 (1).  Relies on `elementwise`; `fgrad.scipy.special` relies on it.
 """
 
 from __future__ import annotations
 
 import math
-from types import SimpleNamespace
 
 import numpy as np
 
-from .. import scalar
 from ..types import FLOATS, computed
 from .elementwise import (
     Elementwise, add, div, eq, exp, gt, log, lt, mul, neg, pow, select, sign, sin, square,
     sub)
+from .mathematics import OF_ARRAYS, OF_TERMS, Term
 from .silence import quiet
 
 # Chebyshev coefficients, the lowest first, of e⁻ˣ I₀(x) and e⁻ˣ I₁(x) / x in x / 4 - 1 up to 8, and
@@ -97,57 +94,6 @@ LANCZOS = (0.99999999999980993227684700473478, 676.52036812188509856700919044401
            -176.61502916214059906584551354, 12.507343278686904814458936853,
            -0.13857109526572011689554707, 9.984369578019570859563e-6, 1.50563273514931155834e-7)
 BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6)     # B₂, B₄, …, B₁₄
-
-
-# ---------------------------------------------------------------------------- two mathematics
-
-class Term:
-    """A node with the operators that formulas are written in; Python numbers are constants."""
-    __slots__ = ("node",)
-
-    def __init__(self, node):
-        self.node = node
-
-    def constant(self, x):
-        """The node of the other operand."""
-        return x.node if isinstance(x, Term) else scalar.const(x, self.node.dtype)
-
-    def __neg__(self):
-        return Term(scalar.apply("neg", self.node))
-
-    def __abs__(self):
-        return Term(scalar.apply("abs", self.node))
-
-
-def operator(name, swapped=False):
-    """The operator of Terms that an instruction is."""
-    def apply(self, other):
-        a, b = self.node, self.constant(other)
-        return Term(scalar.apply(name, *((b, a) if swapped else (a, b))))
-    return apply
-
-
-for symbol, name in {"add": "add", "sub": "sub", "mul": "mul", "truediv": "div"}.items():
-    setattr(Term, f"__{symbol}__", operator(name))
-    setattr(Term, f"__r{symbol}__", operator(name, swapped=True))
-for name in ("lt", "le", "gt", "ge", "eq"):
-    setattr(Term, f"__{name}__", operator(name))
-
-
-def where(condition, x, y):
-    """The Term that is x where the condition holds, else y; one of them may be a number."""
-    like = x if isinstance(x, Term) else y
-    return Term(scalar.apply("select", condition.node, like.constant(x), like.constant(y)))
-
-
-def function(name):
-    """The function of Terms that an instruction is."""
-    return lambda x: Term(scalar.apply(name, x.node))
-
-
-NAMES = ("exp", "log", "log1p", "sin", "tan", "sqrt", "floor", "sign", "erf", "round")
-OF_TERMS = SimpleNamespace(where=where, **{n: function(n) for n in NAMES})
-OF_ARRAYS = SimpleNamespace(where=np.where, **{n: scalar.INSTRUCTIONS[n].numpy for n in NAMES})
 
 
 def row(name, doc, formula, partials):

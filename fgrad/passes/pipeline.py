@@ -1,6 +1,6 @@
 """The compiler's middle, start to end: a Program becomes a Plan, or the printed forms on its way.
 
-    prepared     matrices, hoist, branches, simplify, share          of the Program
+    prepared     matrices, hoist, series, branches, simplify, share  of the Program
     in_kernels   updates, fuse                                       steps, which share buffers
     lowered      lower, updates                                      loops
     arranged     schedule, turns                                     in another order
@@ -10,7 +10,8 @@
 hoist, branches and nest are about control flow: what moves in front of a loop, branches that are
 computed side by side, the Plans inside; updates about arrays of which a part is overwritten.
 matrices makes loops of what NumPy's LAPACK does else: it halves operations before hoist, so that
-what never changes can move, and writes the loops behind it.
+what never changes can move, and writes the loops behind it; series writes those of what is found
+by iteration.
 `plan` is called by the compile driver; `stages` by what shows programs.
 """
 
@@ -29,6 +30,7 @@ from .nest import nest, stores_last
 from .share import share
 from .simplify import simplify
 from .schedule import schedule, schedule_for
+from .series import in_series
 from .target import CPU
 from .turns import in_turns
 from .updates import behind_readers, block_writes
@@ -95,7 +97,7 @@ def prepared(program, target):
     """The Program after the passes over the array IR."""
     if not target.native_loops:
         return share(simplify(flat_branches(program.derive(hoist))))
-    program = program.derive(in_halves).derive(hoist).derive(in_loops)
+    program = program.derive(in_halves).derive(hoist).derive(in_loops).derive(in_series)
     return share(simplify(flat_branches(program)))
 
 
