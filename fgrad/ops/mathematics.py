@@ -63,6 +63,10 @@ class Term:
     def __init__(self, node):
         self.node = node
 
+    @property
+    def dtype(self):
+        return self.node.dtype
+
     def of(self, name, *nodes):
         """The Term that an instruction makes of nodes."""
         return Term(scalar.apply(name, *nodes))

@@ -3,7 +3,7 @@
 A formula is written once, for NumPy and for compiled code (`mathematics`).  f16 is computed in f32.
 Measured against a reference of 30 digits, the largest error relative to max(|f|, 1) in units of the
 last place of f64 (of f32) is: lgamma 9 (9), digamma 2 (5), erfc 1 (1), log_ndtr 2 (2), ndtri 2 (2),
-bessel_i0e 1 (1), bessel_i1e 1 (1).  Relies on `elementwise`; `fgrad.scipy.special` relies on it.
+bessel_i0e 1 (2), bessel_i1e 1 (2).  Relies on `elementwise`; `fgrad.scipy.special` relies on it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from ..types import FLOATS, computed
+from ..types import F64, FLOATS, computed
 from .elementwise import (
     Elementwise, add, div, eq, exp, gt, log, lt, mul, neg, pow, select, sign, sin, square,
     sub)
@@ -54,18 +54,18 @@ I1_FAR = (0.38928811750914005, -0.009761097491361469, -0.00011058893876262371,
     -1.8803547755107825e-15, 3.3082023109209285e-16, 2.96262899764595e-16, -3.209525921993424e-17,
     -4.6503053684893586e-17)
 
-# W. Cody's rational approximations as in Cephes (S. Moshier, ndtr.c): erfc(x) exp(x²) is P / Q from
-# 1 to 8, and R / S from there on.  Highest power first.
-ERFC_P = (2.46196981473530512524e-10, 0.564189564831068821977, 7.46321056442269912687,
-          48.6371970985681366614, 196.520832956077098242, 526.445194995477358631,
-          934.528527171957607540, 1027.55188689515710272, 557.535335369399327526)
-ERFC_Q = (1, 13.2281951154744992508, 86.7072140885989742329, 354.937778887819891062,
-          975.708501743205489753, 1823.90916687909736289, 2246.33760818710981792,
-          1656.66309194161350182, 557.535340817727675546)
-ERFC_R = (0.564189583547755073984, 1.27536670759978104416, 5.01905042251180477414,
-          6.16021097993053585195, 7.40974269950448939160, 2.97886665372100240670)
-ERFC_S = (1, 2.26052863220117276590, 9.39603524938001434673, 12.0489539808096656605,
-          17.0814450747565897222, 9.60896809063285878198, 3.36907645100081516050)
+# Chebyshev coefficients, made with 40 digits: of (a + 3) / 4 exp(a²) erfc(a) from 1 on in
+# 1 - 8 / (a + 3), and of erf(x) / x up to 1 in 2 x² - 1.
+ERFC_FAR = (0.25198905875123545, -0.13725316921807218, 0.03145027806986967, -0.005927766705286923,
+    0.0008734566773490569, -8.796404896181159e-05, 2.824730989332821e-06, 8.102194730610331e-07,
+    -1.346431516284878e-07, -2.115372705510991e-10, 2.476001901934995e-09, -1.7591008813088757e-10,
+    -4.166122632633187e-11, 6.029732270197919e-12, 7.565229253483512e-13, -1.7329004332483799e-13,
+    -1.650642019161801e-14, 4.938210212556495e-15, 4.634979807392907e-16, -1.4397262154024152e-16,
+    -1.6362323096693483e-17, 4.232242810234976e-18)
+ERF_NEAR = (0.9754769393826541, -0.14226120510371365, 0.010035582187599796, -0.0005768764699767485,
+    2.741993125219606e-05, -1.1043175507344507e-06, 3.8488755420345036e-08,
+    -1.1808582533875466e-09, 3.2334215826050907e-11, -7.991015947004549e-13,
+    1.7990725113961456e-14, -3.718635487818693e-16, 7.103599003714253e-18)
 
 # M. Wichura, algorithm AS 241 (1988), PPND16: the normal quantile near a half, and by r = √(-log p)
 # up to 5 and above.  Highest power first.
@@ -123,11 +123,14 @@ def ratio(above, below, x):
 
 
 def chebyshev(coefficients, x):
-    """Σ cₖ Tₖ(x), by Clenshaw's recurrence."""
-    b, before = 0.0, 0.0
+    """Σ cₖ Tₖ(x), by Clenshaw's recurrence; in f32 without the last terms, far below rounding."""
+    if x.dtype != F64:
+        largest = max(abs(c) for c in coefficients)
+        coefficients = [c for c in coefficients if abs(c) > largest * 2.0**-27]
+    b, before, twice = 0.0, 0.0, 2 * x
     for c in coefficients[:0:-1]:
-        b, before = c + 2 * x * b - before, b
-    return coefficients[0] + x * b - before
+        b, before = twice * b + (c - before), b
+    return x * b + (coefficients[0] - before)
 
 
 # ---------------------------------------------------------------------------- gamma
@@ -245,28 +248,30 @@ def spence_by_x(out, x):
 
 def tail(m, a):
     """erfc(a) exp(a²) for a >= 1."""
-    near, far = m.where(a < 8, a, 8.0), m.where(a < 8, 8.0, a)
-    return m.where(a < 8, ratio(ERFC_P, ERFC_Q, near), by_inverse(m, far))
-
-
-def by_inverse(m, a):
-    """R / S in powers of 1 / a, which do not overflow; R has degree 5 and S degree 6."""
-    w = 1 / a
-    return w * polynomial(ERFC_R[::-1], w) / polynomial(ERFC_S[::-1], w)
+    u = 4 / (a + 3)
+    return u * chebyshev(ERFC_FAR, 1 - 2 * u)
 
 
 def minus_square(m, a):
-    """exp(-a²) without the error of a² magnified: the high digits of a are squared exactly."""
-    high = m.floor(a * 16) / 16
-    return m.exp(-high * high) * m.exp((high - a) * (high + a))
+    """exp(-a²) for 0 <= a < 32, without the error of a² magnified.
+
+    The square of the first half of a's digits is exact; what they leave is so little that a few
+    terms are its exponential.
+    """
+    scale = 2.0**21 if a.dtype == F64 else 2.0**8
+    high = m.floor(a * scale) * (1 / scale)
+    rest = (high - a) * (high + a)
+    return m.exp(-high * high) * polynomial((1 / 24, 1 / 6, 1 / 2, 1.0, 1.0), rest)
 
 
 def erfc_of(m, x):
     """1 - erf(x), and not by subtraction above 1."""
-    a = abs(x)
-    a = m.where(a < 30, m.where(a > 1, a, 1.0), 30.0)
+    size = abs(x)
+    a = m.where(size < 30, m.where(size > 1, size, 1.0), 30.0)
     far = minus_square(m, a) * tail(m, a)
-    out = m.where(abs(x) < 1, 1 - m.erf(x), m.where(x < 0, 2 - far, far))
+    near = m.where(size < 1, x, 0.0)
+    out = m.where(size < 1, 1 - near * chebyshev(ERF_NEAR, 2 * near * near - 1),
+                  m.where(x < 0, 2 - far, far))
     return m.where(x == x, out, x)                           # NaN stays
 
 
