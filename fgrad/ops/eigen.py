@@ -6,14 +6,12 @@ Giles, "An extended collection of matrix derivative results", 2008, 3.1).  Relie
 
 from __future__ import annotations
 
-import numpy as np
-
 from ..types import complex_of
+from . import lapack
 from .complex import complex, imag, real
 from .elementwise import add, convert, div, eq, mul, square, sub
 from .linalg import (
-    Factorisation, check_matrices, diagonal_of, one_over_differences, per_matrix,
-    product, solve)
+    Factorisation, check_matrices, diagonal_of, one_over_differences, product, solve)
 from .move import broadcast
 from .reduce import reduce_max, reduce_sum
 
@@ -34,7 +32,7 @@ class Eig(Factorisation):
         return v.with_shape(x.shape[:-1]), v
 
     def numpy(self, x, /):
-        return tuple(per_matrix(eig_of, x))
+        return tuple(a.astype(wide(x.dtype)) for a in lapack.eig(x))
 
     def jvp(self, out, args, tangents, /):
         (w, v), (t,) = out, tangents
@@ -47,12 +45,6 @@ class Eig(Factorisation):
 def wide(dtype):
     """The dtype of complex numbers of a dtype."""
     return dtype if dtype.kind == "c" else complex_of(dtype)
-
-
-def eig_of(x):
-    """NumPy's eig as a plain tuple, complex even where all is real."""
-    dtype = wide(x.dtype)
-    return tuple(a.astype(dtype) for a in np.linalg.eig(x))
 
 
 def along(c, v):

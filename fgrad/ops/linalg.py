@@ -1,4 +1,4 @@
-"""Factorisations and solutions of matrices, by NumPy's routines (LAPACK).
+"""Factorisations and solutions of matrices, by NumPy's routines (`lapack`).
 
 Each works on the last two axes; axes before them are independent matrices.  None has a pull:
 compiled code calls the NumPy rule on the host, or on the CPU runs loops of its own, for small
@@ -9,7 +9,7 @@ NaN: nothing is raised, so that the other matrices of a stack keep their results
 Sources of the derivatives: M. Giles, "An extended collection of matrix derivative results for
 forward and reverse mode algorithmic differentiation" (2008); M. Seeger et al.,
 "Auto-differentiating linear algebra" (2017); G. Golub and V. Pereyra (1973) for the pseudo-inverse.
-Relies on `dot_general` and the elementwise operations.
+Relies on `lapack`, `dot_general` and the elementwise operations.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 from ..core import Primitive
 from ..errors import DtypeError, GradientError, ShapeError
 from ..types import COMPLEX, F32, F64, I32, SHORT, part_of
-from . import move
+from . import lapack, move
 from .complex import complex, imag, real
 from .contract import dot_general
 from .elementwise import add, convert, div, eq, ge, mul, ne, neg, select, sub
@@ -132,29 +132,6 @@ def check_matrices(name, x, square=True):
                          expected="f[…,n,n]" if square else "f[…,m,n]")
 
 
-def per_matrix(routine, *stacks):
-    """routine(*stacks), and NaN for the matrices that LAPACK gives up on."""
-    try:
-        with np.errstate(all="ignore"):
-            return routine(*stacks)
-    except np.linalg.LinAlgError:
-        if stacks[0].ndim == 2:
-            return missing(routine, *stacks)
-    parts = [per_matrix(routine, *each) for each in zip(*stacks)]
-    if isinstance(parts[0], tuple):
-        return tuple(np.stack(x) for x in zip(*parts))
-    return np.stack(parts)
-
-
-def missing(routine, *matrices):
-    """NaN in the shapes of what the routine gives for the identity."""
-    n, m = matrices[0].shape
-    like = routine(np.eye(n, m, dtype=matrices[0].dtype), *matrices[1:])
-    if isinstance(like, tuple):
-        return tuple(np.full_like(x, np.nan) for x in like)
-    return np.full_like(like, np.nan)
-
-
 class Factorisation(Primitive):
     """An operation on one stack of matrices; a batch is one more axis of the stack."""
     dtypes = MATRICES
@@ -180,7 +157,7 @@ class Cholesky(Factorisation):
         return x
 
     def numpy(self, x, /):
-        return per_matrix(np.linalg.cholesky, (x + adjoint_of(x)) / x.dtype.type(2))
+        return lapack.cholesky((x + adjoint_of(x)) / x.dtype.type(2))
 
     def jvp(self, out, args, tangents, /):
         (t,) = tangents
@@ -205,7 +182,7 @@ class Eigh(Factorisation):
         return real_type(x.with_shape(x.shape[:-1])), x
 
     def numpy(self, x, /):
-        return tuple(per_matrix(eigh_of, (x + adjoint_of(x)) / x.dtype.type(2)))
+        return lapack.eigh((x + adjoint_of(x)) / x.dtype.type(2))
 
     def jvp(self, out, args, tangents, /):
         (w, v), (t,) = out, tangents
@@ -218,11 +195,6 @@ class Eigh(Factorisation):
 def real_type(x):
     """The type of the parts, of real numbers the type itself."""
     return x.with_dtype(part_of(x.dtype)) if x.dtype.kind == "c" else x
-
-
-def eigh_of(x):
-    """NumPy's eigh as a plain tuple."""
-    return tuple(np.linalg.eigh(x))
 
 
 class Qr(Factorisation):
@@ -283,7 +255,7 @@ class Svd(Factorisation):
         return u, real_type(s), vt
 
     def numpy(self, x, /, *, full=False):
-        return tuple(per_matrix(lambda a: tuple(np.linalg.svd(a, full)), x))
+        return lapack.svd(x, full)
 
     def jvp(self, out, args, tangents, /, *, full=False):
         (u, s, vt), (t,) = out, tangents
@@ -363,7 +335,7 @@ class Solve(Solution):
     linear_in = (1,)
 
     def numpy(self, a, b, /):
-        return per_matrix(np.linalg.solve, a, b)
+        return lapack.solve(a, b)
 
     def read(self, a):
         """What of the matrix decides the result: all of it."""
@@ -384,7 +356,9 @@ class TriangularSolve(Solution):
         a = np.tril(a, -1 if unit else 0) if lower else np.triu(a, 1 if unit else 0)
         if unit:
             a = a + np.eye(a.shape[-1], dtype=a.dtype)
-        return per_matrix(lambda a, b: substituted(a, b, lower), a, b)
+        out = substituted(a, b, lower)
+        out[(np.diagonal(a, axis1=-2, axis2=-1) == 0).any(-1)] = np.nan
+        return out
 
     def read(self, a, /, *, lower, unit):
         """The triangle."""
@@ -400,7 +374,7 @@ def substituted(a, b, lower):
     """Substitution by halves: the first unknowns, then the others with those put in."""
     n = a.shape[-1]
     if n <= BLOCK:
-        return np.linalg.solve(a, b)
+        return lapack.solve(a, b)
     h = n // 2
     first, second = (slice(0, h), slice(h, n)) if lower else (slice(h, n), slice(0, h))
     out = np.empty_like(b)
@@ -459,7 +433,7 @@ def eliminate(a, pivots):
             a[k + 1:, k + 1:stop] -= np.outer(a[k + 1:, k], a[k, k + 1:stop])
         if stop < n:
             lower = np.tril(a[start:stop, start:stop], -1) + np.eye(stop - start, dtype=a.dtype)
-            a[start:stop, stop:] = np.linalg.solve(lower, a[start:stop, stop:])
+            a[start:stop, stop:] = lapack.solve(lower, a[start:stop, stop:])
             a[stop:, stop:] -= a[stop:, start:stop] @ a[start:stop, stop:]
 
 
@@ -504,7 +478,7 @@ class Pinv(Factorisation):
         return x.with_shape((*x.shape[:-2], x.shape[-1], x.shape[-2]))
 
     def numpy(self, x, /, *, rtol):
-        return per_matrix(lambda a: np.linalg.pinv(a, rtol), x)
+        return lapack.pinv(x, rtol)
 
     def jvp(self, out, args, tangents, /, *, rtol):
         (x,), (t,) = args, tangents
@@ -530,9 +504,8 @@ class Slogdet(Factorisation):
         out = x.with_shape(x.shape[:-2])
         return out, real_type(out)
 
-    @quiet
     def numpy(self, x, /):
-        return tuple(np.asarray(v) for v in np.linalg.slogdet(x))
+        return tuple(np.asarray(v) for v in lapack.slogdet(x))
 
     def jvp(self, out, args, tangents, /):
         (x,), (t,) = args, tangents
