@@ -173,7 +173,7 @@ class Rule:
     work: object
     most: int
     by_blocks: bool = False
-    stacked: int = 8
+    stacked: int = 12
     axes: int = 2
 
 
@@ -219,7 +219,7 @@ RULES = {
     "lu": Rule(loops.lu, cubed, 1 << 18),
     "triangular_solve": Rule(loops.triangular_solve, per_column, 1 << 20, by_blocks=True,
                              stacked=64),
-    "cholesky": Rule(loops.cholesky, cubed, 1 << 16, by_blocks=True),
+    "cholesky": Rule(loops.cholesky, cubed, 1 << 16, by_blocks=True, stacked=24),
     "pivots_to_permutation": Rule(loops.pivots_to_permutation, squared, 1 << 16, stacked=64,
                                   axes=1),
     "sort": Rule(loops.sort, pairs, 1 << 12, stacked=64, axes=1),

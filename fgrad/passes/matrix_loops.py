@@ -229,17 +229,18 @@ def cholesky(a):
 
 def columns_of_root(a):
     """L, a column a step; NaN from where the matrix is not positive definite."""
-    def step(k, carry):
-        a, out = carry
-        column = at(a, k, 1)
+    def step(k, out):
+        row = at(out, k, 0)                                  # zeros from column k on
+        known = ops.reduce_sum(ops.mul(out, ops.broadcast(row, shape=out.shape, axes=(0,))),
+                               axes=(1,))
+        column = ops.sub(at(a, k, 1), known)
         pivot = at(column, k, 0)
         root = ops.select(ops.gt(pivot, 0.0), ops.sqrt(pivot), math.nan)
         column = ops.div(column, all_over(root, column, 0))
         here = ops.ge(numbers(column), all_over(k, column))
         column = ops.select(here, column, 0.0)
-        mine = ops.eq(numbers(out, 1), all_over(k, out))
-        return minus_product(a, column, column), ops.select(mine, all_over(column, out, 1), out)
-    return in_order(a.shape[0], step, (a, ops.zeros_like(a)))[1]
+        return put(out, ops.reshape(column, shape=(column.shape[0], 1, *column.shape[1:])), k, 1)
+    return in_order(a.shape[0], step, ops.zeros_like(a))
 
 
 def blocks_of_root(a):
