@@ -53,9 +53,11 @@ def adjoint(x):
     return turned(complex(real(x), neg(imag(x))) if x.dtype.kind == "c" else x)
 
 
-def adjoint_of(x):
-    """The same of a NumPy array."""
-    return np.swapaxes(np.conj(x), -1, -2)
+def hermitian(x):
+    """(x + xᴴ) / 2 of a NumPy array."""
+    out = x + np.swapaxes(np.conj(x), -1, -2)
+    out *= x.dtype.type(0.5)
+    return out
 
 
 def real_part(x):
@@ -157,7 +159,7 @@ class Cholesky(Factorisation):
         return x
 
     def numpy(self, x, /):
-        return lapack.cholesky((x + adjoint_of(x)) / x.dtype.type(2))
+        return lapack.cholesky(hermitian(x))
 
     def jvp(self, out, args, tangents, /):
         (t,) = tangents
@@ -182,7 +184,7 @@ class Eigh(Factorisation):
         return real_type(x.with_shape(x.shape[:-1])), x
 
     def numpy(self, x, /):
-        return lapack.eigh((x + adjoint_of(x)) / x.dtype.type(2))
+        return lapack.eigh(hermitian(x))
 
     def jvp(self, out, args, tangents, /):
         (w, v), (t,) = out, tangents

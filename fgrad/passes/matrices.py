@@ -4,7 +4,7 @@
                                   y    = scan n-1 … 0: substitute
 
 Up to some tens of rows a call of NumPy's costs more than the work, and a loop with such a call in
-its body is no longer one native function; triangles by blocks are faster up to some thousand.  A
+its body is no longer one native function; triangles by blocks are faster up to a thousand.  A
 stack of small matrices lies along the last axis meanwhile, so that vectors run over it; a short
 one, and one of larger matrices, is a loop over them.  Only for Targets whose loops of little work
 are `native_loops`; of complex numbers the calls stay.  The pipeline calls `in_halves` and
@@ -27,7 +27,6 @@ from . import matrix_loops as loops
 from .hoist import copied
 
 STACK = 16                 # matrices from which vectors run over them
-LARGE = 2048               # rows up to which blocks are faster than LAPACK
 
 
 def in_loops(program):
@@ -97,8 +96,7 @@ def is_faster(eqn):
     rule, types = RULES[eqn.op.name], [a.type for a in eqn.args]
     if types[0].dtype not in (F32, F64, I32) or not all(t.size for t in types):
         return False
-    by_blocks = rule.by_blocks and types[0].shape[-1] <= LARGE
-    return by_blocks or rule.work(*types, **eqn.params) <= rule.most
+    return rule.work(*types, **eqn.params) <= rule.most
 
 
 def written_out(eqn):
@@ -166,13 +164,12 @@ class Rule:
     """How an operation is written: function(*matrices, **params), of [n, n] or [n, n, stack].
 
     work: its multiply-adds, of the types of its arguments, for one matrix; most: for how many loops
-    are faster.  by_blocks: with any number they are.  stacked: columns up to which vectors over a
-    stack are better than one matrix after the other.  axes: those of the arguments.
+    are faster.  stacked: columns up to which vectors over a stack are better than one matrix after
+    the other.  axes: those of the arguments.
     """
     function: object
     work: object
     most: int
-    by_blocks: bool = False
     stacked: int = 12
     axes: int = 2
 
@@ -214,12 +211,11 @@ def of_rows(a, **params):
 
 
 RULES = {
-    "solve": Rule(loops.solve, cubed, 1 << 18),
-    "slogdet": Rule(loops.slogdet, cubed, 1 << 18),
-    "lu": Rule(loops.lu, cubed, 1 << 18),
-    "triangular_solve": Rule(loops.triangular_solve, per_column, 1 << 20, by_blocks=True,
-                             stacked=64),
-    "cholesky": Rule(loops.cholesky, cubed, 1 << 16, by_blocks=True, stacked=24),
+    "solve": Rule(loops.solve, cubed, 1 << 17),
+    "slogdet": Rule(loops.slogdet, cubed, 1 << 17),
+    "lu": Rule(loops.lu, cubed, 1 << 25),
+    "triangular_solve": Rule(loops.triangular_solve, per_column, 1 << 30, stacked=64),
+    "cholesky": Rule(loops.cholesky, cubed, 1 << 21, stacked=24),
     "pivots_to_permutation": Rule(loops.pivots_to_permutation, squared, 1 << 16, stacked=64,
                                   axes=1),
     "sort": Rule(loops.sort, pairs, 1 << 12, stacked=64, axes=1),
