@@ -34,7 +34,7 @@ if _typing.TYPE_CHECKING:                        # for editors; at run time see 
     from .eigen import eig
     from .random import random_bits, random_fold_in, random_split
     from .special import (
-        bessel_i0e, bessel_i1e, digamma, erfc, lgamma, log_ndtr, ndtri, spence, zeta)
+        acosh, asinh, bessel_i0e, bessel_i1e, digamma, erfc, lgamma, log_ndtr, ndtri, spence, zeta)
     from .incomplete import betainc, gamma_number, gamma_shift, gammainc, gammaincc
     from .integrals import cosine_integral, expi, expint, sine_integral
     from .window import (
@@ -50,7 +50,7 @@ _NAMES = {                 # module → what it gives; all of it is loaded at fi
               "triangular_solve",
     "eigen": "eig",
     "random": "random_bits random_fold_in random_split",
-    "special": "bessel_i0e bessel_i1e digamma erfc lgamma log_ndtr ndtri spence zeta",
+    "special": "acosh asinh bessel_i0e bessel_i1e digamma erfc lgamma log_ndtr ndtri spence zeta",
     "incomplete": "betainc gamma_number gamma_shift gammainc gammaincc",
     "integrals": "cosine_integral expi expint sine_integral",
     "window": """reduce_window_max reduce_window_min reduce_window_sum window_argmax

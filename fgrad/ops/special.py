@@ -15,8 +15,8 @@ import numpy as np
 
 from ..types import F64, FLOATS, computed
 from .elementwise import (
-    Elementwise, add, div, eq, exp, gt, log, lt, mul, neg, pow, select, sign, sin, square,
-    sub)
+    Elementwise, abs as size, add, div, eq, exp, gt, log, lt, mul, neg, pow, rsqrt, select, sign,
+    sin, square, sub)
 from .mathematics import OF_ARRAYS, OF_TERMS, Term
 from .silence import quiet
 
@@ -136,6 +136,41 @@ def in_powers(coefficients, precise):
     least = 0.0 if precise else 2.0**-27 * max(abs(c) for c in coefficients)
     kept = [c for c in coefficients if abs(c) > least]
     return np.polynomial.chebyshev.cheb2poly(kept)[::-1].tolist()
+
+
+# ---------------------------------------------------------------------------- areas
+
+LARGE = 1e8                # x² + 1 is x² from here on, and may overflow
+
+
+def asinh_of(m, x):
+    """log1p(a + a² / (1 + √(1 + a²))) of a = |x|, which loses no digits near 0; log 2a if large."""
+    a = abs(x)
+    b = m.where(a > LARGE, 1.0, a)
+    inside = m.where(a > LARGE, a, b + b * b / (1 + m.sqrt(1 + b * b)))
+    out = m.log1p(inside) + m.where(a > LARGE, math.log(2), 0 * b)
+    return m.where(x < 0, -out, m.where(x == 0, x, out))
+
+
+def asinh_by_x(out, x):
+    """1 / √(x² + 1)"""
+    large = gt(size(x), LARGE)
+    return select(large, div(1.0, size(x)), rsqrt(add(square(select(large, 1.0, x)), 1.0)))
+
+
+def acosh_of(m, x):
+    """log1p(t + √(2t + t²)) of t = x - 1; log 2x if large; NaN below 1."""
+    t = m.where(x > LARGE, 1.0, x) - 1
+    inside = m.where(x > LARGE, x, t + m.sqrt(t * (t + 2)))
+    out = m.log1p(inside) + m.where(x > LARGE, math.log(2), 0 * t)
+    return m.where(x < 1, math.nan, out)
+
+
+def acosh_by_x(out, x):
+    """1 / √(x² - 1)"""
+    large = gt(x, LARGE)
+    t = sub(select(large, 2.0, select(lt(x, 1.0), math.nan, x)), 1.0)
+    return select(large, div(1.0, x), rsqrt(mul(t, add(t, 2.0))))
 
 
 # ---------------------------------------------------------------------------- gamma
@@ -330,6 +365,8 @@ def i1e_by_x(out, x):
     return sub(sub(bessel_i0e(x), quotient), mul(sign(x), out))
 
 
+asinh = row("asinh", "The inverse of sinh.", asinh_of, [asinh_by_x])
+acosh = row("acosh", "The inverse of cosh; NaN below 1.", acosh_of, [acosh_by_x])
 lgamma = row("lgamma", "log |Γ(x)|.", lgamma_of, [lambda out, x: digamma(x)])
 digamma = row("digamma", "Γ'(x) / Γ(x); NaN at the poles.", digamma_of,
               [lambda out, x: trigamma(x)])

@@ -171,3 +171,19 @@ def test_the_neighbours_of_a_float_are_those_of_numpy(dtype):
 def test_bf16_has_no_neighbours_yet():
     with pytest.raises(fgrad.errors.DtypeError, match="nextafter"):
         fnp.nextafter(fnp.array(1.0, "bfloat16"), 2.0)
+
+
+def test_areas_at_the_borders():
+    """arccosh of a large negative number was -inf, and arcsinh of -0 was 0."""
+    ends = np.array([-1e30, -1e6, -0.0, 1e30, np.inf, -np.inf, np.nan], "float32")
+    for name in ("arcsinh", "arccosh"):
+        with np.errstate(invalid="ignore"):
+            want = getattr(np, name)(ends)
+        for function in (getattr(fnp, name), fgrad.jit(getattr(fnp, name))):
+            got = np.asarray(function(ends))
+            np.testing.assert_allclose(got, want, rtol=1e-6)
+            if name == "arcsinh":
+                assert np.signbit(got[2])
+    slopes = fgrad.vmap(fgrad.grad(fnp.arcsinh))(ends)
+    np.testing.assert_allclose(slopes[:5], [1e-30, 1e-6, 1.0, 1e-30, 0.0], rtol=1e-6)
+    assert np.isnan(fgrad.vmap(fgrad.grad(fnp.arccosh))(ends[:3])).all()

@@ -242,6 +242,7 @@ EXAMPLES = {
     "logaddexp": each(2), "hypot": each(2), "erf": each(1, -3, 3), "sin": each(1), "cos": each(1),
     "tan": each(1, -1, 1),
     "lgamma": each(1, -2, 9), "digamma": each(1, 0.2, 9), "erfc": each(1, -4, 4),
+    "asinh": each(1, -9, 9), "acosh": each(1, 1.1, 9),
     "log_ndtr": each(1, -6, 4), "ndtri": each(1, 0.02, 0.98),
     "bessel_i0e": each(1, 0.1, 12), "bessel_i1e": each(1, -12, 12),
     "gammainc": arrays(2, 0.3, 6), "gammaincc": arrays(2, 0.3, 6), "betainc": arrays(3, 0.2, 0.8),
