@@ -23,7 +23,8 @@ KEPT = 100                 # records kept; older ones are only counted
 class Record(namedtuple("Record", "structure keys axes context paths captured")):
     """One trace: its signature, and whether it closed over values of a transformation.
 
-    axes: (name, size) of those that a vmap around it names.  context: types.rules().
+    axes: (name, size) of those that a vmap around it names.  context: types.rules(), and
+    with it the device, where that is not the CPU.
     """
     __slots__ = ()
 
@@ -112,10 +113,20 @@ class History:
 
 def change_of_rules(old, new):
     """In words, how the rules of two traces differ."""
-    before, after = [c[0] if isinstance(c, tuple) else c for c in (old, new)]
+    (before, device), (after, other) = rules_and_device(old), rules_and_device(new)
+    if device != other:
+        return f"the device changed {device} -> {other}"
+    before, after = [c[0] if isinstance(c, tuple) else c for c in (before, after)]
     if before == after:
         return "strict_promotion was switched"
     return f"the default dtype changed {SHORT[before]} -> {SHORT[after]}"
+
+
+def rules_and_device(context):
+    """The parts of a record's context."""
+    if isinstance(context, tuple) and isinstance(context[1], str):
+        return context
+    return context, "cpu"
 
 
 def advice(record):

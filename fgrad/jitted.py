@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 from . import compile as driver
-from . import signature, tree
+from . import config, signature, tree
 from .aligned import copied
 from .arguments import check_function
 from .core import EVALUATE, Value, array_of, bound_axes, current, memory_of
@@ -156,7 +156,9 @@ class Jitted:
 
     def lookup(self, apart):
         """The Trace of a signature, made when there is none; None when a number becomes static."""
-        key = apart.structure, apart.keys, tuple(bound_axes().items()), rules()
+        device = driver.device_of(apart.values, self.device)
+        context = rules() if device == "cpu" else (rules(), device)
+        key = apart.structure, apart.keys, tuple(bound_axes().items()), context
         with self.lock:
             trace = self.traces.get(key)
             if trace is not None:
@@ -166,7 +168,11 @@ class Jitted:
             record = Record(*key, tree.paths(apart.structure), False)
             static = static_numbers(apart.keys, self.specialised.get(apart.structure, ()))
             self.history.check(record, static)
-        trace = self.trace(apart, key, record.paths)
+        token = config.CHOSEN_DEVICE.set(device)         # what is traced may ask where it will run
+        try:
+            trace = self.trace(apart, key, record.paths)
+        finally:
+            config.CHOSEN_DEVICE.reset(token)
         return trace and self.kept(trace, record, static)
 
     def kept(self, trace, record, static):

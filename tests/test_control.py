@@ -9,6 +9,7 @@ import weakref
 import numpy as np
 import pytest
 
+import fgrad
 import fgrad.numpy as fnp
 from fgrad import tree
 from fgrad.backends import base, reference
@@ -404,13 +405,40 @@ def test_map_is_vmap(n, batch_size):
          vmap(lambda x: {"y": fnp.sin(x), "s": x.sum()})(xs))
 
 
-@pytest.mark.parametrize("n", [0, 1, 2, 7, 8])
+@pytest.mark.parametrize("n", [0, 1, 2, 7, 8, 9, 30])
 @pytest.mark.parametrize("reverse", [False, True])
 def test_associative_scan_is_cumsum(n, reverse):
     x = fnp.array(RNG.integers(0, 9, (2, n, 3)))
     got = associative_scan(lambda a, b: a + b, x, reverse=reverse, axis=1)
     want = np.flip(np.cumsum(np.flip(x, 1), 1), 1) if reverse else np.cumsum(np.asarray(x), 1)
     assert np.array_equal(got, want)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("axis", [0, 1, -3])
+def test_associative_scan_of_matrices_is_the_same_on_every_device(reverse, axis):
+    """Products do not commute; on the CPU they are taken one after the other."""
+    x = fnp.moveaxis(fnp.array(RNG.normal(size=(13, 2, 3, 3))), 0, axis % 4)
+
+    def f(x):
+        return associative_scan(lambda a, b: a @ b, x, reverse=reverse, axis=axis)
+    with fgrad.device("reference"):
+        want, slope = f(x), grad(lambda x: fnp.sin(f(x)).sum())(x)
+    for made in (f, jit(f)):
+        near(made(x), want)
+        near(grad(lambda x: fnp.sin(made(x)).sum())(x), slope)
+    assert " = scan" in fgrad.show(f, x) and " = scan" not in fgrad.show(
+        jit(f, device="reference"), x)
+
+
+def test_a_function_is_traced_for_each_device_that_runs_it():
+    f = jit(lambda x: associative_scan(fnp.add, x))
+    x = fnp.arange(20.0)
+    for device in ("cpu", "reference", "cpu", "reference"):
+        with fgrad.device(device):
+            near(f(x), np.cumsum(np.arange(20, dtype="float32")))
+    assert f.cache_info().misses == 2
+    assert "the device changed cpu -> reference" in f.explain()
 
 
 def test_associative_scan_solves_a_linear_recurrence_on_pairs():
