@@ -15,6 +15,8 @@ import numpy as np
 from fgrad.backends.llvm.host import HOST
 from fgrad.backends.llvm.target import compile_text, load
 
+from . import workloads
+
 LANES = HOST.vector_bytes // 4
 CHAINS = 12 if HOST.registers == 16 else 16      # independent multiply-adds: 4 deep × 2 units
 LINES = 4                                        # vectors copied in one turn of the loop
@@ -140,6 +142,23 @@ class Machine:
                 list(self.pool.map(task, range(workers)))
             times.append(self.clock() - start)
         return min(times)
+
+
+class LimitWorker:
+    """Answers like a `worker.Worker`; its times are what the machine needs at least."""
+
+    def __init__(self, threads, clock):
+        self.machine = Machine(threads, clock)
+
+    def versions(self):
+        return {}
+
+    def prepare(self, name):
+        return []
+
+    def measure(self, name, seconds):
+        found = workloads.find(name)
+        return self.machine.seconds(found.flops, found.reads, found.writes)
 
 
 def aligned(size):

@@ -88,6 +88,8 @@ class Run:
         pythons["limit"] = pythons.get("fgrad")
         self.workers = {name: Remote(name, pythons[name], threads, options.clock,
                                      tempfile.mkdtemp(dir=folder)) for name in names}
+        self.versions = {package: version for worker in self.workers.values()
+                         for package, version in worker.ask("versions").items()}
         self.starters = {name: starts.Starter(name, pythons[name], threads, folder)
                          for name in names}
         self.starts = selected_starts(options)
@@ -149,11 +151,6 @@ class Run:
             self.results.add(name, who, self.doer(name, who).measure(name, self.options.seconds))
         except (Failed, RuntimeError) as error:
             self.results.problems[name, who] = str(error)
-
-    def versions(self):
-        """package → version over all workers."""
-        return {package: version for worker in self.workers.values() for package, version in
-                worker.ask("versions").items()}
 
     def close(self):
         for worker in self.workers.values():
@@ -242,7 +239,7 @@ def main(argv):
             run = Run(options, threads, folder)
             try:
                 run.measure()
-                versions |= run.versions()
+                versions |= run.versions
             finally:
                 run.close()
         progress("")

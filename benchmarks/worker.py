@@ -10,13 +10,14 @@ nothing: it measures what the machine could do at best, see `limits.py`.
 from __future__ import annotations
 
 import gc
+import importlib
 import json
 import os
 import sys
 import time
 from itertools import repeat
 
-from . import implementations, limits, workload, workloads
+from . import implementations, workload, workloads
 
 CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
 BATCH = 0.001              # seconds that one reading of the clock should cover at least
@@ -62,23 +63,6 @@ class Worker:
         return min(samples)
 
 
-class LimitWorker:
-    """Answers like a Worker; its times are what the machine needs at least."""
-
-    def __init__(self, threads, clock):
-        self.machine = limits.Machine(threads, clock)
-
-    def versions(self):
-        return {}
-
-    def prepare(self, name):
-        return []
-
-    def measure(self, name, seconds):
-        found = workloads.find(name)
-        return self.machine.seconds(found.flops, found.reads, found.writes)
-
-
 def caller(case):
     """run(n): n calls of the function."""
     function, args = case.function, case.args
@@ -118,6 +102,12 @@ def calls_in(run, seconds, clock):
     return count
 
 
+def limits(threads, clock):
+    """The worker that runs nothing; its module needs what fgrad needs, which the others need not
+    have."""
+    return importlib.import_module(f"{__package__}.limits").LimitWorker(threads, clock)
+
+
 def handle(worker, request):
     """The reply to one request; a workload that fails is a reply too."""
     try:
@@ -133,7 +123,7 @@ def main():
     replies = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     implementations.hold_to(threads)
-    worker = LimitWorker(threads, clock) if name == "limit" else Worker(name, clock)
+    worker = limits(threads, clock) if name == "limit" else Worker(name, clock)
     if name.startswith("torch"):
         worker.lib.set_num_threads(threads)
     for line in sys.stdin:

@@ -259,6 +259,64 @@ def strips(n, rows, k, dtype):
                   index.stride(at, pixel)) if fits and large else None
 
 
+@dataclass(frozen=True, eq=False)
+class Windows:
+    """An operand that is `load` where all `ranges` hold, and zero elsewhere, and that knows each of
+    the `places` and the one of the `taps` beside it by their sum alone.
+
+    `channel` lies along memory.  outer: variables of other places.  turned: taps and channel are
+    rows, places are summed over, as in the gradient of a convolution's kernel.
+    """
+    load: scalar.Node
+    ranges: tuple
+    outer: tuple
+    places: tuple
+    taps: tuple
+    channel: index.Var
+    turned: bool
+
+
+def windows(n, rows, k, dtype, longest):
+    """The Windows that an operand is, of up to `longest` taps along an axis, or None."""
+    n, ranges = unguarded(n)
+    if n.op != "load" or n.data[0].type.dtype != dtype:
+        return None
+    for turned, (seen, other) in enumerate(((rows, k), (k, rows))):
+        load, other = apart_from_taps(n, seen[-1], other)
+        for axes in (3, 2, 1):
+            if len(seen) < axes or len(other) != axes + 1:
+                continue
+            found = Windows(load, ranges, seen[:-axes], seen[-axes:], other[:-1], other[-1],
+                            bool(turned))
+            if slides(found) and all(2 <= v.extent <= longest for v in found.taps):
+                return found
+    return None
+
+
+def apart_from_taps(n, place, other):
+    """(the load, the variables) with channels, which are one variable with the last taps where both
+    lie behind each other, as one of their own."""
+    buffer, at = n.data
+    last, channels = other[-1], index.stride(at, place)
+    one = index.is_affine(at, last) and index.stride(at, last) == 1
+    if not one or channels < 2 or last.extent <= channels or last.extent % channels:
+        return n, other
+    tap, channel = (index.space().variable(e) for e in (last.extent // channels, channels))
+    both = index.combine([(index.of(tap), channels), (index.of(channel), 1)])
+    return scalar.load(buffer, index.substitute(at, {last: both}, None)), (*other[:-1], tap, channel)
+
+
+def slides(found):
+    """Do its indices know places and taps by their sums, and channels by that of the load alone?"""
+    own = (*found.places, *found.taps, found.channel)
+    indices = at, *others = [found.load.data[1], *[x for x, _, _ in found.ranges]]
+    return (all(index.is_affine(x, v) and not x.nodes for x in indices for v in own)
+            and all(index.stride(x, v) == index.stride(x, w)
+                    for x in indices for v, w in zip(found.places, found.taps))
+            and index.stride(at, found.channel) == 1
+            and not any(x.free & found.channel.bit for x in others))
+
+
 def whole_parts(extent, most):
     """The largest number, up to `most`, that divides an extent."""
     return max(n for n in range(1, most + 1) if extent % n == 0)

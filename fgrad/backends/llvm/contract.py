@@ -18,6 +18,7 @@ from functools import lru_cache
 from itertools import product
 from math import gcd
 
+from . import winograd
 from .contract_cost import DISPATCH, PAGE, cycles, held_second
 from .dots import lanes_of_sums, shape
 from .text import BYTES
@@ -141,6 +142,12 @@ class Product:
         """The address of A(b, 0, 0), when A is Strided."""
         raise NotImplementedError
 
+    def window_places(self, fn, outer, tiles, zeros):
+        """The address of the first channel at each place of a tile of an image, in order, when A is
+        Windows; `zeros` where there is none.
+        """
+        raise NotImplementedError
+
     def row_addresses(self, fn, b, i, count, to):
         """Writes the addresses of A(b, i, 0) and of `count` - 1 rows behind, when A is Offset."""
         raise NotImplementedError
@@ -230,6 +237,7 @@ class Plan:
     total: bool = False          # B's columns are summed too, as by one more row of A, of ones
     sums: int = 0                # sums over the rows, which the epilogue feeds
     turns: int = 1               # parts behind each other that one thread runs, in the same memory
+    windows: winograd.Windows = None       # A, if it is brought to points
 
     def but(self, **fields):
         """The plan with other values of some fields, as `replace` gives it in ten times the time.
@@ -430,13 +438,13 @@ def up(n, step):
 
 @lru_cache(maxsize=4096)
 def plan(rows, columns, depth, type, a, b, *, machine, batch=1, out=None, epilogue=False,
-         threads=1, rank=0, total=False, sums=0):
+         threads=1, rank=0, total=False, sums=0, windows=None):
     """The cheapest Plan by estimated cycles of its slowest part, or that of a rank behind it.
 
     a: Strided, Pulled or, for more than one column, Offset, Bordered or Strips; b: Strided, Pulled
     or, for more than one column, Pieced; out: Strided or None; epilogue: whether `Product.epilogue`
     stores; total: whether `Product.total` does, of one batch; sums: how many sums over the rows of
-    one batch the epilogue feeds.
+    one batch the epilogue feeds; windows: A as Windows, if it is that too.
     Raises ValueError for a stride that is not 1 on either axis.
     """
     a, b = settled_a(a, rows, depth), settled_b(b, depth, columns)
@@ -447,15 +455,17 @@ def plan(rows, columns, depth, type, a, b, *, machine, batch=1, out=None, epilog
         out = out and Strided(columns, 1)
     start = Plan(batch, rows, columns, depth, a, b, out, epilogue, machine, None, None, 0, 0, 0,
                  False, False, swapped=swapped, total=total, sums=sums)
-    best = ranked(candidates(start, type, 1), rank, threads)
+    best = ranked(candidates(start, type, 1, windows), rank, threads)
     if threads > 1 and (rank or cycles(best, threads) > DISPATCH):      # parts may be worth it
-        best = ranked(candidates(start, type, threads), rank, threads)
+        best = ranked(candidates(start, type, threads, windows), rank, threads)
     return ranked([best, *finer(best, threads)], 0, threads)
 
 
-def candidates(start, type, threads):
+def candidates(start, type, threads, windows):
     """The plans to choose from."""
     yield from blocked(start, type, threads)
+    if windows:
+        yield from winograd.plans(start.but(windows=windows), type, threads)
     if not (start.total or start.sums):
         yield from dotted(start, type, threads)
 
@@ -520,7 +530,8 @@ def finer(best, threads):
     """
     work = best.batch * best.rows * best.columns * best.depth
     for parts in (2 * threads, 4 * threads):
-        if best.parts > 1 and not best.split and work >= parts * LARGE and best.depth > SHALLOW:
+        large = work >= parts * LARGE and best.depth > SHALLOW
+        if best.parts > 1 and large and not (best.split or best.windows):
             for grid in list(grids(best, parts))[1:]:
                 yield from [best.but(grid=grid)] if best.dots else with_packing(best, grid)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from math import gcd
 
+from . import winograd
 from .text import BYTES
 from .tiles import step_cycles
 
@@ -38,7 +39,8 @@ LINE, PAGE = 64, 4096    # bytes
 
 def cycles(p, threads):
     """Estimated cycles of a plan: of the rounds its parts take, and of the wait for the last."""
-    part = -(-p.batch // p.grid[0]) * (dot_cycles(p) if p.dots else block_cycles(p))
+    one = winograd.part_cycles if p.windows else dot_cycles if p.dots else block_cycles
+    part = -(-p.batch // p.grid[0]) * one(p)
     if p.parts == 1:
         return part
     if p.parts > threads and p.pack_b:

@@ -7,17 +7,20 @@ packed.  Relies on `contract`, `emit` and `flat_product`.
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import replace
 
 from ... import index, scalar
 from ...loop import Contract, Store, of_elements
-from ...passes.product import bordered, strips
+from ...passes.product import bordered, strips, windows
 from ..flat_product import FlatProduct
 from . import contract, contract_emit
 from .emit import Emitter
 from .instructions import element, number
 from .tiles import Machine
+from .winograd import LONGEST, SIDE, Windows
+from .winograd_emit import WindowWriter
 
 BORDER = 1 / 16            # share of steps in a border from which its rows are brought together
 COUNTED = 1 << 12          # places along an axis that are counted
@@ -29,6 +32,9 @@ def emitted(name, kernel, statement, target):
     with kernel.space:
         product = loop_product(kernel, statement, target)
         plan = planned(product, target, kernel.turns)
+        if plan.windows:
+            product = windows_product(kernel, statement)
+            return WindowWriter(plan, product, name).emitted(), product.used
         return contract_emit.emit(plan, product, name), product.used
 
 
@@ -40,15 +46,25 @@ def described(kernel, target):
                 product = loop_product(kernel, statement, target)
                 plan = planned(product, target, kernel.turns)
             parts = "×".join(map(str, plan.grid))
-            packed = "".join(f", {x} packed" for x, on in (("A", plan.pack_a), ("B", plan.pack_b))
-                             if on)
-            return f"{plan.tile.rows}x{plan.width} tiles, {parts} parts{packed}"
+            how = [f", {x}" for x, on in (("A packed", plan.pack_a), ("B packed", plan.pack_b),
+                                          ("Winograd's algorithm", plan.windows)) if on]
+            return f"{plan.tile.rows}x{plan.width} tiles, {parts} parts{''.join(how)}"
     return ""
 
 
 def loop_product(kernel, statement, target):
     """The engine's Product for a Contract, whose rows are ordered for it."""
-    return LoopProduct(kernel, ordered(statement, target))
+    made = LoopProduct(kernel, ordered(statement, target))
+    made.windows = windows(statement.a, statement.rows, statement.k, statement.dtype, LONGEST)
+    return made
+
+
+def windows_product(kernel, statement):
+    """The same, whose rows stay in the order of the places of windows."""
+    made = LoopProduct(kernel, statement)
+    made.out_form()                              # which says where the result is
+    made.windows = windows(statement.a, statement.rows, statement.k, statement.dtype, LONGEST)
+    return made
 
 
 def planned(product, target, turns):
@@ -61,7 +77,8 @@ def planned(product, target, turns):
         product.form(product.b, product.depth, "k", product.columns, "n"),
         machine=machine(target), batch=product.batch.extent, out=product.out_form(),
         epilogue=product.out_form() is None, threads=1 if turns else target.threads,
-        rank=statement.rank, total=statement.total is not None, sums=len(statement.sums))
+        rank=statement.rank, total=statement.total is not None, sums=len(statement.sums),
+        windows=None if turns or product.batch.extent > 1 else product.windows_form())
     if turns is None:
         return plan
     return plan.but(grid=(turns.count, 1, 1, 1), turns=turns.count // turns.groups)
@@ -155,6 +172,7 @@ class LoopProduct(FlatProduct, contract.Product):
         a, rows, k, dtype = statement.a, statement.rows, statement.k, statement.dtype
         self.bordered = self.flat_border(bordered(a, k, dtype))
         self.strips = None if self.bordered else self.flat_border(strips(a, rows, k, dtype))
+        self.windows = None
 
     # -- forms ----------------------------------------------------------------------------------
 
@@ -248,6 +266,15 @@ class LoopProduct(FlatProduct, contract.Product):
         stretches = (self.stretch(found.load.data[1], v) for v in (self.rows, self.depth))
         return contract.Strips(*stretches, found.rows, found.steps, found.step)
 
+    def windows_form(self):
+        """The form of a where it is Windows, or None."""
+        found = self.windows
+        if not found or found.load.dtype.kind != "f":
+            return None
+        outer = math.prod(v.extent for v in found.outer)
+        sizes, taps = (tuple(v.extent for v in some) for some in (found.places, found.taps))
+        return Windows(outer, sizes, taps, found.channel.extent, found.turned)
+
     def stretch(self, x, variable):
         """Over how many elements an index goes while only this variable changes."""
         return 1 + sum(abs(c) * (a.hi - a.lo) for a, c in x.terms if a.free & variable.bit)
@@ -297,6 +324,41 @@ class LoopProduct(FlatProduct, contract.Product):
 
     def out_pointer(self, fn, b):
         return self.pointer(fn, *self.out, b)
+
+    def window_places(self, fn, outer, tiles, zeros):
+        found = self.windows
+        one = index.space().variable(math.prod(v.extent for v in found.outer))
+        along = [index.space().variable(-(-v.extent // SIDE)) for v in found.places]
+        to = dict(zip(found.outer, index.unflat(index.of(one), [v.extent for v in found.outer])))
+        to.update((v, index.of(0)) for v in (*found.taps, found.channel))
+        emitter = self.emitter(fn)
+        emitter.env.update({v: (name, 0) if isinstance(name, str) else (None, name)
+                            for v, name in zip((one, *along), (outer, *tiles))})
+        emitter.scopes[0].mask = -1
+        buffer, at = found.load.data
+        places, tests = [], {}
+        for steps in itertools.product(*[range(v.extent + SIDE - 1) for v in found.taps]):
+            starts = [index.combine([(index.of(v), SIDE)], step) for v, step in zip(along, steps)]
+            to.update(zip(found.places, starts))
+            ranges = [(index.substitute(x, to, None), lo, hi) for x, lo, hi in found.ranges]
+            ranges += [(x, 0, v.extent + w.extent - 1)
+                       for x, v, w in zip(starts, found.places, found.taps)]
+            place = emitter.address(buffer, index.substitute(at, to, None))
+            places.append(self.inside(emitter, ranges, place, zeros, tests))
+        return places
+
+    def inside(self, emitter, ranges, place, zeros, tests):
+        """The place where all ranges hold, else that of zeros.  tests: those that are written."""
+        fn, test = emitter.fn, None
+        for x, lo, hi in ranges:
+            if x.lo >= lo and x.hi < hi:
+                continue
+            if (x, lo, hi) not in tests:
+                at = emitter.index(index.plus(x, -lo))
+                tests[x, lo, hi] = fn.op(f"icmp ult i64 {at}, {hi - lo}")
+            one = tests[x, lo, hi]
+            test = one if test is None else fn.op(f"and i1 {test}, {one}")
+        return place if test is None else fn.op(f"select i1 {test}, ptr {place}, ptr {zeros}")
 
     def row_addresses(self, fn, b, i, count, to):
         buffer, x = self.a.data
