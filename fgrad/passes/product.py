@@ -303,7 +303,8 @@ def apart_from_taps(n, place, other):
         return n, other
     tap, channel = (index.space().variable(e) for e in (last.extent // channels, channels))
     both = index.combine([(index.of(tap), channels), (index.of(channel), 1)])
-    return scalar.load(buffer, index.substitute(at, {last: both}, None)), (*other[:-1], tap, channel)
+    load = scalar.load(buffer, index.substitute(at, {last: both}, None))
+    return load, (*other[:-1], tap, channel)
 
 
 def slides(found):

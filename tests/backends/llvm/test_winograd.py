@@ -1,4 +1,4 @@
-"""Windows by Winograd's algorithms against plain sums: axes, windows, sizes, gradients, specials."""
+"""Windows by Winograd's algorithms against plain sums: axes, windows, gradients, specials."""
 
 import functools
 from dataclasses import replace
