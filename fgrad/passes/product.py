@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import permutations
-from math import prod
+from math import gcd, prod
 
 from .. import index, scalar
 from .pull import uncast
@@ -262,10 +262,11 @@ def strips(n, rows, k, dtype):
 @dataclass(frozen=True, eq=False)
 class Windows:
     """An operand that is `load` where all `ranges` hold, and zero elsewhere, and that knows each of
-    the `places` and the one of the `taps` beside it by their sum alone.
+    the `places` and the one of the `taps` beside it by stride · place + dilation · tap alone.
 
-    `channel` lies along memory.  outer: variables of other places.  turned: taps and channel are
-    rows, places are summed over, as in the gradient of a convolution's kernel.
+    steps: (stride, dilation) of each, one of which is 1.  `channel` lies along memory.  outer:
+    variables of other places.  turned: taps and channel are rows, places are summed over, as in the
+    gradient of a convolution's kernel.
     """
     load: scalar.Node
     ranges: tuple
@@ -274,6 +275,7 @@ class Windows:
     taps: tuple
     channel: index.Var
     turned: bool
+    steps: tuple
 
 
 def windows(n, rows, k, dtype, longest):
@@ -283,13 +285,14 @@ def windows(n, rows, k, dtype, longest):
         return None
     for turned, (seen, other) in enumerate(((rows, k), (k, rows))):
         load, other = apart_from_taps(n, seen[-1], other)
+        indices = [load.data[1], *[x for x, _, _ in ranges]]
         for axes in (3, 2, 1):
-            if len(seen) < axes or len(other) != axes + 1:
+            outer, places, taps, channel = seen[:-axes], seen[-axes:], other[:-1], other[-1]
+            if len(seen) < axes or len(taps) != axes or not along(channel, *indices):
                 continue
-            found = Windows(load, ranges, seen[:-axes], seen[-axes:], other[:-1], other[-1],
-                            bool(turned))
-            if slides(found) and all(2 <= v.extent <= longest for v in found.taps):
-                return found
+            steps = tuple(steps_between(v, w, indices) for v, w in zip(places, taps))
+            if None not in steps and all(2 <= v.extent <= longest for v in taps):
+                return Windows(load, ranges, outer, places, taps, channel, bool(turned), steps)
     return None
 
 
@@ -307,15 +310,21 @@ def apart_from_taps(n, place, other):
     return load, (*other[:-1], tap, channel)
 
 
-def slides(found):
-    """Do its indices know places and taps by their sums, and channels by that of the load alone?"""
-    own = (*found.places, *found.taps, found.channel)
-    indices = at, *others = [found.load.data[1], *[x for x, _, _ in found.ranges]]
-    return (all(index.is_affine(x, v) and not x.nodes for x in indices for v in own)
-            and all(index.stride(x, v) == index.stride(x, w)
-                    for x in indices for v, w in zip(found.places, found.taps))
-            and index.stride(at, found.channel) == 1
-            and not any(x.free & found.channel.bit for x in others))
+def along(channel, at, *ranges):
+    """Is a variable known by the index of a load alone, and lies along memory there?"""
+    return (index.is_affine(at, channel) and index.stride(at, channel) == 1
+            and not any(x.free & channel.bit for x in ranges))
+
+
+def steps_between(place, tap, indices):
+    """(stride, dilation), one of which is 1, by which all these indices know a place and a tap; or
+    None."""
+    if not all(index.is_affine(x, v) and not x.nodes for x in indices for v in (place, tap)):
+        return None
+    found = {(index.stride(x, place), index.stride(x, tap)) for x in indices} - {(0, 0)}
+    ratios = {(s // gcd(s, d), d // gcd(s, d)) for s, d in found}
+    ((stride, dilation),) = ratios if len(ratios) == 1 else [(0, 0)]
+    return (stride, dilation) if min(stride, dilation) == 1 else None
 
 
 def whole_parts(extent, most):

@@ -142,9 +142,11 @@ class Product:
         """The address of A(b, 0, 0), when A is Strided."""
         raise NotImplementedError
 
-    def window_places(self, fn, outer, tiles, zeros):
-        """The address of the first channel at each place of a tile of an image, in order, when A is
-        Windows; `zeros` where there is none.
+    def window_places(self, fn, outer, firsts, zeros):
+        """The address of the first channel of each element that a tile of an image reads, in order,
+        when A is Windows; `zeros` where there is none.
+
+        firsts: the tile's first place along each axis.
         """
         raise NotImplementedError
 

@@ -19,7 +19,7 @@ from . import contract, contract_emit
 from .emit import Emitter
 from .instructions import element, number
 from .tiles import Machine
-from .winograd import LONGEST, SIDE, Windows
+from .winograd import LONGEST, Windows
 from .winograd_emit import WindowWriter
 
 BORDER = 1 / 16            # share of steps in a border from which its rows are brought together
@@ -273,7 +273,8 @@ class LoopProduct(FlatProduct, contract.Product):
             return None
         outer = math.prod(v.extent for v in found.outer)
         sizes, taps = (tuple(v.extent for v in some) for some in (found.places, found.taps))
-        return Windows(outer, sizes, taps, found.channel.extent, found.turned)
+        return Windows(outer, sizes, taps, found.channel.extent, found.turned,
+                       *map(tuple, zip(*found.steps)))
 
     def stretch(self, x, variable):
         """Over how many elements an index goes while only this variable changes."""
@@ -325,27 +326,25 @@ class LoopProduct(FlatProduct, contract.Product):
     def out_pointer(self, fn, b):
         return self.pointer(fn, *self.out, b)
 
-    def window_places(self, fn, outer, tiles, zeros):
-        found = self.windows
-        one = index.space().variable(math.prod(v.extent for v in found.outer))
-        along = [index.space().variable(-(-v.extent // SIDE)) for v in found.places]
-        to = dict(zip(found.outer, index.unflat(index.of(one), [v.extent for v in found.outer])))
-        to.update((v, index.of(0)) for v in (*found.taps, found.channel))
+    def window_places(self, fn, outer, firsts, zeros):
+        found, form, tests = self.windows, self.windows_form(), {}
+        variables = [index.space().variable(n + 1) for n in (form.outer - 1, *form.last_firsts)]
+        one, *along = map(index.of, variables)
+        to = dict(zip(found.outer, index.unflat(one, [v.extent for v in found.outer])))
+        to.update([*zip(found.places, along), (found.channel, index.of(0))])
         emitter = self.emitter(fn)
         emitter.env.update({v: (name, 0) if isinstance(name, str) else (None, name)
-                            for v, name in zip((one, *along), (outer, *tiles))})
+                            for v, name in zip(variables, (outer, *firsts))})
         emitter.scopes[0].mask = -1
-        buffer, at = found.load.data
-        places, tests = [], {}
-        for steps in itertools.product(*[range(v.extent + SIDE - 1) for v in found.taps]):
-            starts = [index.combine([(index.of(v), SIDE)], step) for v, step in zip(along, steps)]
-            to.update(zip(found.places, starts))
-            ranges = [(index.substitute(x, to, None), lo, hi) for x, lo, hi in found.ranges]
-            ranges += [(x, 0, v.extent + w.extent - 1)
-                       for x, v, w in zip(starts, found.places, found.taps)]
-            place = emitter.address(buffer, index.substitute(at, to, None))
-            places.append(self.inside(emitter, ranges, place, zeros, tests))
-        return places
+
+        def place(steps):
+            at = to | dict(zip(found.taps, map(index.of, steps)))
+            buffer, x = found.load.data
+            ranges = [(index.substitute(x, at, None), lo, hi) for x, lo, hi in found.ranges]
+            ranges += form.read_by_places(along, steps)
+            x = index.substitute(x, at, None)
+            return self.inside(emitter, ranges, emitter.address(buffer, x), zeros, tests)
+        return [place(steps) for steps in itertools.product(*map(range, form.elements))]
 
     def inside(self, emitter, ranges, place, zeros, tests):
         """The place where all ranges hold, else that of zeros.  tests: those that are written."""

@@ -9,7 +9,9 @@ Two neighbouring sums of three products each take four products instead of six:
 that is y = A [(G g) ⊙ (B d)], and along two axes 16 products instead of 36.  Products over channels
 become matrix products, one for each of the points of m, and these the tiles of the engine compute;
 around them additions bring the images to the points, and back.  The gradient of g is Gᵀ [(Aᵀ ȳ) ⊙
-(B d)].  A window of two takes 3 products instead of 4, one of more is cut into twos and threes.
+(B d)].  A window of two takes 3 products instead of 4, one of more is cut into twos and threes, and
+one that moves on by several elements into those of its taps that read the same elements.  With
+gaps between taps, the two sums of a tile are as far apart.
 
 The coefficients are 0, ±1 and ½, and an error is a few times that of the plain sum.  An infinity or
 NaN would spread over a tile: what is not finite is computed plainly instead.
@@ -26,11 +28,13 @@ from functools import cached_property, lru_cache
 from itertools import product
 from math import prod
 
+from ... import index
 from .text import BYTES
 from .tiles import Tile, shapes, step_cycles
 
 SIDE = 2                   # results of a tile along an axis
 LONGEST = 7                # elements of a window along an axis
+MOST = 100                 # points
 FEWEST = 8                 # channels, and columns
 HALF = 0.5
 NEAR = 1 << 19             # bytes of the images, and of the products, of a share of tiles
@@ -47,6 +51,7 @@ STARTED = 30, 2            # cycles of a tile of the engine, and of one of its s
 
 # taps: (B, G, A), rows of coefficients
 SHORT = {
+    1: (((1, 0), (0, 1)), ((1,), (1,)), ((1, 0), (0, 1))),
     2: (((1, -1, 0), (0, 1, 0), (0, 1, -1)),
         ((1, 0), (1, 1), (0, 1)),
         ((1, 1, 0), (0, 1, -1))),
@@ -57,20 +62,36 @@ SHORT = {
 
 
 @lru_cache(maxsize=None)
-def algorithm(taps):
-    """(B, G, A) for windows of so many elements: y = A [(G g) ⊙ (B d)], two sums of `taps`.
+def algorithm(taps, stride=1):
+    """(B, G, A) for windows of so many elements: y = A [(G g) ⊙ (B d)], two sums of `taps`, of
+    which the second begins `stride` elements behind the first.
 
     >>> [len(algorithm(taps)[0]) for taps in range(2, 8)]
     [3, 4, 6, 7, 8, 10]
+    >>> len(algorithm(3, stride=2)[0])
+    5
     """
+    if stride > 1:
+        elements = stride * (SIDE - 1) + taps
+        parts = [range(first, taps, stride) for first in range(min(stride, taps))]
+        return joined([algorithm(len(part)) for part in parts], taps, elements,
+                      parts, [range(part[0], elements, stride) for part in parts])
     if taps in SHORT:
         return SHORT[taps]
     first = 2 if taps == 4 else 3
-    (b, g, a), (b2, g2, a2) = SHORT[first], algorithm(taps - first)
-    behind = taps - first
-    return ((*(row + (0,) * behind for row in b), *((0,) * first + row for row in b2)),
-            (*(row + (0,) * behind for row in g), *((0,) * first + row for row in g2)),
-            tuple(row + row2 for row, row2 in zip(a, a2)))
+    cuts = range(first), range(first, taps)
+    return joined([SHORT[first], algorithm(taps - first)], taps, taps + SIDE - 1, cuts,
+                  [range(cut[0], cut[-1] + SIDE) for cut in cuts])
+
+
+def joined(algorithms, taps, elements, of_taps, of_elements):
+    """The algorithm for all of some taps and elements from those for these parts of them."""
+    def spread(rows, places, length):
+        return tuple(tuple(dict(zip(places, row)).get(n, 0) for n in range(length)) for row in rows)
+    b, g, a = zip(*algorithms)
+    return (sum([spread(m, places, elements) for m, places in zip(b, of_elements)], ()),
+            sum([spread(m, places, taps) for m, places in zip(g, of_taps)], ()),
+            tuple(sum(rows, ()) for rows in zip(*a)))
 
 
 def transposed(matrix):
@@ -85,32 +106,57 @@ class Windows:
     """An operand A that is a window over images: its element is known by place + tap, channel.
 
     A place is (one of `outer` images, a position within `sizes`), a tap a position within `taps`.
-    Rows are places and steps (taps, channel), or, `turned`, the other way round: the gradient of
-    the kernel.
+    Along an axis the element of an image is known by stride · place + dilation · tap, of which one
+    number is 1.  Rows are places and steps (taps, channel), or, `turned`, the other way round: the
+    gradient of the kernel.
     """
     outer: int
     sizes: tuple
     taps: tuple
     channels: int
     turned: bool
+    strides: tuple
+    dilations: tuple
 
-    @property
+    @cached_property
     def tiled(self):
         """How many tiles an image has along each axis."""
-        return tuple(-(-n // SIDE) for n in self.sizes)
+        return tuple(d * -(-n // (SIDE * d)) for n, d in zip(self.sizes, self.dilations))
 
     @property
     def tiles(self):
         return self.outer * prod(self.tiled)
 
-    @cached_property
-    def points(self):
-        return prod(len(algorithm(r)[0]) for r in self.taps)
+    @property
+    def last_firsts(self):
+        """The first place of the last tile along each axis."""
+        return [SIDE * (n - d) + d - 1 for n, d in zip(self.tiled, self.dilations)]
 
     @property
-    def inputs(self):
-        """How many elements of an image a tile reads."""
-        return prod(r + SIDE - 1 for r in self.taps)
+    def algorithms(self):
+        """Of each axis."""
+        return [algorithm(r, s) for r, s in zip(self.taps, self.strides)]
+
+    @cached_property
+    def points(self):
+        return prod(len(b) for b, _, _ in self.algorithms)
+
+    @property
+    def fewer(self):
+        """Are there fewer points than products in a tile, and few to write out?"""
+        return self.points < prod(SIDE * r for r in self.taps) and self.points <= MOST
+
+    @cached_property
+    def elements(self):
+        """How many elements of an image a tile reads along each axis."""
+        return tuple(len(b[0]) for b, _, _ in self.algorithms)
+
+    def read_by_places(self, firsts, steps):
+        """Ranges (index, 0, stop) in which some place reads the element that is so many steps
+        behind a tile's first one, whose place is an index, along each axis."""
+        return [(index.combine([(first, s)], step * d), 0, s * (size - 1) + d * (taps - 1) + 1)
+                for first, step, s, d, size, taps in zip(
+                    firsts, steps, self.strides, self.dilations, self.sizes, self.taps)]
 
 
 def plans(start, type, threads):
@@ -118,7 +164,8 @@ def plans(start, type, threads):
     w, columns, machine = start.windows, start.columns, start.machine
     lanes = machine.vector_bytes // BYTES[type]
     ragged = w.channels % lanes or columns % lanes
-    if min(w.channels, columns) < FEWEST or ragged and not machine.masks:
+    few = min(w.channels, columns) < FEWEST
+    if few or ragged and not machine.masks or not w.fewer:
         return
     rows, vectors = w.channels if w.turned else w.tiles, -(-columns // lanes)
     for r, v in sorted({(min(r, rows), min(v, vectors)) for r, v in shapes(machine)}):

@@ -15,7 +15,6 @@ between points lie an odd number of lines apart, so that they do not meet in the
 from __future__ import annotations
 
 from contextlib import contextmanager
-from itertools import product
 from math import prod
 
 from .. import cache
@@ -24,7 +23,7 @@ from .contract_emit import PARAMETERS, Block, Writer, written
 from .packing import Transpose
 from .text import BYTES, KERNEL, Function, vector
 from .tiles import KERNEL_TYPES, Columns, Kernel, Rows, Tile, added, multiply_add
-from .winograd import HALF, SIDE, algorithm, transposed
+from .winograd import HALF, SIDE, transposed
 
 LINE = 64                  # bytes
 
@@ -36,7 +35,7 @@ class WindowWriter(Writer):
         self.plan, self.product, self.name = plan, product, name
         self.kernels, self.table = {}, None
         w = self.windows = plan.windows
-        self.b, self.g, self.a = ([algorithm(r)[k] for r in w.taps] for k in range(3))
+        self.b, self.g, self.a = zip(*w.algorithms)
         self.lanes, self.vector = plan.tile.lanes, vector(plan.type, plan.tile.lanes)
         self.square_lanes = min(self.lanes, 32 // BYTES[plan.type])
         self.image_row = up(w.channels, self.lanes)
@@ -139,26 +138,30 @@ class WindowWriter(Writer):
     # -- places ------------------------------------------------------------------------------------
 
     def tile_of(self, tile):
-        """(image, the tile along each axis) of a tile."""
-        found = []
-        for n in reversed(self.windows.tiled):
-            found.append(self.fn.rem(tile, n))
-            tile = self.fn.div(tile, n)
+        """(image, its first place along each axis) of a tile."""
+        fn, w, found = self.fn, self.windows, []
+        for n, d in reversed(list(zip(w.tiled, w.dilations))):
+            at, tile = fn.rem(tile, n), fn.div(tile, n)
+            found.append(fn.add(fn.mul(fn.div(at, d), SIDE * d), fn.rem(at, d)))
         return tile, found[::-1]
 
     def results(self, at):
         """(its flat place, whether the image has it) for each result of a tile."""
         fn, w = self.fn, self.windows
-        outer, tiles = at
-        for steps in product(range(SIDE), repeat=len(w.sizes)):
-            flat, inside = outer, "true"
-            for tile, step, size in zip(tiles, steps, w.sizes):
-                place = fn.add(fn.mul(tile, SIDE), step)
-                flat = fn.add(fn.mul(flat, size), place)
-                if step and size % SIDE:
-                    known = fn.compare("slt", place, size)
-                    inside = known if inside == "true" else fn.op(f"and i1 {inside}, {known}")
-            yield flat, inside
+        flat, firsts = at
+        found = [(flat, "true")]
+        for first, size, apart in zip(firsts, w.sizes, w.dilations):
+            places = [fn.add(first, step * apart) for step in range(SIDE)]
+            known = [fn.compare("slt", place, size) if size % (SIDE * apart) else "true"
+                     for place in places]
+            found = [(fn.add(fn.mul(flat, size), place), self.both(one, other))
+                     for flat, one in found for place, other in zip(places, known)]
+        return found
+
+    def both(self, one, other):
+        if "true" in (one, other):
+            return other if one == "true" else one
+        return self.fn.op(f"and i1 {one}, {other}")
 
     def columns(self, write):
         """write(first column, how many or None for all lanes) for all columns, by vectors."""

@@ -72,13 +72,14 @@ def compiled(function, *args):
     return [np.asarray(x) for x in executable([fnp.array(a) for a in args])]
 
 
+@pytest.mark.parametrize("stride", range(1, 4))
 @pytest.mark.parametrize("taps", range(2, LONGEST + 1))
-def test_sums_of_windows_are_fewer_products_of_sums(taps):
-    b, g, a = (np.array(m, float) for m in algorithm(taps))
-    window, images = draw(taps, dtype="float64"), draw(taps + SIDE - 1, dtype="float64")
-    want = [images[k:k + taps] @ window for k in range(SIDE)]
+def test_sums_of_windows_are_fewer_products_of_sums(taps, stride):
+    b, g, a = (np.array(m, float) for m in algorithm(taps, stride))
+    window, images = draw(taps, dtype="float64"), draw(taps + stride, dtype="float64")
+    want = [images[k:k + taps] @ window for k in (0, stride)]
     assert np.allclose(a @ ((g @ window) * (b @ images)), want)
-    assert len(b) < SIDE * taps
+    assert len(b) < SIDE * taps or taps <= stride
 
 
 SHAPES = [                                       # images, size, channels, columns, window, axes
@@ -175,7 +176,7 @@ def one(function, threads, *args):
 
 def chosen(outer, size, channels, columns, taps=3, turned=False, bytes=64, threads=1):
     """Whether the cheapest plan of a convolution brings its windows to points."""
-    windows = Windows(outer, (size, size), (taps, taps), channels, turned)
+    windows = Windows(outer, (size, size), (taps, taps), channels, turned, (1, 1), (1, 1))
     rows, steps = outer * size * size, taps * taps * channels
     rows, steps = (steps, rows) if turned else (rows, steps)
     made = plan(rows, columns, steps, "float", Strided(steps, 1), Strided(columns, 1),
@@ -191,16 +192,34 @@ def test_windows_are_brought_to_points_where_that_is_faster():
     assert not chosen(32, 28, 4, 64) and not chosen(32, 28, 64, 4)
 
 
-def test_only_neighbouring_places_and_taps_are_windows():
+STEPS = [(1, 2, 3), (1, 3, 3), (2, 1, 3), (2, 1, 5), (3, 1, 4), (2, 1, 7)]    # stride, gaps, window
+
+
+@pytest.mark.parametrize("size", [8, 9, 11])
+@pytest.mark.parametrize("stride, dilation, taps", STEPS)
+def test_windows_with_strides_and_gaps(always, stride, dilation, taps, size):
+    def function(x, w):
+        return conv_general_dilated(x, w, (stride, 1), "SAME", None, (1, dilation), LAYOUT[2])
+
+    def gradient(x, w, ct):
+        return fgrad.vjp(lambda w: function(x, w), w)[1](ct)[0]
+    x, w = draw(2, size, size, 16), draw(taps, taps, 16, 24)
+    wide = [fnp.array(a.astype("float64")) for a in (x, w)]
+    want = function(*wide)
+    assert_close(compiled(function, x, w)[0], np.asarray(want).astype("float32"), length=800)
+    ct = draw(*want.shape)
+    want = gradient(*wide, fnp.array(ct.astype("float64")))
+    found = compiled(gradient, x, w, ct)[0]
+    assert_close(found, np.asarray(want).astype("float32"), length=ct[..., 0].size)
+
+
+def test_other_operands_are_no_windows(always):
     x, w = draw(2, 9, 9, 16), draw(3, 3, 16, 32)
-    for strides, dilation in (((2, 2), (1, 1)), ((1, 1), (2, 2)), ((1, 2), (1, 1))):
-        def function(x, w):
-            return conv_general_dilated(x, w, strides, "SAME", None, dilation, LAYOUT[2])
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(winograd, "part_cycles", lambda p: 0)
-            contract.plan.cache_clear()
-            assert not any(ways(function, x, w))
-        contract.plan.cache_clear()
+
+    def strided(x, w):                           # with gaps, too
+        return conv_general_dilated(x, w, (2, 2), "SAME", None, (3, 3), LAYOUT[2])
+    assert not any(ways(strided, x, w))
+    assert not any(ways(lambda x, w: x.reshape(-1, 144) @ w.reshape(144, 32), x, w))
 
 
 class Images(Product):
@@ -221,14 +240,13 @@ class Images(Product):
     def out_pointer(self, fn, b):
         return self.pointer(fn, 2)
 
-    def window_places(self, fn, outer, tiles, zeros):
+    def window_places(self, fn, outer, firsts, zeros):
         w = self.windows
         height, width = (n + r - 1 for n, r in zip(w.sizes, w.taps))
-        for row in range(w.taps[0] + SIDE - 1):
-            for column in range(w.taps[1] + SIDE - 1):
-                at = fn.add(fn.mul(outer, height), fn.add(fn.mul(tiles[0], SIDE), row))
-                at = fn.add(fn.mul(at, width), fn.add(fn.mul(tiles[1], SIDE), column))
-                yield self.pointer(fn, 0, fn.mul(at, w.channels))
+        for row, column in np.ndindex(w.elements):
+            at = fn.add(fn.mul(outer, height), fn.add(firsts[0], row))
+            at = fn.add(fn.mul(at, width), fn.add(firsts[1], column))
+            yield self.pointer(fn, 0, fn.mul(at, w.channels))
 
     def pack_a(self, fn, b, i, k, lanes, along, count):
         return fn.vector_load("float", lanes, self.pointer(fn, 0), count)
@@ -239,7 +257,7 @@ class Images(Product):
     ("x86_64-unknown-linux-gnu", 32, 16), ("x86_64-unknown-linux-gnu", 64, 32)])
 @pytest.mark.parametrize("turned", [False, True])
 def test_plans_for_other_machines_compile(always, triple, bytes, registers, turned):
-    windows = Windows(2, (8, 6), (3, 2), 16, turned)
+    windows = Windows(2, (8, 6), (3, 2), 16, turned, (1, 1), (1, 1))
     rows = steps = 96
     made = plan(rows, 32, steps, "float", Strided(steps, 1), Strided(32, 1), out=Strided(32, 1),
                 machine=Machine(bytes, registers), windows=windows)
