@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from ... import index
 from ...loop import Accumulate, Buffer, For, Let, Start, Store, accumulators
-from ...scalar import REDUCTIONS
+from ...scalar import REDUCTIONS, walk
 from ...bf16 import BF16
 from ...passes.jam import together
 from ...passes.short_loops import whole_steps
@@ -22,7 +22,9 @@ from .addresses import Scope
 from .fetches import fetchers, rows_ahead
 from .instructions import number, stored, type_text
 from .text import KERNEL, Function, constant, mangled, vector
-from .values import Values
+from .values import LINE, Values
+
+PAST = ", !nontemporal !0"  # of a store
 
 
 class Emitter(Values):
@@ -32,13 +34,15 @@ class Emitter(Values):
     the copy at hand.  `across`: those of loops within a vector loop, one for each lane.  `part` is
     (name, parts) while a parallel loop is still to come.  `room`: the iterations of short loops,
     of all within one another, that are written out.  `rows`: (buffer, k) → the scratch row that the
-    k-th of the rows which run at once has in place of it.
+    k-th of the rows which run at once has in place of it.  `large`: buffers that no cache holds;
+    `past`: those of them that the loop at hand writes past the caches.
     """
 
     def __init__(self, fn, pointers, env=None):
         super().__init__(fn, pointers, env)
         self.slots, self.started, self.across = {}, {}, set()
         self.copy, self.part, self.room, self.rows = 0, None, 0, {}
+        self.large = self.past = frozenset()
 
     # -- statements -----------------------------------------------------------------------------
 
@@ -122,7 +126,9 @@ class Emitter(Values):
             value = self.instructions.apply(REDUCTIONS[s.how][0], [old, value], s.expr.dtype, w)
         t, p, mask = vector(stored(dtype), w), self.address(s.buffer, s.index), self.lane_mask()
         value = self.kept(value, dtype, w)
-        if not mask:
+        if not mask and s.buffer in self.past:
+            self.fn.do(f"store {t} {value}, ptr {p}, align {w * dtype.itemsize}{PAST}")
+        elif not mask:
             self.fetch_ahead(s.buffer, s.index, p, write=True)
             self.fn.do(f"store {t} {value}, ptr {p}, align {dtype.itemsize}")
         else:
@@ -367,9 +373,39 @@ class Emitter(Values):
     def run_vectors(self, s, lo, hi):
         """Whole unrolled vectors from lo to hi."""
         self.vec, self.count = (s.var, s.width), s.width
-        if hi != "0":
+        past = self.past_caches(s) if hi != "0" else ()
+        if past:
+            self.run_past(s, lo, hi, past)
+        elif hi != "0":
             self.counted(s, lo, hi, s.width * s.unroll, s.unroll)
         self.vec = None
+
+    def past_caches(self, s):
+        """The large buffers that a vector loop writes line by line, if nothing is carried."""
+        def by_lines(t):
+            others = [c for a, c in t.index.terms if a is not s.var]
+            return (t.buffer in self.large and not t.how and not t.when and not t.index.nodes
+                    and index.is_affine(t.index, s.var) and index.stride(t.index, s.var) == 1
+                    and all(n % s.width == 0 for n in (t.index.const, *others)))
+        stores = [t for t in s.body if isinstance(t, Store)] if self.large else []
+        found = dict.fromkeys(t.buffer for t in stores if by_lines(t))
+        return {} if accumulators(s) or self.whole_steps(s.body) else found
+
+    def run_past(self, s, lo, hi, past):
+        """The loop, which writes these buffers past the caches if they begin at lines.
+
+        Other cores are to see what is written like that: hence the fence.
+        """
+        fn, bits = self.fn, "0"
+        for buffer in past:
+            start = fn.op(f"ptrtoint ptr {self.pointers[buffer]} to i64")
+            bits = fn.op(f"or i64 {bits}, {start}")
+        bits = fn.op(f"and i64 {bits}, {LINE - 1}")
+        for how, self.past in (("eq", past), ("ne", frozenset())):
+            with fn.if_(fn.compare(how, bits, 0)), self.branch():
+                self.counted(s, lo, hi, s.width * s.unroll, s.unroll)
+                if self.past:
+                    fn.do("fence seq_cst")
 
     def run_tail(self, s, main):
         """What the unrolled vectors leave from `main` on: whole vectors, then a masked one."""
@@ -465,10 +501,22 @@ def room_of(fn, row):
     return fn.alloca(f"[{max(1, row.type.size)} x {stored(row.type.dtype)}]")
 
 
-def function(name, kernel, parts=1, room=0):
+def written_once(kernel, size):
+    """The outputs of at least so many bytes that a kernel does not read."""
+    nodes, stack = {}, list(kernel.body)
+    while stack:
+        s = stack.pop()
+        stack += s.body if isinstance(s, For) else ()
+        if hasattr(s, "expr"):
+            walk(s.expr, nodes)
+    read = {n.data[0] for n in nodes if n.op == "load"} | {b for b, _ in kernel.aliases}
+    return {b for b in kernel.outputs if b.type.nbytes >= size and b not in read}
+
+
+def function(name, kernel, parts=1, room=0, cache=None):
     """(Function, vmath functions it uses): void @name(ptr %buffers, i64 %part) runs one part.
 
-    room: see Emitter.  %buffers points to the pointers of the kernel's params, then of its outputs.
+    room: see Emitter.  cache: bytes of the largest one; results as large are written past it.  %buffers points to the pointers of the kernel's params, then of its outputs.
     """
     fn = Function(name, "ptr noalias readonly %buffers, i64 %part")
     pointers = {}
@@ -482,6 +530,7 @@ def function(name, kernel, parts=1, room=0):
         emitter.given = {b: k for k, b in enumerate(kernel.params)}
         emitter.part = ("%part", parts) if parts > 1 else None
         emitter.room = room
+        emitter.large = written_once(kernel, cache) if cache else frozenset()
         emitter.body(kernel.body)
     fn.ret()
     fn.lines = flattened(fn.lines)

@@ -14,6 +14,7 @@ import os
 import sys
 from collections import namedtuple
 from contextlib import suppress
+from functools import lru_cache
 from importlib.machinery import PathFinder
 
 from ...later import lazily
@@ -22,6 +23,8 @@ from .. import cache
 processor = lazily("fgrad.backends.llvm.processor")      # imports llvmlite
 
 CPUINFO = "/proc/cpuinfo"
+LAST_CACHE = "/sys/devices/system/cpu/cpu0/cache/index3/size"
+USUAL_CACHE = 32 << 20                           # bytes
 SHOWN = 8192                                     # bytes that hold the first processor's lines
 LASTING = {b"vendor_id", b"cpu family", b"model", b"model name", b"stepping", b"flags",   # x86
            b"CPU implementer", b"CPU architecture", b"CPU variant", b"CPU part", b"CPU revision",
@@ -75,6 +78,17 @@ def llvmlite_files():
         return [(path, at.st_size, at.st_mtime_ns) for path in sorted(files)
                 for at in [os.stat(path)]]
     return []
+
+
+@lru_cache(maxsize=None)
+def last_cache():
+    """Bytes of the processor's last cache; as much as many have where the system does not say."""
+    try:
+        with open(LAST_CACHE) as file:
+            number = file.read().strip()
+        return int(number.rstrip("KM")) * {"K": 1 << 10, "M": 1 << 20}.get(number[-1:], 1)
+    except (OSError, ValueError):
+        return USUAL_CACHE
 
 
 HOST = host()

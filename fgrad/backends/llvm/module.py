@@ -155,7 +155,7 @@ class Module:
         contractions = [s for s in kernel.body if isinstance(s, Contract)]
         if not contractions:
             parts = parts_of(kernel)
-            fn, used = emit.function("kernel", kernel, parts)
+            fn, used = emit.function("kernel", kernel, parts, cache=host.last_cache())
             self.used |= used
             return [(self.named({"kernel": str(fn)})["kernel"], parts)], 0
         (statement,) = contractions
@@ -223,7 +223,8 @@ def module_text(functions, used):
     math = "\n\n".join(vmath.definition(*key, in_place(key, text)) for key in needed(used, text))
     body = "\n\n".join([math, *bodies])
     declared = "\n".join([*intrinsics(body), *[loops.LOOK] * ("@fg.look(" in body)])
-    return f'target triple = "{host.HOST.triple}"\n\n{declared}\n\n{body}\n'
+    named = "!0 = !{i32 1}\n" if emit.PAST in body else ""
+    return f'target triple = "{host.HOST.triple}"\n\n{declared}\n\n{body}\n{named}'
 
 
 def needed(used, text):
