@@ -142,6 +142,10 @@ class Product:
         """The address of A(b, 0, 0), when A is Strided."""
         raise NotImplementedError
 
+    def a_element(self, fn, b, i, k):
+        """A(b, i, k), when A is Windows."""
+        raise NotImplementedError
+
     def window_places(self, fn, outer, firsts, zeros):
         """The address of the first channel of each element that a tile of an image reads, in order,
         when A is Windows; `zeros` where there is none.

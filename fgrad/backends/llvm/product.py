@@ -326,6 +326,10 @@ class LoopProduct(FlatProduct, contract.Product):
     def out_pointer(self, fn, b):
         return self.pointer(fn, *self.out, b)
 
+    def a_element(self, fn, b, i, k):
+        value, _ = self.emitter(fn, batch=b, rows=i, depth=k).value(self.a)
+        return value
+
     def window_places(self, fn, outer, firsts, zeros):
         found, form, tests = self.windows, self.windows_form(), {}
         variables = [index.space().variable(n + 1) for n in (form.outer - 1, *form.last_firsts)]

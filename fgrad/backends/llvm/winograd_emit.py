@@ -460,8 +460,8 @@ class WindowWriter(Writer):
         left = fn.min(fn.sub(p.columns, "%j"), self.lanes)
         count = fn.mask(self.lanes, fn.max(left, 0)) if ragged else None
         with fn.loop(0, p.depth, carried=[(v, "zeroinitializer")]) as k:
-            row = self.product.pack_a(fn, 0, "%i", k.index, self.lanes, "k", 1)
-            x = fn.splat(p.type, self.lanes, fn.op(f"extractelement {v} {row}, i64 0"))
+            x = self.product.a_element(fn, 0, "%i", k.index)
+            x = fn.splat(p.type, self.lanes, x)
             y = self.b_vector(k.index, "%j", count)
             k.next = [multiply_add(fn, p.type, self.lanes, x, y, *k.values)]
         return fn.ret(*k.values)

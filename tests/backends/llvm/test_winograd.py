@@ -248,8 +248,8 @@ class Images(Product):
             at = fn.add(fn.mul(at, width), fn.add(firsts[1], column))
             yield self.pointer(fn, 0, fn.mul(at, w.channels))
 
-    def pack_a(self, fn, b, i, k, lanes, along, count):
-        return fn.vector_load("float", lanes, self.pointer(fn, 0), count)
+    def a_element(self, fn, b, i, k):
+        return fn.load("float", self.pointer(fn, 0))
 
 
 @pytest.mark.parametrize("triple, bytes, registers", [

@@ -1,0 +1,104 @@
+"""Results that no cache holds are written past the caches: where, with which values."""
+
+import ctypes
+
+import numpy as np
+import pytest
+
+import fgrad
+import fgrad.numpy as fnp
+from fgrad import passes
+from fgrad.backends import base
+from fgrad.backends.llvm import emit, host, module
+from fgrad.backends.llvm.host import HOST, last_cache
+
+LANES = HOST.vector_bytes // 4
+
+
+@pytest.fixture(autouse=True)
+def small_cache(monkeypatch):
+    """Arrays of 4 KB are large."""
+    monkeypatch.setattr(host, "last_cache", lambda: 4096)
+
+
+def planned(function, args, donate=()):
+    types = [fgrad.ArrayType(a.dtype.name, a.shape) for a in args]
+    return passes.plan(fgrad.make_ir(function)(*types), module.host_target(), donate)
+
+
+def passed(function, *args, donate=()):
+    """Does some kernel write past the caches?"""
+    return emit.PAST in module.Module(planned(function, args, donate)).text()
+
+
+def check(function, *args, donate=()):
+    """The values are those of the operations one by one."""
+    want = function(*[fnp.array(a) for a in args])
+    executable = base.find("cpu").compile(planned(function, args, donate), "cpu")
+    (found,) = executable([fnp.array(a) for a in args])
+    np.testing.assert_allclose(np.asarray(found), np.asarray(want), rtol=1e-5, atol=1e-6)
+
+
+def draw(*shape):
+    return np.random.default_rng(len(shape)).standard_normal(shape).astype("float32")
+
+
+@pytest.mark.parametrize("count", [1024, 5000, 16 * LANES * 8, 30_001])
+def test_a_large_result_is(count):
+    check(lambda x: fnp.maximum(x * 2 + 1, 0), draw(count))
+    assert passed(lambda x: fnp.maximum(x * 2 + 1, 0), draw(count))
+
+
+def test_a_small_result_is_not():
+    assert not passed(lambda x: x * 2 + 1, draw(1023))
+
+
+def test_rows_of_whole_lines_are():
+    def function(x):
+        return x / fnp.sum(x, axis=1, keepdims=True) + fnp.max(x, axis=0)
+    x = 3 + draw(40, 16 * LANES)
+    check(function, x)
+    assert passed(function, x)
+
+
+def test_rows_that_begin_anywhere_are_not():
+    assert not passed(lambda x, y: x[:, :-1] * y, draw(40, 8 * LANES), draw(40, 8 * LANES - 1))
+
+
+def test_what_is_read_again_is_not():
+    assert not passed(lambda x: fnp.cumsum(x), draw(4000))
+    assert not passed(lambda x: x * 2, draw(4000), donate=(0,))
+
+
+def test_memory_that_does_not_begin_at_a_line_is_written_in_the_other_way():
+    function = lambda x, y: x * 2 + y
+    x, y = draw(4000), 1 + draw(4000)
+    steps = planned(function, [x, y])
+    (kernel,) = steps.steps
+    text, used = emit.function("kernel", kernel, cache=host.last_cache())
+    library = module.target.load(module.target.compile_text(
+        module.module_text({"k.one": str(text).replace("@kernel(", "@k.one(")}, used)))
+    for shift in (0, 4, 32, 60):
+        room = np.zeros(4 * 4100, np.uint8)
+        start = -room.ctypes.data % 64 + shift
+        out = room[start:start + 16000].view("float32")
+        given = {"x": x, "y": y}
+        table = (ctypes.c_void_p * 3)(*[given[b.name].ctypes.data for b in kernel.params],
+                                      out.ctypes.data)
+        call = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(library.address("k.one"))
+        call(ctypes.addressof(table), 0)
+        np.testing.assert_allclose(out, x * 2 + y, rtol=1e-6)
+    library.close()
+
+
+def test_the_size_of_the_last_cache_is_read(monkeypatch, tmp_path):
+    for text, size in (("32768K\n", 32 << 20), ("16M", 16 << 20), ("4096", 4096),
+                       ("", host.USUAL_CACHE)):
+        (tmp_path / "size").write_text(text)
+        monkeypatch.setattr(host, "LAST_CACHE", str(tmp_path / "size"))
+        last_cache.cache_clear()
+        assert last_cache() == size
+    monkeypatch.setattr(host, "LAST_CACHE", str(tmp_path / "none"))
+    last_cache.cache_clear()
+    assert last_cache() == host.USUAL_CACHE
+    last_cache.cache_clear()
