@@ -516,7 +516,8 @@ def written_once(kernel, size):
 def function(name, kernel, parts=1, room=0, cache=None):
     """(Function, vmath functions it uses): void @name(ptr %buffers, i64 %part) runs one part.
 
-    room: see Emitter.  cache: bytes of the largest one; results as large are written past it.  %buffers points to the pointers of the kernel's params, then of its outputs.
+    room: see Emitter.  cache: bytes of the largest one; results as large are written past it.
+    %buffers points to the pointers of the kernel's params, then of its outputs.
     """
     fn = Function(name, "ptr noalias readonly %buffers, i64 %part")
     pointers = {}

@@ -53,19 +53,15 @@ class WindowWriter(Writer):
     def emitted(self):
         """The finished Emitted."""
         p, w = self.plan, self.windows
-        self.plainly = self.plain_sum()
-        self.plainly.name = f"fg.plain.{cache.key(str(self.plainly))[:16]}"
-        self.plainly.head = self.plainly.head.replace("@plain(", f"@{self.plainly.name}(")
-        if w.turned:
-            parts = min(p.parts, w.channels)
-            phases = [(self.multiply(), p.parts), (self.add_up(parts), parts)]
-        else:
-            parts = min(p.parts, w.channels)
-            phases = [(self.bring_windows(parts), parts), (self.multiply(), p.parts)]
+        plain = self.plain_sum()
+        self.plainly = f"fg.plain.{cache.key(str(plain))[:16]}"
+        others = min(p.parts, w.channels)
+        phases = ([(self.multiply(), p.parts), (self.add_up(others), others)] if w.turned else
+                  [(self.bring_windows(others), others), (self.multiply(), p.parts)])
         if p.sums:
             phases.append((self.add_sums(), 1))
         own = {f.name: (str(f), f.declarations) for f, _ in phases}
-        own[self.plainly.name] = str(self.plainly), self.plainly.declarations
+        own[self.plainly] = str(plain).replace("@plain(", f"@{self.plainly}("), plain.declarations
         functions = own | {name: written(kernel) for name, kernel in self.kernels.items()}
         return Emitted({name: text for name, (text, _) in functions.items()},
                        frozenset().union(*(declared for _, declared in functions.values())),
@@ -442,7 +438,7 @@ class WindowWriter(Writer):
         odd = fn.compare("ne", bits, 0, f"i{self.lanes}")
         with fn.if_(odd, [(v, value) for value in values]) as branch:
             branch.next = [
-                fn.call(self.plainly.name, ("ptr", "%buffers"), ("i64", i),
+                fn.call(self.plainly, ("ptr", "%buffers"), ("i64", i),
                         ("i64", fn.add(j, q * self.lanes)), result=v, declare=False)
                 for q in range(len(values))]
         return branch.values

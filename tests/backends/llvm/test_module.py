@@ -14,9 +14,9 @@ def written(monkeypatch):
     """The names of the kernels whose text is written from now on."""
     names = []
     for where, name in ((emit, "function"), (product, "emitted")):
-        def noted(prefix, kernel, *rest, real=getattr(where, name)):
+        def noted(prefix, kernel, *rest, real=getattr(where, name), **options):
             names.append(kernel.name)
-            return real(prefix, kernel, *rest)
+            return real(prefix, kernel, *rest, **options)
         monkeypatch.setattr(where, name, noted)
     return names
 
