@@ -392,10 +392,7 @@ class Emitter(Values):
         return {} if accumulators(s) or self.whole_steps(s.body) else found
 
     def run_past(self, s, lo, hi, past):
-        """The loop, which writes these buffers past the caches if they begin at lines.
-
-        Other cores are to see what is written like that: hence the fence.
-        """
+        """The loop, which writes these buffers past the caches if they begin at lines."""
         fn, bits = self.fn, "0"
         for buffer in past:
             start = fn.op(f"ptrtoint ptr {self.pointers[buffer]} to i64")
@@ -404,8 +401,6 @@ class Emitter(Values):
         for how, self.past in (("eq", past), ("ne", frozenset())):
             with fn.if_(fn.compare(how, bits, 0)), self.branch():
                 self.counted(s, lo, hi, s.width * s.unroll, s.unroll)
-                if self.past:
-                    fn.do("fence seq_cst")
 
     def run_tail(self, s, main):
         """What the unrolled vectors leave from `main` on: whole vectors, then a masked one."""
@@ -533,8 +528,10 @@ def function(name, kernel, parts=1, room=0, cache=None):
         emitter.room = room
         emitter.large = written_once(kernel, cache) if cache else frozenset()
         emitter.body(kernel.body)
-    fn.ret()
     fn.lines = flattened(fn.lines)
+    if any(PAST in line for line in fn.lines):
+        fn.do("fence seq_cst")                   # other cores are to see what passed the caches
+    fn.ret()
     if emitter.instructions.used:
         fn.attributes = KERNEL
     return fn, emitter.instructions.used
