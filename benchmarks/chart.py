@@ -5,7 +5,8 @@ from __future__ import annotations
 from math import ceil, floor, log10
 from xml.sax.saxutils import escape
 
-ROW, LEFT, WIDTH, TOP = 18, 190, 520, 64         # pixels
+ROW, LEFT, WIDTH, TOP = 18, 250, 520, 64         # pixels
+LETTER = 6.5                                     # of a name, at most
 COLOURS = ("#d95f02", "#7570b3", "#1b9e77", "#e7298a", "#66a61e", "#a6761d")
 FASTER, SLOWER = "#4c8bf5", "#c0392b"
 
@@ -33,10 +34,11 @@ def legend(results):
     """The title, and the colour of each peer's dot."""
     title = (f"{results.subject}: times as fast as the best other (bar), as each (dots); "
              f"threads: {results.threads}")
-    lines = [f'<text x="10" y="16" font-size="13">{escape(title)}</text>']
-    for k, (peer, colour) in enumerate(zip(results.names[1:], COLOURS)):
-        lines += [f'<circle cx="{16 + 90 * k}" cy="32" r="4" fill="{colour}"/>',
-                  f'<text x="{24 + 90 * k}" y="36">{escape(peer)}</text>']
+    lines, at = [f'<text x="10" y="16" font-size="13">{escape(title)}</text>'], 16
+    for peer, colour in zip(results.names[1:], COLOURS):
+        lines += [f'<circle cx="{at:g}" cy="32" r="4" fill="{colour}"/>',
+                  f'<text x="{at + 8:g}" y="36">{escape(peer)}</text>']
+        at += 36 + LETTER * len(peer)
     return lines
 
 
