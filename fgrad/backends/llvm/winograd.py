@@ -13,7 +13,8 @@ around them additions bring the images to the points, and back.  The gradient of
 one that moves on by several elements into those of its taps that read the same elements.  With
 gaps between taps, the two sums of a tile are as far apart.
 
-The coefficients are 0, ±1 and ½, and an error is a few times that of the plain sum.  An infinity or
+The coefficients are 0, ±1 and ½.  Measured in f32 with windows of 2 to 7: half to all of the error of
+plain sums, whose sums are longer, and one to two times it in gradients of kernels.  An infinity or
 NaN would spread over a tile: what is not finite is computed plainly instead.
 
 Sources: S. Winograd, Arithmetic Complexity of Computations (1980); A. Lavin and S. Gray, Fast
@@ -43,7 +44,7 @@ AROUND = 12                # cycles of a tile's vector beside its points
 TRANSPOSED = 6             # cycles of a vector at a point that is transposed
 FAR, LARGE = 0.5, 8 << 20  # cycles of a byte of windows, or of their products, so many of which
                            # the caches do not hold
-UNLIKE = 1.1               # times the cycles of a plain sum that its errors are worth
+UNLIKE = 1.1               # times the estimate: where little is gained, sums stay plain
 STARTED = 30, 2            # cycles of a tile of the engine, and of one of its sums
 
 
