@@ -233,8 +233,10 @@ class Function:
     def store(self, type, value, pointer, align=None):
         self.do(f"store {type} {value}, ptr {pointer}, align {align or BYTES[type]}")
 
-    def prefetch(self, pointer, write=False):
-        self.call("llvm.prefetch.p0", ("ptr", pointer), ("i32", int(write)), ("i32", 3), ("i32", 1))
+    def prefetch(self, pointer, write=False, near=True):
+        """Asks for a line of the cache, in the first one or, not `near`, in the second."""
+        self.call("llvm.prefetch.p0", ("ptr", pointer), ("i32", int(write)), ("i32", 2 + near),
+                  ("i32", 1))
 
     # -- vectors -------------------------------------------------------------------------------
 

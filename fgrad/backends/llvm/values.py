@@ -22,6 +22,7 @@ from .text import constant, mangled, vector
 LINE = 64                  # bytes
 FEW = 4                    # vectors of a loop that a reciprocal is worth while for
 NEAR = 1 << 18             # bytes of a row that it holds with the next one
+HELD = 1 << 13             # bytes of rows from which the first cache loses them unread
 
 
 class Values(Expressions, Addresses):
@@ -225,7 +226,7 @@ class Values(Expressions, Addresses):
 
     def fetch_ahead(self, buffer, x, pointer, write=False):
         """Fetches what lies some bytes behind a vector of a large array, for the first of several
-        uses in a loop's body.
+        uses in a loop's body: into the second cache where the first one would lose it unread.
         """
         memo, size = self.scopes[-1].memo, self.lanes * buffer.type.dtype.itemsize
         several = any(b is buffer for b, _ in self.rows_ahead)
@@ -236,8 +237,9 @@ class Values(Expressions, Addresses):
         if self.copy * size % LINE == 0:
             first = (self.rows_ahead.get(key) if several
                      else self.ahead(buffer, row_of(x, self.vec[0])))
+            near = write or first is None or first * len(self.fetchers) < HELD
             for line in range(first, first + size, LINE) if first else ():
-                self.fn.prefetch(self.fn.gep("i8", pointer, line), write)
+                self.fn.prefetch(self.fn.gep("i8", pointer, line), write, near)
 
     def ahead(self, buffer, row):
         """How many bytes behind a vector of a row it is worth to fetch, or None.

@@ -13,8 +13,8 @@ around them additions bring the images to the points, and back.  The gradient of
 one that moves on by several elements into those of its taps that read the same elements.  With
 gaps between taps, the two sums of a tile are as far apart.
 
-The coefficients are 0, ±1 and ½.  Measured in f32 with windows of 2 to 7: half to all of the error of
-plain sums, whose sums are longer, and one to two times it in gradients of kernels.  An infinity or
+The coefficients are 0, ±1 and ½.  Measured in f32 with windows of 2 to 7: half to all of the error
+of plain sums, which are longer, and one to two times it in gradients of kernels.  An infinity or
 NaN would spread over a tile: what is not finite is computed plainly instead.
 
 Sources: S. Winograd, Arithmetic Complexity of Computations (1980); A. Lavin and S. Gray, Fast
