@@ -72,7 +72,8 @@ def test_a_page_or_a_row_is_fetched_ahead(columns, expected):
 
 @pytest.mark.parametrize("columns, expected", [(1024, [True]), (8192, [True, False])])
 def test_what_the_first_cache_loses_unread_is_fetched_into_the_second(columns, expected):
-    fn, _ = emit.function("k", kernel_of(lambda x: nn.logsumexp(x, axis=-1), 64, columns))
+    rows = (1 << 19) // columns
+    fn, _ = emit.function("k", kernel_of(lambda x: nn.logsumexp(x, axis=-1), rows, columns))
     loops = re.split(r"^body\.\d+:", "\n".join(fn.lines), flags=re.M)
     places = [set(re.findall(r"@llvm.prefetch.p0\(ptr \S+, i32 0, i32 (\d)", part))
               for part in loops]
