@@ -88,8 +88,6 @@ class Run:
         pythons["limit"] = pythons.get("fgrad")
         self.workers = {name: Remote(name, pythons[name], threads, options.clock,
                                      tempfile.mkdtemp(dir=folder)) for name in names}
-        self.versions = {package: version for worker in self.workers.values()
-                         for package, version in worker.ask("versions").items()}
         self.starters = {name: starts.Starter(name, pythons[name], threads, folder)
                          for name in names}
         self.starts = selected_starts(options)
@@ -152,9 +150,22 @@ class Run:
         except (Failed, RuntimeError) as error:
             self.results.problems[name, who] = str(error)
 
+    def versions(self):
+        """package → version over all workers, which are known to have started then."""
+        return {package: version for worker in self.workers.values()
+                for package, version in versions_of(worker).items()}
+
     def close(self):
         for worker in self.workers.values():
             worker.close()
+
+
+def versions_of(worker):
+    """package → version of a worker.  Ends the command where it has not started."""
+    try:
+        return worker.ask("versions")
+    except Failed as error:
+        raise SystemExit(f"{worker.name} does not start: {error}, see above.") from None
 
 
 def progress(text):
@@ -238,8 +249,8 @@ def main(argv):
         with tempfile.TemporaryDirectory() as folder:
             run = Run(options, threads, folder)
             try:
+                versions |= run.versions()
                 run.measure()
-                versions |= run.versions
             finally:
                 run.close()
         progress("")

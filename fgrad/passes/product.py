@@ -19,6 +19,7 @@ from .pull import uncast
 RUNS = 16, 256             # the fewest and the most steps of a run of a bordered operand
 WINDOW = 12                # the fewest rows of a window that is read in strips
 STRIPS = 6, 256            # the fewest and the most steps of a strip
+AXES = 3                   # along which windows move at most
 SMALL = 512                # multiply-adds; smaller products are ordinary reductions
 MILD = 2.0 ** -24, 2.0 ** 24       # constants by which a sum may be multiplied, not its terms
 EVERY = None               # rows and columns: every factor is told apart
@@ -284,24 +285,23 @@ def windows(n, rows, k, dtype, longest):
     if n.op != "load" or n.data[0].type.dtype != dtype:
         return None
     for turned, (seen, other) in enumerate(((rows, k), (k, rows))):
-        load, other = apart_from_taps(n, seen[-1], other)
+        load, (*taps, channel) = apart_from_taps(n, ranges, seen[-1], other)
+        outer, places = seen[:-len(taps)], seen[-len(taps):]
         indices = [load.data[1], *[x for x, _, _ in ranges]]
-        for axes in (3, 2, 1):
-            outer, places, taps, channel = seen[:-axes], seen[-axes:], other[:-1], other[-1]
-            if len(seen) < axes or len(taps) != axes or not along(channel, *indices):
-                continue
-            steps = tuple(steps_between(v, w, indices) for v, w in zip(places, taps))
-            if None not in steps and all(2 <= v.extent <= longest for v in taps):
-                return Windows(load, ranges, outer, places, taps, channel, bool(turned), steps)
+        if not 1 <= len(taps) <= min(AXES, len(seen)) or not along(channel, *indices):
+            continue
+        steps = tuple(steps_between(v, w, indices) for v, w in zip(places, taps))
+        if None not in steps and all(2 <= v.extent <= longest for v in taps):
+            return Windows(load, ranges, outer, places, tuple(taps), channel, bool(turned), steps)
     return None
 
 
-def apart_from_taps(n, place, other):
+def apart_from_taps(n, ranges, place, other):
     """(the load, the variables) with channels, which are one variable with the last taps where both
     lie behind each other, as one of their own."""
     buffer, at = n.data
     last, channels = other[-1], index.stride(at, place)
-    one = index.is_affine(at, last) and index.stride(at, last) == 1
+    one = along(last, at, *[x for x, _, _ in ranges])
     if not one or channels < 2 or last.extent <= channels or last.extent % channels:
         return n, other
     tap, channel = (index.space().variable(e) for e in (last.extent // channels, channels))

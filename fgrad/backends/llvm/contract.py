@@ -8,7 +8,7 @@ of Goto and van de Geijn (2008): a panel of B stays in the first cache, a block 
 
     plan(64, 256, 784, "float", Strided(784, 1), Strided(256, 1), out=Strided(256, 1), …)
 
-Relies on `tiles` and `contract_cost`; the plan emitter of this package relies on it.
+Relies on `operands`, `tiles` and `contract_cost`; the plan emitter of this package relies on it.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from math import gcd
 from . import winograd
 from .contract_cost import DISPATCH, PAGE, cycles, held_second
 from .dots import lanes_of_sums, shape
+from .operands import Bordered, Offset, Pieced, Pulled, Strided, Strips
 from .text import BYTES
 from .tiles import Machine, Tile, shapes
 
@@ -45,85 +46,6 @@ SHALLOW = 32             # depth up to which a product is as long as its result 
 LARGE = 1 << 25          # multiply-adds of a part that is worth having for balance alone
 FEW = 4                  # tiles of rows up to which B may be read where it lies
 FEW_ROWS = 36            # rows up to which B that the second cache lacks is not copied by tiles
-
-
-@dataclass(frozen=True)
-class Strided:
-    """An operand or result that is a buffer: strides in elements, the first for its first index.
-
-    A has indices (i, k), B (k, j), the result (i, j).  One of the two strides is 1.
-    """
-    first: int
-    second: int
-    cost = 1                     # scalar operations per element
-
-
-@dataclass(frozen=True)
-class Pulled:
-    """An operand that is computed where it is packed, along "k", "m" (A) or "n" (B).
-
-    cost: its scalar operations per element.
-    """
-    along: str
-    cost: int = 1
-
-
-@dataclass(frozen=True)
-class Pieced:
-    """An operand B that lies in pieces along "k" or "n": its elements between multiples of some
-    number, of the squares or vectors that packing copies, lie behind each other.
-
-    stride: along "k", how many elements columns lie apart.
-    """
-    along: str
-    stride: int = 0
-    cost = 1                     # see Strided
-
-
-@dataclass(frozen=True)
-class Offset:
-    """An operand A whose element (i, k) lies at address[i] + offset[k]: a window over an array.
-
-    Both tables are written block by block, A itself is read where it lies.  rows, depth: over how
-    many elements the addresses, and the offsets, stretch.  Rows between multiples of `period` lie
-    `step` elements apart.
-    """
-    rows: int
-    depth: int
-    period: int = 1
-    step: int = 0
-
-
-@dataclass(frozen=True)
-class Bordered:
-    """An operand A whose steps k … k + run - 1 lie behind each other, or are all zero.
-
-    That is a window over an array with a border of zeros, which is nowhere stored.  A table says
-    where each run of a row begins: at the row's place plus the run's, if each of the row's numbers
-    plus the run's, unsigned, is below its limit.  rows, depth: see Offset.  Rows between multiples
-    of `period` lie `step` elements apart, and all have the same numbers.
-    """
-    rows: int
-    depth: int
-    run: int
-    limits: tuple
-    period: int = 1
-    step: int = 0
-
-
-@dataclass(frozen=True)
-class Strips:
-    """An operand A of windows and strips, between zeros: what windows know of a padded array.
-
-    `period` rows, a window, lie behind each other; `steps` steps, a strip, lie `step` elements
-    apart.  Of each strip one stretch is inside of the array, the rest is zero.  rows, depth: see
-    Offset.
-    """
-    rows: int
-    depth: int
-    period: int
-    steps: int
-    step: int
 
 
 class Product:

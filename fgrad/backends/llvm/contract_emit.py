@@ -11,8 +11,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 
-from .contract import Emitted, Pieced, Product, Pulled, Strided, up
+from .contract import Emitted, Product, up
 from .dots import Dots
+from .operands import Pieced, Pulled, Strided
 from .packing import Packer
 from .places import Places
 from .strips import SegmentTable
@@ -173,7 +174,7 @@ class Writer:
         rows, rest = self.cut(rest, p.rows, p.row_step, p.grid[1])
         columns, rest = self.cut(rest, p.columns, p.width, p.grid[2])
         self.depth_part = rest
-        self.clear_sums()
+        self.clear(self.row_sums, p.columns)
         with fn.loop(*batches) as b:
             self.blocks(b.index, rows, columns, self.depth_range(rest))
         return fn.ret()
@@ -533,11 +534,11 @@ class Writer:
 
     # -- sums over the rows ------------------------------------------------------------------------
 
-    def clear_sums(self):
-        """This part has added nothing yet."""
+    def clear(self, rows, elements):
+        """Zeros in so many elements of these rows of this part's."""
         fn, p = self.fn, self.plan
-        for row in self.row_sums:
-            with fn.loop(0, p.columns, p.tile.lanes) as j:
+        for row in rows:
+            with fn.loop(0, elements, p.tile.lanes) as j:
                 fn.vector_store(p.type, p.tile.lanes, "zeroinitializer",
                                 fn.gep(p.type, row, j.index))
 

@@ -13,10 +13,11 @@ from dataclasses import replace
 
 from ... import index
 from ...loop import Accumulate, Buffer, For, Let, Start, Store, accumulators
-from ...scalar import REDUCTIONS, walk
+from ...scalar import REDUCTIONS
 from ...bf16 import BF16
 from ...passes.jam import together
 from ...passes.short_loops import whole_steps
+from ...passes.turns import uses_of
 from ...types import BOOL, computed
 from .addresses import Scope
 from .fetches import fetchers, rows_ahead
@@ -127,7 +128,8 @@ class Emitter(Values):
         t, p, mask = vector(stored(dtype), w), self.address(s.buffer, s.index), self.lane_mask()
         value = self.kept(value, dtype, w)
         if not mask and s.buffer in self.past:
-            self.fn.do(f"store {t} {value}, ptr {p}, align {w * dtype.itemsize}{PAST}")
+            align = min(LINE, w * dtype.itemsize)
+            self.fn.do(f"store {t} {value}, ptr {p}, align {align}{PAST}")
         elif not mask:
             self.fetch_ahead(s.buffer, s.index, p, write=True)
             self.fn.do(f"store {t} {value}, ptr {p}, align {dtype.itemsize}")
@@ -498,13 +500,7 @@ def room_of(fn, row):
 
 def written_once(kernel, size):
     """The outputs of at least so many bytes that a kernel does not read."""
-    nodes, stack = {}, list(kernel.body)
-    while stack:
-        s = stack.pop()
-        stack += s.body if isinstance(s, For) else ()
-        if hasattr(s, "expr"):
-            walk(s.expr, nodes)
-    read = {n.data[0] for n in nodes if n.op == "load"} | {b for b, _ in kernel.aliases}
+    read = {b for b, _, writes in uses_of(kernel) if not writes} | {b for b, _ in kernel.aliases}
     return {b for b in kernel.outputs if b.type.nbytes >= size and b not in read}
 
 

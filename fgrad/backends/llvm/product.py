@@ -15,7 +15,7 @@ from ... import index, scalar
 from ...loop import Contract, Store, of_elements
 from ...passes.product import bordered, strips, windows
 from ..flat_product import FlatProduct
-from . import contract, contract_emit
+from . import contract, contract_emit, operands
 from .emit import Emitter
 from .instructions import element, number
 from .tiles import Machine
@@ -33,7 +33,8 @@ def emitted(name, kernel, statement, target):
         product = loop_product(kernel, statement, target)
         plan = planned(product, target, kernel.turns)
         if plan.windows:
-            product = windows_product(kernel, statement)
+            product = LoopProduct(kernel, statement, product.windows)
+            product.out_form()                   # which says where the result is
             return WindowWriter(plan, product, name).emitted(), product.used
         return contract_emit.emit(plan, product, name), product.used
 
@@ -53,18 +54,10 @@ def described(kernel, target):
 
 
 def loop_product(kernel, statement, target):
-    """The engine's Product for a Contract, whose rows are ordered for it."""
-    made = LoopProduct(kernel, ordered(statement, target))
-    made.windows = windows(statement.a, statement.rows, statement.k, statement.dtype, LONGEST)
-    return made
-
-
-def windows_product(kernel, statement):
-    """The same, whose rows stay in the order of the places of windows."""
-    made = LoopProduct(kernel, statement)
-    made.out_form()                              # which says where the result is
-    made.windows = windows(statement.a, statement.rows, statement.k, statement.dtype, LONGEST)
-    return made
+    """The engine's Product for a Contract, whose rows are ordered for it; windows are those of rows
+    in their own order."""
+    found = windows(statement.a, statement.rows, statement.k, statement.dtype, LONGEST)
+    return LoopProduct(kernel, ordered(statement, target), found)
 
 
 def planned(product, target, turns):
@@ -162,9 +155,9 @@ class Pointers(dict):
 class LoopProduct(FlatProduct, contract.Product):
     """The callbacks of one Contract statement; its four indices are flat variables."""
 
-    def __init__(self, kernel, statement):
+    def __init__(self, kernel, statement, found=None):
         super().__init__(statement)
-        self.used = set()
+        self.used, self.windows = set(), found
         buffers = [*kernel.params, *kernel.outputs]
         self.places = {b: k for k, b in enumerate(buffers)}
         self.given = {b: k for k, b in enumerate(kernel.params)}
@@ -172,7 +165,6 @@ class LoopProduct(FlatProduct, contract.Product):
         a, rows, k, dtype = statement.a, statement.rows, statement.k, statement.dtype
         self.bordered = self.flat_border(bordered(a, k, dtype))
         self.strips = None if self.bordered else self.flat_border(strips(a, rows, k, dtype))
-        self.windows = None
 
     # -- forms ----------------------------------------------------------------------------------
 
@@ -181,10 +173,10 @@ class LoopProduct(FlatProduct, contract.Product):
         if n.op == "load" and n.data[0].type.dtype == self.statement.dtype:
             strides = self.strides(n.data[1], first, second)
             if strides is not None:
-                return contract.Strided(*strides)
+                return operands.Strided(*strides)
             if n is self.a and self.columns.extent > 1 and self.in_tables(n.data[1]):
                 stretches = (self.stretch(n.data[1], v) for v in (first, second))
-                return contract.Offset(*stretches, *steps_of(n.data[1], first))
+                return operands.Offset(*stretches, *steps_of(n.data[1], first))
         if n is self.a and self.bordered and self.columns.extent > 1:
             return self.bordered_form()
         if n is self.a and self.strips and self.columns.extent > 1:
@@ -193,7 +185,7 @@ class LoopProduct(FlatProduct, contract.Product):
         if pieced:
             return pieced
         cost = int(sum(m.cost for m in scalar.walk(n))) + 1
-        return contract.Pulled(first_name if self.unit(n, first, second) else second_name, cost)
+        return operands.Pulled(first_name if self.unit(n, first, second) else second_name, cost)
 
     def strides(self, x, first, second):
         """(stride of first, of second), one of them 1, where x steps evenly through a batch."""
@@ -224,10 +216,10 @@ class LoopProduct(FlatProduct, contract.Product):
             return None
         x = self.b.data[1]
         if self.behind(x, self.columns, VECTOR):
-            return contract.Pieced("n")
+            return operands.Pieced("n")
         whole = not self.strips and (not self.bordered or self.whole(self.bordered.run, SQUARE))
         if whole and self.behind(x, self.depth, SQUARE) and index.is_affine(x, self.columns):
-            return contract.Pieced("k", index.stride(x, self.columns))
+            return operands.Pieced("k", index.stride(x, self.columns))
         return None
 
     def behind(self, x, variable, size):
@@ -249,7 +241,7 @@ class LoopProduct(FlatProduct, contract.Product):
         found = self.bordered
         stretches = (self.stretch(found.load.data[1], v) for v in (self.rows, self.depth))
         limits = tuple(hi - lo for _, lo, hi in found.ranges)
-        return contract.Bordered(*stretches, found.run, limits, *self.alike())
+        return operands.Bordered(*stretches, found.run, limits, *self.alike())
 
     def alike(self):
         """(period, step): rows between multiples of the period have one place in the border, and
@@ -264,7 +256,7 @@ class LoopProduct(FlatProduct, contract.Product):
         """The form of a, which is Strips."""
         found = self.strips
         stretches = (self.stretch(found.load.data[1], v) for v in (self.rows, self.depth))
-        return contract.Strips(*stretches, found.rows, found.steps, found.step)
+        return operands.Strips(*stretches, found.rows, found.steps, found.step)
 
     def windows_form(self):
         """The form of a where it is Windows, or None."""
@@ -294,7 +286,7 @@ class LoopProduct(FlatProduct, contract.Product):
         if self.columns.extent > 1 and index.stride(x, self.columns) != 1:
             return None
         self.out = s.buffer, x
-        return contract.Strided(index.stride(x, self.rows), 1)
+        return operands.Strided(index.stride(x, self.rows), 1)
 
     # -- callbacks ------------------------------------------------------------------------------
 
@@ -331,7 +323,7 @@ class LoopProduct(FlatProduct, contract.Product):
         return value
 
     def window_places(self, fn, outer, firsts, zeros):
-        found, form, tests = self.windows, self.windows_form(), {}
+        found, form = self.windows, self.windows_form()
         variables = [index.space().variable(n + 1) for n in (form.outer - 1, *form.last_firsts)]
         one, *along = map(index.of, variables)
         to = dict(zip(found.outer, index.unflat(one, [v.extent for v in found.outer])))
@@ -344,24 +336,12 @@ class LoopProduct(FlatProduct, contract.Product):
         def place(steps):
             at = to | dict(zip(found.taps, map(index.of, steps)))
             buffer, x = found.load.data
-            ranges = [(index.substitute(x, at, None), lo, hi) for x, lo, hi in found.ranges]
+            ranges = [(index.substitute(y, at, None), lo, hi) for y, lo, hi in found.ranges]
             ranges += form.read_by_places(along, steps)
-            x = index.substitute(x, at, None)
-            return self.inside(emitter, ranges, emitter.address(buffer, x), zeros, tests)
+            test = emitter.ranges([(y, lo, hi) for y, lo, hi in ranges if y.lo < lo or y.hi >= hi])
+            there = emitter.address(buffer, index.substitute(x, at, None))
+            return there if test is None else fn.select(test, "ptr", there, zeros)
         return [place(steps) for steps in itertools.product(*map(range, form.elements))]
-
-    def inside(self, emitter, ranges, place, zeros, tests):
-        """The place where all ranges hold, else that of zeros.  tests: those that are written."""
-        fn, test = emitter.fn, None
-        for x, lo, hi in ranges:
-            if x.lo >= lo and x.hi < hi:
-                continue
-            if (x, lo, hi) not in tests:
-                at = emitter.index(index.plus(x, -lo))
-                tests[x, lo, hi] = fn.op(f"icmp ult i64 {at}, {hi - lo}")
-            one = tests[x, lo, hi]
-            test = one if test is None else fn.op(f"and i1 {test}, {one}")
-        return place if test is None else fn.op(f"select i1 {test}, ptr {place}, ptr {zeros}")
 
     def row_addresses(self, fn, b, i, count, to):
         buffer, x = self.a.data

@@ -18,8 +18,9 @@ from contextlib import contextmanager
 from math import prod
 
 from .. import cache
-from .contract import Emitted, Pulled, Strided, up
+from .contract import Emitted, up
 from .contract_emit import PARAMETERS, Block, Writer, written
+from .operands import Pulled, Strided
 from .packing import Transpose
 from .text import BYTES, KERNEL, Function, vector
 from .tiles import KERNEL_TYPES, Columns, Kernel, Rows, Tile, added, multiply_add
@@ -301,12 +302,8 @@ class WindowWriter(Writer):
         part = self.begin(self.name)
         fn = self.fn
         self.zeros = self.sums
-        with fn.loop(0, self.image_row, self.lanes) as c:
-            fn.vector_store(p.type, self.lanes, "zeroinitializer",
-                            fn.gep(p.type, self.zeros, c.index))
-        self.row_sums = [self.totals] * p.total + self.row_sums
-        self.clear_sums()
-        self.row_sums = self.row_sums[p.total:]
+        self.clear([self.zeros], self.image_row)
+        self.clear([self.totals] * p.total + self.row_sums, p.columns)
         if w.turned:
             self.products = self.place(self.partial, (part, self.product_elements()))
         tiles, _ = self.cut(part, w.tiles, 1 if w.turned else p.tile.rows, p.parts)

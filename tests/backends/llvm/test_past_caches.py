@@ -49,6 +49,14 @@ def test_a_large_result_is(count):
     assert passed(lambda x: fnp.maximum(x * 2 + 1, 0), draw(count))
 
 
+def test_no_more_is_said_of_an_address_than_was_looked_at():
+    """A vector of a loop over an exponential is several lines long, and begins at any line."""
+    text = module.Module(planned(fnp.exp, [draw(8192)])).text()
+    stores = [line for line in text.splitlines() if emit.PAST in line]
+    assert stores and all("align 64," in line or HOST.vector_bytes < 64 for line in stores)
+    check(fnp.exp, draw(8192))
+
+
 def test_a_small_result_is_not():
     assert not passed(lambda x: x * 2 + 1, draw(1023))
 

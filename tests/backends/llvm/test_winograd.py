@@ -11,8 +11,9 @@ import fgrad.numpy as fnp
 from fgrad import passes
 from fgrad.backends import base
 from fgrad.backends.llvm import contract, module, winograd
+from fgrad.backends.llvm.contract import Product, plan
 from fgrad.backends.llvm.host import HOST
-from fgrad.backends.llvm.contract import Product, Strided, plan
+from fgrad.backends.llvm.operands import Strided
 from fgrad.backends.llvm.text import module as whole
 from fgrad.backends.llvm.tiles import Machine
 from fgrad.backends.llvm.winograd import LONGEST, SIDE, Windows, algorithm
