@@ -119,6 +119,8 @@ def uses_of(kernel):
                 scalar.walk(s.b, nodes)
             case Store():
                 yield s.buffer, s.index, True
+                if s.how:
+                    yield s.buffer, s.index, False
                 for n in (s.expr, *s.index.nodes, *[n for x, _, _ in s.when for n in x.nodes]):
                     scalar.walk(n, nodes)
             case _ if hasattr(s, "expr"):

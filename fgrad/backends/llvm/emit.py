@@ -26,6 +26,8 @@ from .text import KERNEL, Function, constant, mangled, vector
 from .values import LINE, Values
 
 PAST = ", !nontemporal !0"  # of a store
+HELD_OF_CACHE = 3 / 4      # the last cache's part that a kernel has for what it moves
+LARGE_OF_CACHE = 1 / 8     # outputs as large are worth a way of their own
 
 
 class Emitter(Values):
@@ -498,16 +500,29 @@ def room_of(fn, row):
     return fn.alloca(f"[{max(1, row.type.size)} x {stored(row.type.dtype)}]")
 
 
-def written_once(kernel, size):
-    """The outputs of at least so many bytes that a kernel does not read."""
-    read = {b for b, _, writes in uses_of(kernel) if not writes} | {b for b, _ in kernel.aliases}
-    return {b for b in kernel.outputs if b.type.nbytes >= size and b not in read}
+def not_held(kernel, cache):
+    """The large outputs that a kernel does not read, if a cache of so many bytes holds little of
+    them in the end: processors share it, and what the kernel has moved in between goes through it.
+
+    What is read at places known at run time alone may be little, and does not count.
+    """
+    moved, read = dict.fromkeys((*kernel.params, *kernel.outputs), 0), {b for b, _ in kernel.aliases}
+    for b, x, writes in uses_of(kernel):
+        if b in moved and not x.nodes:
+            size = (x.hi - x.lo + 1) * b.type.dtype.itemsize
+            moved[b] = max(moved[b], min(size, b.type.nbytes))
+        if not writes:
+            read.add(b)
+    if sum(moved.values()) < HELD_OF_CACHE * cache:
+        return frozenset()
+    return {b for b in kernel.outputs if b.type.nbytes >= LARGE_OF_CACHE * cache and b not in read}
 
 
 def function(name, kernel, parts=1, room=0, cache=None):
     """(Function, vmath functions it uses): void @name(ptr %buffers, i64 %part) runs one part.
 
-    room: see Emitter.  cache: bytes of the largest one; results as large are written past it.
+    room: see Emitter.  cache: bytes of the last one; results that it does not hold are written
+    past it.
     %buffers points to the pointers of the kernel's params, then of its outputs.
     """
     fn = Function(name, "ptr noalias readonly %buffers, i64 %part")
@@ -522,7 +537,7 @@ def function(name, kernel, parts=1, room=0, cache=None):
         emitter.given = {b: k for k, b in enumerate(kernel.params)}
         emitter.part = ("%part", parts) if parts > 1 else None
         emitter.room = room
-        emitter.large = written_once(kernel, cache) if cache else frozenset()
+        emitter.large = not_held(kernel, cache) if cache else frozenset()
         emitter.body(kernel.body)
     fn.lines = flattened(fn.lines)
     if any(PAST in line for line in fn.lines):

@@ -155,7 +155,9 @@ class Module:
         contractions = [s for s in kernel.body if isinstance(s, Contract)]
         if not contractions:
             parts = parts_of(kernel)
-            fn, used = emit.function("kernel", kernel, parts, cache=host.last_cache())
+            held = kernel.turns is not None      # its results are for the cache
+            fn, used = emit.function("kernel", kernel, parts,
+                                     cache=None if held else host.last_cache())
             self.used |= used
             return [(self.named({"kernel": str(fn)})["kernel"], parts)], 0
         (statement,) = contractions

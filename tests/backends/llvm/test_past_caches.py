@@ -57,8 +57,24 @@ def test_no_more_is_said_of_an_address_than_was_looked_at():
     check(fnp.exp, draw(8192))
 
 
-def test_a_small_result_is_not():
-    assert not passed(lambda x: x * 2 + 1, draw(1023))
+def test_what_a_cache_holds_is_not():
+    """Three quarters of it: 3 KB, of what is read and written together."""
+    assert not passed(lambda x: x * 2 + 1, draw(383))
+    assert passed(lambda x: x * 2 + 1, draw(384))
+    assert not passed(lambda x, y: x * 2 + y, draw(255), draw(255))
+    assert passed(lambda x, y: x * 2 + y, draw(256), draw(256))
+
+
+def test_a_small_result_of_much_is_not():
+    assert not passed(lambda x: fnp.sum(x, axis=0), draw(20, 112))
+    assert passed(lambda x: fnp.sum(x, axis=0), draw(20, 128))
+
+
+def test_what_is_read_of_a_buffer_counts():
+    """Not all of it: a part, or what is found at places known at run time."""
+    assert not passed(lambda x: x[100:356] * 2, draw(4000))
+    assert not passed(lambda x, k: x[k], draw(1000, 16), np.arange(8))
+    assert passed(lambda x: x[100:612] * 2, draw(4000))
 
 
 def test_rows_of_whole_lines_are():
@@ -78,6 +94,7 @@ def test_rows_that_begin_anywhere_are_not():
 def test_what_is_read_again_is_not():
     assert not passed(lambda x: fnp.cumsum(x), draw(4000))
     assert not passed(lambda x: x * 2, draw(4000), donate=(0,))
+    assert not passed(lambda x: fnp.sum(x, axis=0), draw(128, 128))     # set, then added to
 
 
 def test_memory_that_does_not_begin_at_a_line_is_written_in_the_other_way():
