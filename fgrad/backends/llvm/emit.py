@@ -443,7 +443,7 @@ class Emitter(Values):
                  for j, name in enumerate(carried)}
         self.carry(heads, around)
         names, around_it = dict(self.names), self.outside
-        self.outside = names.keys() - set(carried)
+        self.outside = {value for n, (value, _) in names.items() if n not in carried}
         self.copies(s, i, copies, before)
         self.outside = around_it
         last = {name: self.slots[name] for name in carried}

@@ -102,7 +102,7 @@ class Function:
         self.allocas, self.prologue, self.lines = [], [], []
         self.spare = None                        # the address of zeros
         self.declarations, self.declared = set(), set()
-        self.reciprocals = {}                # see `values`
+        self.made_once = {}                  # see `values`
         self.count = 0
         self.block = "entry"                 # the label of the block being written
 

@@ -30,8 +30,8 @@ class Values(Expressions, Addresses):
 
     `names`: the names of Lets and accumulators → their values.  `fetchers`: which loop
     fetches a row, `rows_ahead`: which rows of a loop are, see `fetches`.  `inner`: the loop at
-    hand.  `outside`: the names known in front of the innermost loop.  `given`: param → its place
-    in %buffers.
+    hand.  `outside`: values known in front of the innermost loop.  `given`: param → its place in
+    %buffers.
     """
 
     def __init__(self, fn, pointers, env=None):
@@ -39,17 +39,33 @@ class Values(Expressions, Addresses):
         self.names, self.fetchers, self.rows_ahead, self.inner = {}, {}, {}, None
         self.outside, self.given = frozenset(), {}
 
-    def splat(self, value, dtype):
-        """A value as a vector, where there is a vector loop."""
+    def splat(self, value, dtype, known=False):
+        """A value as a vector, where there is a vector loop; made in front of the innermost loop
+        where it is `known` there.
+        """
         name, wide = value
         if wide or not self.vec:
             return name
         if name[0] not in "%":
             return f"splat ({element(dtype)} {name})"
+        front = self.scopes[-1].before
+        if front is None or not (known or name in self.outside):
+            return self.spread(name, dtype)
+        return self.made_once((id(front), name, self.lanes),
+                             lambda: self.spread(name, dtype, front))
+
+    def spread(self, name, dtype, out=None):
+        """A vector of one value; its lines go to `out`, or where lines go now."""
         t = type_text(dtype, self.lanes)
-        one = self.op(f"insertelement {t} poison, {element(dtype)} {name}, i64 0")
+        one = self.op(f"insertelement {t} poison, {element(dtype)} {name}, i64 0", out)
         return self.op(f"shufflevector {t} {one}, {t} poison, "
-                       f"{vector('i32', self.lanes)} zeroinitializer")
+                       f"{vector('i32', self.lanes)} zeroinitializer", out)
+
+    def made_once(self, key, make):
+        """What `make` gives, once for a key: it is written in front of a loop, or of the kernel."""
+        if key not in self.fn.made_once:
+            self.fn.made_once[key] = make()
+        return self.fn.made_once[key]
 
     def value(self, n):
         """(name, is it a vector) of a scalar node, computed once per scope and guard."""
@@ -77,7 +93,7 @@ class Values(Expressions, Addresses):
         found = self.reciprocal_in_front(d) if wide else None
         if found is None:
             return None
-        high, low, scale = (self.splat((part, False), n.dtype) for part in found)
+        high, low, scale = (self.splat((part, False), n.dtype, known=True) for part in found)
         product = self.scaled(x, high, low, n.dtype, self.lanes)
         return self.instructions.plain("mul", (product, scale), n.dtype, self.lanes), True
 
@@ -92,19 +108,12 @@ class Values(Expressions, Addresses):
         """
         before = self.scopes[-1].before
         if d.op == "name":
-            worth = (d.data in self.outside and before is not None and not self.names[d.data][1]
+            name, wide = self.names[d.data]
+            worth = (before is not None and not wide and name in self.outside
                      and self.vec[0].extent >= FEW * self.lanes)
-            return self.reciprocal(id(before), d, lambda: reciprocal.parts(
-                lambda text: self.op(text, before), self.names[d.data][0],
-                SHORT[d.dtype])) if worth else None
-        return self.reciprocal(None, d, lambda: self.at_entry(d)) if self.is_of_kernel(d) else None
-
-    def reciprocal(self, place, d, make):
-        """What `make` gives, once for a place and divisor."""
-        key = place, d
-        if key not in self.fn.reciprocals:
-            self.fn.reciprocals[key] = make()
-        return self.fn.reciprocals[key]
+            return self.made_once((id(before), d), lambda: reciprocal.parts(
+                lambda text: self.op(text, before), name, SHORT[d.dtype])) if worth else None
+        return self.made_once((None, d), lambda: self.at_entry(d)) if self.is_of_kernel(d) else None
 
     def is_of_kernel(self, n):
         """Does a value depend on parameters without axes alone?"""
