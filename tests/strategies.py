@@ -173,7 +173,9 @@ class Writer:
         error = 0.0
         if value.dtype.kind == "f":
             read = max([a.top * (1 + a.value.size) ** 0.5 for a in args], default=0)
-            error = gain * sum(a.error for a in args) + EPS[value.dtype.name] * (top + read + 1e-3)
+            eps = max(EPS[v.dtype.name] for v in (value, *[a.value for a in args])
+                      if v.dtype.kind == "f")    # a line may round in the narrowest of its dtypes
+            error = gain * sum(a.error for a in args) + eps * (top + read + 1e-3)
             if not error <= 0.02 * (1 + top):
                 return
         elif any(a.error for a in args):
