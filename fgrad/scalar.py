@@ -319,6 +319,14 @@ def reduce(how, extents, body):
     return node("reduce", (got,), (how, variables), got.dtype)
 
 
+def pairwise(how, values):
+    """The reduction of several values, by twos: a + b and c + d before their sum."""
+    while len(values) > 1:
+        pairs = [apply(REDUCTIONS[how][0], a, b) for a, b in zip(values[::2], values[1::2])]
+        values = pairs + values[len(values) // 2 * 2:]
+    return values[0]
+
+
 def begun(how, first):
     """A reduction so far, of its first element: a sum of -0.0 begins with 0.0, and is that."""
     square = first.op == "mul" and first.args[0] is first.args[1]

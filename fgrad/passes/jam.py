@@ -8,8 +8,9 @@
 
 Rows that read the same load it once, and the lanes of several sums are added up together: worth it
 where rows share what they read, or are so short that adding up the lanes is much of their work.
-schedule.py calls `with_rows`; a backend that emits them writes `together` in place of the loop.
-Relies on parts.py for substitution.
+Of rows that come from memory, not from a cache, it is so only where much is computed: they come
+fastest in order.  schedule.py calls `with_rows`; a backend that emits them writes `together` in
+place of the loop.  Relies on parts.py for substitution.
 """
 
 from __future__ import annotations
@@ -23,18 +24,24 @@ from ..types import BOOL
 from .parts import substituted
 
 FEW, MANY = 4, 8           # rows at once: of long ones, or elementary functions, and of short ones
-VECTORS = 8                # of a row up to which adding up its lanes counts
+VECTORS, DEAR = 48, 24     # of a row up to which adding up its lanes counts; of dear functions
+NEAR = 20 << 10            # bytes of the rows at once, which the first cache is to hold
+FROM_MEMORY = 8            # vectors of a row that no cache holds,
+LOOPS = 3                  # and in how many loops it is computed then, if not by dear functions
 CHAINS = 8                 # additions that do not wait for each other: enough, and the most
 NODES = 60                 # of what is computed for a row, at most
 
 
-def with_rows(body):
-    """The statements, with several rows at once in loops where that is worth it."""
+def with_rows(body, held):
+    """The statements, with several rows at once in loops where that is worth it.
+
+    held: bytes that a cache holds of what a loop reads and writes.
+    """
     out = []
     for s in body:
         if isinstance(s, For):
-            s = replace(s, body=with_rows(s.body))
-            rows = rows_of(s)
+            s = replace(s, body=with_rows(s.body, held))
+            rows = rows_of(s, held)
             if rows > 1:
                 grain = -(-s.grain // rows) * rows
                 s = replace(s, rows=rows, grain=grain, body=[beside(t, rows) for t in s.body])
@@ -50,7 +57,7 @@ def beside(s, rows):
     return replace(s, unroll=min(s.unroll, max(1, CHAINS // chains)))
 
 
-def rows_of(loop):
+def rows_of(loop, held):
     """How many rows of a loop run at once; 1 where that is not worth it."""
     v, inner = loop.var, [s for s in loop.body if isinstance(s, For)]
     sums = [s for s in inner if s.kind == "reduce"]
@@ -69,12 +76,31 @@ def rows_of(loop):
     reads = [n.data for n in nodes if n.op == "load" and n.data[0] in written]
     if len(nodes) > NODES or not all(b in own and not x.nodes for b, x in reads):
         return 1
-    short = all(is_short(s) for s in sums)
-    if not short and (inner != sums or not all(is_short(s) or shares(s, v) for s in sums)):
-        return 1
     dear = any(n.cost >= EXPENSIVE for n in nodes)
+    moved = {n.data[0] for n in nodes if n.op == "load"} | written
+    vectors = DEAR if dear else VECTORS
+    if sum(b.type.nbytes for b in moved if b.kind != "local") > held:
+        vectors = FROM_MEMORY if dear or len(inner) >= LOOPS else 0
+    short = all(is_short(s, vectors) for s in sums)
+    if not short and (inner != sums or not all(is_short(s, vectors) or shares(s, v) for s in sums)):
+        return 1
     most = CHAINS // max(len(accumulators(s)) for s in sums)
-    return max(1, min(MANY if short and not dear else FEW, most))
+    if not short:
+        return max(1, min(FEW, most))
+    most = min(most, FEW if dear else MANY, NEAR // bytes_of_row(loop))
+    return next(n for n in (MANY, FEW, 2, 1) if n <= max(1, most))
+
+
+def bytes_of_row(loop):
+    """About how many bytes the loops within one iteration of a loop read and write, each once."""
+    found = {}
+    for inner in loop.body:
+        for s in inner.body if isinstance(inner, For) else ():
+            used = [n.data for n in scalar.walk(s.expr) if n.op == "load"]
+            used += [(s.buffer, s.index)] if isinstance(s, Store) else []
+            found.update((b, inner.var.extent * b.type.dtype.itemsize) for b, x in used
+                         if x.free & loop.var.bit or b.kind == "local")
+    return max(1, sum(found.values()))
 
 
 def within(loop):
@@ -84,12 +110,20 @@ def within(loop):
 
 
 def is_of_row(s, v):
-    """Does a statement concern one row alone?"""
+    """Does a statement concern one row alone, or add to what all of them do?"""
     if not isinstance(s, Store):
         return not isinstance(s, For)
+    if is_shared(s, v):
+        return True
     own = s.buffer.kind == "local" and not s.index.free & v.bit
     return not s.how and not s.when and not s.index.nodes and (
         own or index.is_affine(s.index, v) and bool(index.stride(s.index, v)))
+
+
+def is_shared(s, v):
+    """Does a statement add up what each row has, by columns?"""
+    return (isinstance(s, Store) and bool(s.how) and not s.when and not s.index.nodes
+            and s.buffer.kind != "local" and not s.index.free & v.bit)
 
 
 def own_rows(loop):
@@ -98,10 +132,12 @@ def own_rows(loop):
             and not s.index.free & loop.var.bit}
 
 
-def is_short(loop):
-    """Is adding up the lanes much of a loop's work?  Those of bools are bits of one number."""
+def is_short(loop, vectors):
+    """Is adding up the lanes much of a loop's work, of at most so many vectors?  Those of bools
+    are bits of one number.
+    """
     bools = all(s.expr.dtype == BOOL for s in loop.body if isinstance(s, Accumulate))
-    return loop.var.extent <= (1 if bools else VECTORS) * loop.width
+    return loop.var.extent <= (min(1, vectors) if bools else vectors) * loop.width
 
 
 def shares(loop, v):
@@ -126,10 +162,20 @@ def together(loop, start, rows, another):
             body = renamed(body, to)
         copies.append(body)
     out = []
-    for same in zip(*copies):
-        one = isinstance(same[0], For)
-        out += [replace(same[0], body=[t for s in same for t in s.body])] if one else same
+    for s, same in zip(loop.body, zip(*copies)):
+        out += [in_one(s, same, loop.var)] if isinstance(s, For) else same
     return out
+
+
+def in_one(inner, copies, v):
+    """The loop whose body are those of several rows' loops; what they add up is added at once."""
+    body, last = [], []
+    for s, same in zip(inner.body, zip(*[c.body for c in copies])):
+        if is_shared(s, v):
+            last.append(replace(same[0], expr=scalar.pairwise(s.how, [t.expr for t in same])))
+    for c in copies:
+        body += [t for s, t in zip(inner.body, c.body) if not is_shared(s, v)]
+    return replace(copies[0], body=body + last)
 
 
 def renamed(body, to):

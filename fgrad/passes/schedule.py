@@ -16,7 +16,7 @@ from math import prod
 
 from .. import index, scalar
 from ..loop import Accumulate, Contract, For, Kernel, Let, Start, Store
-from ..scalar import EXPENSIVE, REDUCTIONS
+from ..scalar import EXPENSIVE
 from . import across, borders
 from .cut_loops import taken_apart
 from .jam import with_rows
@@ -39,9 +39,9 @@ class Schedule:
     side: vectors computed side by side where a loop calls elementary functions, which hides their
     latency.  rows: added at once into a column sum.  tile: side of the tile of a transposed read.
     grain: times as many iterations in a part as its cost asks for.  rank: which of the contraction
-    engine's ways, cheapest first.  across: have loops that hold loops vectors?  jam: do the
-    loops of several rows run as one?  region: the cost of a part that is worth a thread, in
-    additions.
+    engine's ways, cheapest first.  across: have loops that hold loops vectors?  jam: bytes
+    that a cache holds of what is moved where the loops of several rows run as one; 0: they do not.
+    region: the cost of a part that is worth a thread, in additions.
     """
     lanes: int = 8
     light: int = 4
@@ -52,7 +52,7 @@ class Schedule:
     grain: int = 1
     rank: int = 0
     across: bool = False
-    jam: bool = False
+    jam: int = 0
     region: int = 25_000
 
 
@@ -98,7 +98,7 @@ def arranged(kernel, how):
             given = borders.cut(taken_apart(given, kernel.space, words), kernel.space, how.region)
         body = [s for t in flattened(given)
                 for s in (arrange(t, how, kernel.space, words) if isinstance(t, For) else [t])]
-        body = [coarser(s, how) for s in (with_rows(body) if how.jam else body)]
+        body = [coarser(s, how) for s in (with_rows(body, how.jam) if how.jam else body)]
     written = dict.fromkeys(s.buffer for s in stores_of(body))
     kernel = replace(kernel, scratch=[b for b in written if b.kind == "local"])
     loops = [s for s in body if isinstance(s, For) and s.kind == "parallel"]
@@ -265,11 +265,7 @@ def rows_at_once(loop, inner, how):
     for s in inner.body:
         found = [scalar.rewrite(s.expr, {loop.var: index.plus(index.of(loop.var), k)}, {}, {})
                  for k in range(rows)]
-        while len(found) > 1:
-            pairs = [scalar.apply(REDUCTIONS[s.how][0], a, b)
-                     for a, b in zip(found[::2], found[1::2])]
-            found = pairs + found[len(found) // 2 * 2:]
-        body.append(replace(s, expr=found[0]))
+        body.append(replace(s, expr=scalar.pairwise(s.how, found)))
     return replace(loop, step=rows, body=[vectorised(replace(inner, body=body), how)])
 
 

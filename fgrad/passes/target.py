@@ -24,7 +24,8 @@ class Target:
     0: they do not.
     native_loops: is a loop of little work one native function?
     across: may a loop with vectors hold loops, whose sums are vectors then?
-    jam: can the loops within several iterations of a loop run as one?
+    jam: bytes that the last cache holds of what a loop moves, for the loops within several of its
+    iterations to run as one.  0: they do not.
     """
     kind: str = "cpu"
     vector_bytes: int = 32
@@ -39,7 +40,7 @@ class Target:
     cache: int = 0
     native_loops: bool = False
     across: bool = False
-    jam: bool = False
+    jam: int = 0
 
     @property
     def cut(self):

@@ -4,18 +4,26 @@ import numpy as np
 import pytest
 
 import fgrad.numpy as fnp
-from fgrad import grad, show
+from fgrad import grad, index, show
 from fgrad.interpreters.call import inline
 from fgrad.interpreters.stage import stage
 from fgrad.loop import For
 from fgrad.nn import softmax
+from fgrad.passes.jam import together
 from fgrad.passes.target import Target
 from fgrad.types import ArrayType
 from tests.passes.checking import assert_compiled_agrees, assert_plan_agrees
 
-SERIAL = Target(vector_bytes=32, jam=True)
-IN_PARTS = Target(vector_bytes=32, threads=3, region_cost=50, jam=True)
+SERIAL = Target(vector_bytes=32, jam=1 << 20)
+IN_PARTS = Target(vector_bytes=32, threads=3, region_cost=50, jam=1 << 20)
 F32, F64 = np.dtype("f4"), np.dtype("f8")
+
+
+
+def unit(x):
+    """Rows of length 1 or so."""
+    return x / fnp.sqrt(fnp.sum(x * x, axis=1, keepdims=True) + 0.5)
+
 
 ROWS = {
     "by a column": lambda x: x @ fnp.sin(x[0]),
@@ -31,9 +39,11 @@ ROWS = {
     "softmax": lambda x: softmax(x, axis=1),
     "softmax with gradient": grad(lambda x: fnp.sum(softmax(x, axis=1)[:, 0])),
     "lower part": lambda x: fnp.sum(fnp.tril(x), axis=1),
+    "columns of unit rows": lambda x: (unit(x), fnp.sum(unit(x), axis=0)),
+    "largest of each column": lambda x: (unit(x), fnp.max(unit(x) + 1.0, axis=0)),
 }
 FLOATS = ["f4", "f8", "f2"]
-OF_FLOATS = [name for name in ROWS if "grad" in name] + ["by a column", "weighed", "softmax"]
+OF_FLOATS = [name for name in ROWS if "grad" in name or "column" in name] + ["weighed", "softmax"]
 SHAPES = [(8, 1), (9, 16), (11, 20), (32, 33), (33, 64), (14, 130), (3, 40)]
 
 
@@ -79,6 +89,27 @@ def test_rows_that_share_what_they_read_or_are_short_run_at_once():
     assert rows((32, 24), lambda x: fnp.var(x, axis=1)) == [8]
     assert rows((7, 24), lambda x: fnp.var(x, axis=1)) == [1]
     assert rows((32, 24), target=Target(vector_bytes=32)) == [1]
+
+
+def test_rows_that_come_from_memory_run_at_once_where_much_is_computed():
+    far = Target(vector_bytes=32, jam=4096)
+    largest, norm = lambda x: fnp.max(x, axis=1), lambda x: x / fnp.sqrt(fnp.sum(x * x, 1)[:, None])
+    assert rows((40, 24), largest, far) == [8] and rows((44, 24), largest, far) == [1]
+    assert rows((20, 24), norm, far) == [8] and rows((22, 24), norm, far) == [1]
+    assert rows((44, 24), softmax, far) == [4] and rows((44, 80), softmax, far) == [1]
+    assert rows((44, 80), softmax) == [4] and rows((44, 200), softmax) == [1]
+
+
+@pytest.mark.parametrize("name", ["columns of unit rows", "largest of each column"])
+def test_what_rows_add_up_by_columns_is_added_at_once(name):
+    """A column's sum is read and written once for all rows that run at once, behind the rest."""
+    program = inline(stage(ROWS[name], [ArrayType(F32, (33, 24))]).program)
+    kernel = assert_plan_agrees(program, SERIAL).steps[0]
+    loop = kernel.body[-1]
+    with kernel.space:
+        columns = together(loop, index.of(0), loop.rows, None)[-1]
+    assert loop.rows == 8 and len(loop.body[-1].body) == 3
+    assert [bool(getattr(s, "how", None)) for s in columns.body] == [False] * 16 + [True]
 
 
 def test_short_rows_of_elementary_functions_are_four():

@@ -342,8 +342,9 @@ class Emitter(Values):
         """Rows that run at once, from block lo to block hi."""
         v = index.space().variable(s.var.extent // s.rows)
         body = together(s, index.combine([(index.of(v), s.rows)]), s.rows, self.another)
-        self.fetchers = self.fetchers | fetchers(body)
+        self.fetchers, self.beside = self.fetchers | fetchers(body), s.rows
         self.counted(replace(s, var=v, body=body, rows=1), lo, hi, 1, 1)
+        self.beside = 1
 
     def run_other_rows(self, s):
         """The rows that are left over behind all blocks."""
@@ -506,7 +507,8 @@ def not_held(kernel, cache):
 
     What is read at places known at run time alone may be little, and does not count.
     """
-    moved, read = dict.fromkeys((*kernel.params, *kernel.outputs), 0), {b for b, _ in kernel.aliases}
+    moved = dict.fromkeys((*kernel.params, *kernel.outputs), 0)
+    read = {b for b, _ in kernel.aliases}
     for b, x, writes in uses_of(kernel):
         if b in moved and not x.nodes:
             size = (x.hi - x.lo + 1) * b.type.dtype.itemsize

@@ -37,7 +37,8 @@ def host_target():
     machine = Machine(host.HOST.vector_bytes, host.HOST.registers)
     return Target("cpu", vector_bytes=machine.vector_bytes, registers=machine.registers,
                   threads=threads.pool().size, side=4 if machine.registers >= 32 else 2,
-                  borders=True, cache=machine.l2, native_loops=True, across=True, jam=True)
+                  borders=True, cache=machine.l2, native_loops=True, across=True,
+                  jam=host.last_cache())
 
 
 # ---------------------------------------------------------------------------- image

@@ -30,14 +30,14 @@ class Values(Expressions, Addresses):
 
     `names`: the names of Lets and accumulators → their values.  `fetchers`: which loop
     fetches a row, `rows_ahead`: which rows of a loop are, see `fetches`.  `inner`: the loop at
-    hand.  `outside`: values known in front of the innermost loop.  `given`: param → its place in
-    %buffers.
+    hand.  `beside`: how many rows run at once.  `outside`: values known in front of the innermost
+    loop.  `given`: param → its place in %buffers.
     """
 
     def __init__(self, fn, pointers, env=None):
         super().__init__(fn, pointers, env)
         self.names, self.fetchers, self.rows_ahead, self.inner = {}, {}, {}, None
-        self.outside, self.given = frozenset(), {}
+        self.outside, self.given, self.beside = frozenset(), {}, 1
 
     def splat(self, value, dtype, known=False):
         """A value as a vector, where there is a vector loop; made in front of the innermost loop
@@ -237,18 +237,46 @@ class Values(Expressions, Addresses):
         """Fetches what lies some bytes behind a vector of a large array, for the first of several
         uses in a loop's body: into the second cache where the first one would lose it unread.
         """
+        if not is_large_row(buffer, x):
+            return
         memo, size = self.scopes[-1].memo, self.lanes * buffer.type.dtype.itemsize
         several = any(b is buffer for b, _ in self.rows_ahead)
-        key = (buffer, x) if several else buffer
-        if not is_large_row(buffer, x) or key in memo:
+        beside = None if several else self.rows_beside(buffer, x)
+        key = (buffer, x) if several or beside else buffer
+        if key in memo:
             return
         memo[key] = True
         if self.copy * size % LINE == 0:
-            first = (self.rows_ahead.get(key) if several
-                     else self.ahead(buffer, row_of(x, self.vec[0])))
-            near = write or first is None or first * len(self.fetchers) < HELD
+            if several:
+                first = self.rows_ahead.get(key)
+            elif beside:
+                first, pointer = beside
+            else:
+                first = self.ahead(buffer, row_of(x, self.vec[0]))
+            held = len({b for b, _ in self.fetchers} if beside else self.fetchers)
+            near = write or first is None or first * held < HELD
             for line in range(first, first + size, LINE) if first else ():
                 self.fn.prefetch(self.fn.gep("i8", pointer, line), write, near)
+
+    def rows_beside(self, buffer, x):
+        """(bytes, pointer they count from) of what to fetch for a vector of one of several short
+        rows that run at once, (None, None) where another loop fetches; None of other rows.
+
+        A page has several of them, so that the processor sees no stream.  All of the next rows are
+        fetched, in the order in which they lie in memory.
+        """
+        v, row = self.vec[0], row_of(x, self.vec[0])
+        step = min([c for a, c in row.terms if isinstance(a, index.Var) and c > 0], default=0)
+        length, size = step // self.beside, step * buffer.type.dtype.itemsize
+        if self.beside == 1 or not 0 < size < self.beside * PAGE:
+            return None
+        _, fetcher = self.fetchers.get((buffer, row), (None, self.inner))
+        if self.inner is not fetcher:
+            return None, None
+        if length == v.extent:                   # the k-th row's vectors: every k-th one of all
+            k = row.const // length % self.beside
+            x = index.combine([(row, 1), (index.of(v), self.beside)], k * (self.lanes - length))
+        return -(-PAGE // size) * size, self.address(buffer, x)
 
     def ahead(self, buffer, row):
         """How many bytes behind a vector of a row it is worth to fetch, or None.

@@ -80,6 +80,27 @@ def test_what_the_first_cache_loses_unread_is_fetched_into_the_second(columns, e
     assert [found == {"3"} for found in places if found] == expected
 
 
+@pytest.mark.parametrize("function, beside", [(lambda x: fnp.max(x, axis=1), 8), (nn.softmax, 4)])
+def test_of_short_rows_that_run_at_once_all_of_the_next_are_fetched_in_order(function, beside):
+    """Every vector of a row stands for one of the `beside` rows that follow."""
+    lanes = module.host_target().vector_bytes // 4
+    fn, _ = emit.function("k", kernel_of(function, 1 << 12, 8 * lanes))
+    text = "\n".join(fn.lines)
+    group = beside * 8 * lanes * 4
+    ahead = -(-4096 // group) * group
+    places = dict(re.findall(r"(%\S+) = getelementptr inbounds float, ptr (%\S+, i64 \S+)", text))
+    loops = [re.findall(rf"getelementptr inbounds i8, ptr (%\S+), i64 {ahead}$", part, flags=re.M)
+             for part in re.split(r"^body\.\d+:", text, flags=re.M)]
+    assert any(loops)
+    for first, *others in filter(None, loops):
+        _, step = places[first].split(", i64 ")
+        assert re.search(rf"{step} = mul nsw i64 %i.\d+, {beside}$", text, flags=re.M)
+        offsets = [places[name].removeprefix(f"{first}, i64 ") for name in others[:beside - 1]]
+        wide = int(offsets[0])                             # some loops have vectors of four
+        assert wide in (lanes, 2 * lanes, 4 * lanes)
+        assert offsets == [str(k * wide) for k in range(1, beside)]
+
+
 def filtered(channels):
     """A filter of 3×3 for each channel, and its weights' gradient."""
     def convolve(x, w):
