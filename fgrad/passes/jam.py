@@ -27,7 +27,7 @@ FEW, MANY = 4, 8           # rows at once: of long ones, or elementary functions
 VECTORS, DEAR = 48, 24     # of a row up to which adding up its lanes counts; of dear functions
 NEAR = 20 << 10            # bytes of the rows at once, which the first cache is to hold
 FROM_MEMORY = 8            # vectors of a row that no cache holds,
-LOOPS = 3                  # and in how many loops it is computed then, if not by dear functions
+LOOPS = 3                  # and in how many loops it is computed then, unless by dear functions
 CHAINS = 8                 # additions that do not wait for each other: enough, and the most
 NODES = 60                 # of what is computed for a row, at most
 
@@ -80,7 +80,9 @@ def rows_of(loop, held):
     moved = {n.data[0] for n in nodes if n.op == "load"} | written
     vectors = DEAR if dear else VECTORS
     if sum(b.type.nbytes for b in moved if b.kind != "local") > held:
-        vectors = FROM_MEMORY if dear or len(inner) >= LOOPS else 0
+        if not dear and len(inner) < LOOPS:
+            return 1
+        vectors = FROM_MEMORY
     short = all(is_short(s, vectors) for s in sums)
     if not short and (inner != sums or not all(is_short(s, vectors) or shares(s, v) for s in sums)):
         return 1
@@ -137,7 +139,7 @@ def is_short(loop, vectors):
     are bits of one number.
     """
     bools = all(s.expr.dtype == BOOL for s in loop.body if isinstance(s, Accumulate))
-    return loop.var.extent <= (min(1, vectors) if bools else vectors) * loop.width
+    return loop.var.extent <= (1 if bools else vectors) * loop.width
 
 
 def shares(loop, v):

@@ -96,6 +96,7 @@ def test_rows_that_come_from_memory_run_at_once_where_much_is_computed():
     largest, norm = lambda x: fnp.max(x, axis=1), lambda x: x / fnp.sqrt(fnp.sum(x * x, 1)[:, None])
     assert rows((40, 24), largest, far) == [8] and rows((44, 24), largest, far) == [1]
     assert rows((20, 24), norm, far) == [8] and rows((22, 24), norm, far) == [1]
+    assert rows((44, 400), lambda x: x @ x[0], far) == [1]
     assert rows((44, 24), softmax, far) == [4] and rows((44, 80), softmax, far) == [1]
     assert rows((44, 80), softmax) == [4] and rows((44, 200), softmax) == [1]
 
