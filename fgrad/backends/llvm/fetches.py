@@ -27,6 +27,11 @@ def row_of(x, v):
     return index.ix({a: c for a, c in x.terms if a is not v}, x.const)
 
 
+def step_of(row):
+    """How many elements the closest rows lie apart, for the index of a row; 0 for one alone."""
+    return min([c for a, c in row.terms if isinstance(a, index.Var) and c > 0], default=0)
+
+
 def is_large_row(buffer, x):
     """Is it worth while to fetch what lies at an index?"""
     return buffer.type.nbytes >= LARGE and not x.nodes

@@ -15,7 +15,7 @@ from ...types import BOOL, I64, SHORT, computed
 from ..expressions import Expressions
 from . import reciprocal
 from .addresses import Addresses
-from .fetches import AHEAD, PAGE, is_large_row, row_of
+from .fetches import AHEAD, PAGE, is_large_row, row_of, step_of
 from .instructions import element, number, stored, type_text
 from .text import constant, mangled, vector
 
@@ -250,7 +250,8 @@ class Values(Expressions, Addresses):
             if several:
                 first = self.rows_ahead.get(key)
             elif beside:
-                first, pointer = beside
+                first, place = beside
+                pointer = self.address(buffer, place) if first else pointer
             else:
                 first = self.ahead(buffer, row_of(x, self.vec[0]))
             held = len({b for b, _ in self.fetchers} if beside else self.fetchers)
@@ -259,24 +260,24 @@ class Values(Expressions, Addresses):
                 self.fn.prefetch(self.fn.gep("i8", pointer, line), write, near)
 
     def rows_beside(self, buffer, x):
-        """(bytes, pointer they count from) of what to fetch for a vector of one of several short
-        rows that run at once, (None, None) where another loop fetches; None of other rows.
+        """(bytes, index they count from) of what to fetch for a vector of one of several short
+        rows that run at once, where another loop fetches (None, x); None for other rows.
 
         A page has several of them, so that the processor sees no stream.  All of the next rows are
         fetched, in the order in which they lie in memory.
         """
         v, row = self.vec[0], row_of(x, self.vec[0])
-        step = min([c for a, c in row.terms if isinstance(a, index.Var) and c > 0], default=0)
+        step = step_of(row)
         length, size = step // self.beside, step * buffer.type.dtype.itemsize
         if self.beside == 1 or not 0 < size < self.beside * PAGE:
             return None
         _, fetcher = self.fetchers.get((buffer, row), (None, self.inner))
         if self.inner is not fetcher:
-            return None, None
+            return None, x
         if length == v.extent:                   # the k-th row's vectors: every k-th one of all
             k = row.const // length % self.beside
             x = index.combine([(row, 1), (index.of(v), self.beside)], k * (self.lanes - length))
-        return -(-PAGE // size) * size, self.address(buffer, x)
+        return -(-PAGE // size) * size, x
 
     def ahead(self, buffer, row):
         """How many bytes behind a vector of a row it is worth to fetch, or None.
@@ -287,8 +288,7 @@ class Values(Expressions, Addresses):
         first, fetcher = self.fetchers.get((buffer, row), (self.inner, self.inner))
         if any(isinstance(a, index.Var) and a.step > 1 for a, _ in row.terms):
             return None                          # several rows at once, which it looks ahead in
-        step = min([c for a, c in row.terms if isinstance(a, index.Var) and c > 0], default=0)
-        size = step * buffer.type.dtype.itemsize
+        size = step_of(row) * buffer.type.dtype.itemsize
         if not 0 < size <= NEAR:                 # no later loop finds it in the cache
             return AHEAD
         if size > PAGE and self.inner is fetcher is not first:
