@@ -17,17 +17,15 @@ from ...scalar import REDUCTIONS
 from ...bf16 import BF16
 from ...passes.jam import together
 from ...passes.short_loops import whole_steps
-from ...passes.turns import uses_of
 from ...types import BOOL, computed
 from .addresses import Scope
-from .fetches import fetchers, rows_ahead
+from .fetches import fetchers, row_of, rows_ahead
 from .instructions import number, stored, type_text
+from .past_caches import by_lines, not_held, ragged
 from .text import KERNEL, Function, constant, mangled, vector
 from .values import LINE, Values
 
 PAST = ", !nontemporal !0"  # of a store
-HELD_OF_CACHE = 3 / 4      # the last cache's part that a kernel has for what it moves
-LARGE_OF_CACHE = 1 / 8     # outputs as large are worth a way of their own
 
 
 class Emitter(Values):
@@ -306,8 +304,11 @@ class Emitter(Values):
             main = n // (w * s.unroll) * (w * s.unroll)
             if self.room and main == w * s.unroll:
                 main = 0                         # which runs once
-            self.run_vectors(s, "0", str(main))
-            self.run_tail(s, main)
+            stores = ragged(s, self.large)
+            if stores:
+                self.run_from_lines(s, stores, main)
+            else:
+                self.run_whole(s, main)
 
     def run_part(self, s):
         """This part's share of a parallel loop: whole blocks; the tail belongs to the last part."""
@@ -378,23 +379,12 @@ class Emitter(Values):
     def run_vectors(self, s, lo, hi):
         """Whole unrolled vectors from lo to hi."""
         self.vec, self.count = (s.var, s.width), s.width
-        past = self.past_caches(s) if hi != "0" else ()
-        if past:
+        past = by_lines(s, self.large)
+        if past and hi != "0":
             self.run_past(s, lo, hi, past)
         elif hi != "0":
             self.counted(s, lo, hi, s.width * s.unroll, s.unroll)
         self.vec = None
-
-    def past_caches(self, s):
-        """The large buffers that a vector loop writes line by line, if nothing is carried."""
-        def by_lines(t):
-            others = [c for a, c in t.index.terms if a is not s.var]
-            return (t.buffer in self.large and not t.how and not t.when and not t.index.nodes
-                    and index.is_affine(t.index, s.var) and index.stride(t.index, s.var) == 1
-                    and all(n % s.width == 0 for n in (t.index.const, *others)))
-        stores = [t for t in s.body if isinstance(t, Store)] if self.large else []
-        found = dict.fromkeys(t.buffer for t in stores if by_lines(t))
-        return {} if accumulators(s) or self.whole_steps(s.body) else found
 
     def run_past(self, s, lo, hi, past):
         """The loop, which writes these buffers past the caches if they begin at lines."""
@@ -406,6 +396,45 @@ class Emitter(Values):
         for how, self.past in (("eq", past), ("ne", frozenset())):
             with fn.if_(fn.compare(how, bits, 0)), self.branch():
                 self.counted(s, lo, hi, s.width * s.unroll, s.unroll)
+
+    def run_whole(self, s, main):
+        """All of a loop: whole unrolled vectors up to `main`, and what is left."""
+        self.run_vectors(s, "0", str(main))
+        self.run_tail(s, main)
+
+    def run_from_lines(self, s, stores, main):
+        """The loop over rows that begin anywhere: what lies in whole lines passes the caches, if
+        all these stores' rows begin at the same place of a line.
+
+        The vectors before and behind hold no line that passed: it would come back from memory.
+        """
+        fn, n, w, step = self.fn, s.var.extent, s.width, s.width * s.unroll
+        size = stores[0].buffer.type.dtype.itemsize
+        line = min(LINE, w * size)
+        before = [self.to_line(t, s, line) for t in stores]
+        bits = fn.op(f"and i64 {before[0]}, {size - 1}")
+        for other in before[1:]:
+            bits = fn.op(f"or i64 {bits}, {fn.op(f'xor i64 {other}, {before[0]}')}")
+        with fn.if_(fn.compare("eq", bits, 0)), self.branch():
+            self.vec, self.count = (s.var, w), w
+            first = fn.div(before[0], size)
+            start = fn.add(first, w)
+            end = fn.add(start, (n - 2 * w - line // size) // step * step)
+            self.straight(s, 0, 0)
+            self.counted(s, first, start, w, 1)
+            self.past = {t.buffer for t in stores}
+            self.counted(s, start, end, step, s.unroll)
+            self.past = frozenset()
+            self.counted(s, end, str(n - w), w, 1)
+            self.straight(s, n - w, 0)
+            self.vec = None
+        with fn.if_(fn.compare("ne", bits, 0)), self.branch():
+            self.run_whole(s, main)
+
+    def to_line(self, t, s, line):
+        """The bytes from where a store's row begins to the next line, of so many bytes."""
+        start = self.op(f"ptrtoint ptr {self.address(t.buffer, row_of(t.index, s.var))} to i64")
+        return self.op(f"and i64 {self.op(f'sub i64 0, {start}')}, {line - 1}")
 
     def run_tail(self, s, main):
         """What the unrolled vectors leave from `main` on: whole vectors, then a masked one."""
@@ -499,25 +528,6 @@ def flattened(lines):
 def room_of(fn, row):
     """Memory for a scratch row."""
     return fn.alloca(f"[{max(1, row.type.size)} x {stored(row.type.dtype)}]")
-
-
-def not_held(kernel, cache):
-    """The large outputs that a kernel does not read, if a cache of so many bytes holds little of
-    them in the end: processors share it, and what the kernel has moved in between goes through it.
-
-    What is read at places known at run time alone may be little, and does not count.
-    """
-    moved = dict.fromkeys((*kernel.params, *kernel.outputs), 0)
-    read = {b for b, _ in kernel.aliases}
-    for b, x, writes in uses_of(kernel):
-        if b in moved and not x.nodes:
-            size = (x.hi - x.lo + 1) * b.type.dtype.itemsize
-            moved[b] = max(moved[b], min(size, b.type.nbytes))
-        if not writes:
-            read.add(b)
-    if sum(moved.values()) < HELD_OF_CACHE * cache:
-        return frozenset()
-    return {b for b in kernel.outputs if b.type.nbytes >= LARGE_OF_CACHE * cache and b not in read}
 
 
 def function(name, kernel, parts=1, room=0, cache=None):

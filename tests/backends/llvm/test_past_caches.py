@@ -87,8 +87,43 @@ def test_rows_of_whole_lines_are():
     assert text.count("fence") == 1              # not one for each row
 
 
-def test_rows_that_begin_anywhere_are_not():
+def test_short_rows_that_begin_anywhere_are_not():
     assert not passed(lambda x, y: x[:, :-1] * y, draw(40, 8 * LANES), draw(40, 8 * LANES - 1))
+
+
+@pytest.mark.parametrize("columns", [1025, 1037, 2047, 4099])
+def test_long_rows_that_begin_anywhere_are_from_their_first_line_on(columns):
+    def softmax(x):
+        y = fnp.exp(x - fnp.max(x, axis=1, keepdims=True))
+        return y / fnp.sum(y, axis=1, keepdims=True)
+    x = draw(11, columns)
+    for function in (softmax, fnp.exp, lambda x: x[:, 1:] * 2, lambda x: x[:, ::-1] + x):
+        check(function, x)
+    assert passed(softmax, x) and passed(lambda x: x[:, 1:] * 2, x)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float64", "int32", "int8"])
+def test_rows_of_any_dtype_are(dtype):
+    x = (draw(9, 4501) * 9).astype(dtype)
+    check(lambda x: x[:, 2:] + x[:, :-2], x)
+    assert passed(lambda x: x[:, 2:] + x[:, :-2], x)
+
+
+def test_rows_of_two_results_that_begin_at_different_places_are_written_in_the_other_way():
+    """Or past the caches, where they begin alike: then both at once."""
+    for cut in (0, 1):
+        def function(x):
+            y = x[:, 1:] * 2
+            return fnp.concatenate([y[:, cut:], y[:, :cut] + 1], axis=1), y + x[:, :-1]
+        x = fnp.array(draw(11, 1300))
+        for found, want in zip(fgrad.jit(function)(x), function(x)):
+            np.testing.assert_allclose(np.asarray(found), np.asarray(want), rtol=1e-6)
+
+
+def test_rows_left_over_of_those_at_once_may_begin_at_lines_where_others_do_not():
+    """The first of the three does: all of them were written so, and the process died."""
+    x = 3 + draw(8 * LANES + 3, 6 * LANES + 1)
+    check(lambda x: fnp.exp(x) / fnp.sum(x, axis=1, keepdims=True), x)
 
 
 def test_what_is_read_again_is_not():
