@@ -32,32 +32,36 @@ CHAINS = 8                 # additions that do not wait for each other: enough, 
 NODES = 60                 # of what is computed for a row, at most
 
 
-def with_rows(body, held):
+def with_rows(body, held, lanes):
     """The statements, with several rows at once in loops where that is worth it.
 
-    held: bytes that a cache holds of what a loop reads and writes.
+    held: bytes that a cache holds of what a loop reads and writes.  lanes: f32s of a vector.
     """
     out = []
     for s in body:
         if isinstance(s, For):
-            s = replace(s, body=with_rows(s.body, held))
-            rows = rows_of(s, held)
+            s = replace(s, body=with_rows(s.body, held, lanes))
+            rows = rows_of(s, held, lanes)
             if rows > 1:
                 grain = -(-s.grain // rows) * rows
-                s = replace(s, rows=rows, grain=grain, body=[beside(t, rows) for t in s.body])
+                inner = [beside(t, rows, lanes) for t in s.body]
+                s = replace(s, rows=rows, grain=grain, body=inner)
         out.append(s)
     return out
 
 
-def beside(s, rows):
-    """A statement of a row, with fewer sums in turn: those of other rows run beside it."""
+def beside(s, rows, lanes):
+    """A statement of a row, with fewer vectors side by side, and sums in turn: those of other rows
+    run beside it.
+    """
     if not isinstance(s, For):
         return s
+    width = max(min(s.width, lanes), s.width // rows)
     chains = rows * max(1, len(accumulators(s)))
-    return replace(s, unroll=min(s.unroll, max(1, CHAINS // chains)))
+    return replace(s, width=width, unroll=min(s.unroll, max(1, CHAINS // chains)))
 
 
-def rows_of(loop, held):
+def rows_of(loop, held, lanes):
     """How many rows of a loop run at once; 1 where that is not worth it."""
     v, inner = loop.var, [s for s in loop.body if isinstance(s, For)]
     sums = [s for s in inner if s.kind == "reduce"]
@@ -83,8 +87,9 @@ def rows_of(loop, held):
         if not dear and len(inner) < LOOPS:
             return 1
         vectors = FROM_MEMORY
-    short = all(is_short(s, vectors) for s in sums)
-    if not short and (inner != sums or not all(is_short(s, vectors) or shares(s, v) for s in sums)):
+    brief = [is_short(s, vectors, lanes) for s in sums]
+    short = all(brief)
+    if not short and (inner != sums or not all(b or shares(s, v) for b, s in zip(brief, sums))):
         return 1
     most = CHAINS // max(len(accumulators(s)) for s in sums)
     if not short:
@@ -134,12 +139,12 @@ def own_rows(loop):
             and not s.index.free & loop.var.bit}
 
 
-def is_short(loop, vectors):
+def is_short(loop, vectors, lanes):
     """Is adding up the lanes much of a loop's work, of at most so many vectors?  Those of bools
     are bits of one number.
     """
     bools = all(s.expr.dtype == BOOL for s in loop.body if isinstance(s, Accumulate))
-    return loop.var.extent <= (1 if bools else vectors) * loop.width
+    return loop.var.extent <= (1 if bools else vectors) * min(loop.width, lanes)
 
 
 def shares(loop, v):

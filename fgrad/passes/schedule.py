@@ -98,7 +98,7 @@ def arranged(kernel, how):
             given = borders.cut(taken_apart(given, kernel.space, words), kernel.space, how.region)
         body = [s for t in flattened(given)
                 for s in (arrange(t, how, kernel.space, words) if isinstance(t, For) else [t])]
-        body = [coarser(s, how) for s in (with_rows(body, how.jam) if how.jam else body)]
+        body = [coarser(s, how) for s in (with_rows(body, how.jam, how.lanes) if how.jam else body)]
     written = dict.fromkeys(s.buffer for s in stores_of(body))
     kernel = replace(kernel, scratch=[b for b in written if b.kind == "local"])
     loops = [s for s in body if isinstance(s, For) and s.kind == "parallel"]

@@ -117,6 +117,20 @@ def test_short_rows_of_elementary_functions_are_four():
     assert rows((34, 24), softmax) == [4]
 
 
+def test_rows_of_elementary_functions_at_once_have_no_vectors_side_by_side():
+    """They take the place of these; and a row is as long as before, whatever stands side by side.
+    """
+    def exp_of_rows(x):
+        return fnp.sum(fnp.exp(x), axis=1)
+    side = Target(vector_bytes=32, jam=1 << 20, side=4)
+    for columns, at_once, width in [(190, 4, 8), (24, 4, 8), (200, 1, 32), (1000, 1, 32)]:
+        program = inline(stage(exp_of_rows, [ArrayType(F32, (32, columns))]).program)
+        [kernel] = assert_plan_agrees(program, side).steps
+        [loop] = [s for s in kernel.body if isinstance(s, For)]
+        [inner] = [s for s in loop.body if isinstance(s, For)]
+        assert (loop.rows, inner.width) == (at_once, width)
+
+
 def test_how_many_rows_run_at_once_is_printed():
     text = show(lambda x: fnp.max(x, axis=1), ArrayType(F32, (4000, 20)), stage="schedule")
     assert "(8 rows at once" in text

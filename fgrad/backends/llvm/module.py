@@ -26,7 +26,7 @@ from .text import intrinsics
 from .tiles import Machine
 
 CALLED = re.compile(r"@(fg\.[-\w.]+)\(")         # functions that kernels share
-FEW_CALLS = 2              # of a function of vector math, up to which it is written in place
+FEW = 24                   # vectors of a function of vector math, up to which it is in place
 LONG = 20_000              # scalar operations from which the interpreter's lock is released
 SHORT = 20_000             # characters of text that are not compiled beside others: some 10 ms
 
@@ -219,11 +219,10 @@ def called(functions, shared):
 
 def module_text(functions, used):
     """The text of a module: declarations, vector math, functions; shared ones are internal."""
-    bodies = [text if name.startswith("k.") else
+    bodies = [in_place(text, used) if name.startswith("k.") else
               text.replace("define void", "define internal void", 1)
               for name, text in functions.items()]
-    text = "\n".join(bodies)
-    math = "\n\n".join(vmath.definition(*key, in_place(key, text)) for key in needed(used, text))
+    math = "\n\n".join(vmath.definition(*key) for key in needed(used, "\n".join(bodies)))
     body = "\n\n".join([math, *bodies])
     declared = "\n".join([*intrinsics(body), *[loops.LOOK] * ("@fg.look(" in body)])
     named = "!0 = !{i32 1}\n" if emit.PAST in body else ""
@@ -241,10 +240,14 @@ def needed(used, text):
     return list(found)
 
 
-def in_place(key, text):
-    """Is a function of vector math written where it is called?  If that gains, and calls are few.
-    """
-    return key[0] in vmath.IN_PLACE and text.count(called_as(key)) <= FEW_CALLS
+def in_place(text, used):
+    """A kernel with vector math written where it is called, if that gains, and calls are few."""
+    for key in used:
+        name, dtype, lanes = key
+        vectors = -(-lanes * int(dtype[1:]) // (8 * host.HOST.vector_bytes))
+        if name in vmath.IN_PLACE and text.count(called_as(key)) * vectors <= FEW:
+            text = re.sub(rf"{re.escape(called_as(key))}.*", r"\g<0> alwaysinline", text)
+    return text
 
 
 def called_as(key):

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import math
 
-from .vmath_values import (FORMATS, absolute, any_bits, any_lane, at_least, at_most, copysign, fma,
-                           horner, intrinsic, select, unless)
+from .vmath_values import (FORMATS, LOOKS_UP, absolute, any_bits, any_lane, at_least, at_most,
+                           copysign, fma, horner, intrinsic, lookup, seldom, select, unless)
 
 LN2 = {"f32": (0.693147182464599609375, -1.9046542121259337e-09),          # high and low part
        "f64": (0.6931471805599453094, 2.3190468138462996e-17)}
@@ -22,6 +22,12 @@ EXP = {"f32": (0.49999997, 0.16666517, 0.041667555, 0.0083699785, 0.0013862547),
        "f64": (0.5000000000000011, 0.16666666666666674, 0.04166666666651012, 0.008333333333321294,
                0.001388888895141117, 0.00019841269889351839, 2.4801483304779087e-05,
                2.7557239244458533e-06, 2.763415656950364e-07, 2.511120397630789e-08)}
+
+#   (e^r - 1 - r) / r^2 on |r| <= ln2/16, for the relative error of e^r; error 2^-25
+EXP_SHORT = (0.50006455, 0.16666858)
+
+#   steps from one power of two to the next; those between are looked up
+STEPS = {"f32": 8 if LOOKS_UP else 1, "f64": 1}
 
 #   f32: (log(1 + f) - f + f^2/2) / f^3 on [sqrt(1/2) - 1, sqrt(2) - 1]
 #   f64: (2 atanh(s) - 2 s) / s^3 as a function of s^2, with s = f / (2 + f)
@@ -64,21 +70,32 @@ EXP_RANGE = {"f32": (-104.0, 89.0, 89.5), "f64": (-746.0, 710.0, 710.6)}
 # -- exponentials -------------------------------------------------------------------------------
 
 
-def split(x, exponent):
-    """(bits, n, r): x = n ln2 + r - what `rest` takes off, |r| <= ln2/2, and bits' low ones are
-    those of n + exponent.
+def split(x, exponent, steps=1):
+    """(bits, n, r): x = n ln2/steps + r - what `rest` takes off, |r| <= ln2/2/steps, and bits' low
+    ones are those of n + steps exponent.
 
     r is exact, since the product of n and the high part of ln2 is in the fma.
     """
-    magic = x.format.magic + exponent
-    shifted = fma(x, 1 / math.log(2), magic)
+    magic = x.format.magic + steps * exponent
+    shifted = fma(x, steps / math.log(2), magic)
     n = shifted - magic
-    return shifted.bits(), n, fma(n, -LN2[x.kind][0], x)
+    return shifted.bits(), n, fma(n, -LN2[x.kind][0] / steps, x)
 
 
-def rest(n, r):
-    """r without n times the low part of ln2."""
-    return fma(n, -LN2[r.kind][1], r)
+def rest(n, r, steps=1):
+    """r without n times the low part of ln2/steps."""
+    return fma(n, -LN2[r.kind][1] / steps, r)
+
+
+def steps_up(bits, low=0):
+    """The bits of 2^(k/8 - low) less k/8 of an exponent's step, for k = `bits` mod 8; of f32."""
+    f = FORMATS["f32"]
+    return lookup([f.pattern(2.0 ** (k / 8 - low)) - (k << f.mantissa - 3) for k in range(8)], bits)
+
+
+def raised(r, t):
+    """t e^r, for |r| <= ln2/16; of f32."""
+    return fma(fma(horner(r, EXP_SHORT), r * r, r), t, t)
 
 
 def times_power(y, bits):
@@ -93,34 +110,41 @@ def times_power(y, bits):
 
 def power_of_e(x, doublings=0, extra=None):
     """e^(x + extra) 2^doublings, for x in EXP_RANGE; extra is a correction far below x."""
-    bits, n, r = split(x, 2 * x.format.bias + doublings)
-    r = rest(n, r) if extra is None else r + rest(n, extra)
-    return times_power(horner(r, (1.0, 1.0, *EXP[x.kind])), bits)
+    f, steps = x.format, STEPS[x.kind]
+    bits, n, r = split(x, 2 * f.bias + doublings, steps)
+    r = rest(n, r, steps) if extra is None else r + rest(n, extra, steps)
+    if steps == 1:
+        return times_power(horner(r, (1.0, 1.0, *EXP[x.kind])), bits)
+    step = (steps_up(bits) + ((bits & 7) << f.mantissa - 3)).as_float()
+    return times_power(raised(r, step), bits >> 3)
 
 
-def power_or_zero(x):
-    """e^x for x up to the end of EXP_RANGE.
+def any_power(x):
+    """e^x of every x; a function of its own.
 
     Where it is 0 nothing tiny is computed: a lane of such takes the processor a hundred cycles, and
     masked scores of attention are full of them.
     """
-    zero = x < EXP_RANGE[x.kind][0]
-    return select(zero, 0.0, power_of_e(select(zero, 0.0, x)))
+    first, last, _ = EXP_RANGE[x.kind]
+    zero = x < first
+    return select(zero, 0.0, power_of_e(select(zero, 0.0, at_most(x, last))))
 
 
 def exp(x):
-    """Powers with an n = x / ln2 outside of WINDOW are seldom: a branch, which gives the same bits.
+    """Powers with an n = x / ln2 outside of WINDOW are seldom: a call, which gives the same bits.
 
     The others get n by an addition of integers, to the exponent of 2^-low of the rest.
     """
-    f, (low, size) = x.format, WINDOW[x.kind]
-    bits, n, r = split(x, low)
+    f, (low, size), steps = x.format, WINDOW[x.kind], STEPS[x.kind]
+    bits, n, r = split(x, low, steps)
 
     def usual():
-        power = horner(rest(n, r), [c * 2.0 ** -low for c in (1.0, 1.0, *EXP[x.kind])])
-        return (power.bits() + (bits << f.mantissa)).as_float()
-    return unless(any_bits(bits ^ f.pattern(f.magic), -size), usual,
-                  lambda: power_or_zero(at_most(x, EXP_RANGE[x.kind][1])))
+        if steps == 1:
+            power = horner(rest(n, r), [c * 2.0 ** -low for c in (1.0, 1.0, *EXP[x.kind])])
+            return (power.bits() + (bits << f.mantissa)).as_float()
+        return raised(rest(n, r, steps), (steps_up(bits, low) + (bits << f.mantissa - 3)).as_float())
+    return unless(any_bits(bits ^ f.pattern(f.magic), -size * steps), usual,
+                  lambda: seldom("any_power", x))
 
 
 def quarter_expm1(x):

@@ -15,13 +15,18 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-from .text import iota, mangled, vector
+from .host import HOST
+from .text import constant, iota, mangled, vector
 
 #   kind      LLVM        float and i1 kinds are as wide as the body; `index` and `flag` are scalars
 ELEMENT = {"f32": "float", "f64": "double", "i32": "i32", "i64": "i64", "i1": "i1",
            "index": "i64", "flag": "i1"}
 SCALAR = ("index", "flag")
 REGISTER = 512             # bits of the widest vector register
+
+#   bytes of a vector register to the instruction that picks its i32s by indices, where there is one
+PICKS = {32: "llvm.x86.avx2.permd", 64: "llvm.x86.avx512.permvar.si.512"}
+LOOKS_UP = HOST.vector_bytes in PICKS
 
 
 @dataclass(frozen=True)
@@ -246,6 +251,33 @@ def horner(x, coefficients):
     return total
 
 
+def lookup(table, index):
+    """table[index mod 8] in each lane: eight i32s in a register, on processors where LOOKS_UP."""
+    body, lanes, width = index.body, index.body.lanes, HOST.vector_bytes // 4
+    t, given = vector("i32", width), vector("i32", lanes)
+    numbers = constant("i32", table * (width // 8))
+
+    def op(text):
+        return body.op("i32", text).name
+
+    def picked(name):
+        return op(f"call {t} @{PICKS[HOST.vector_bytes]}({t} {numbers}, {t} {name})")
+    if lanes == 1:
+        one = op(f"insertelement {t} poison, i32 {index.name}, i32 0")
+        return body.op("i32", f"extractelement {t} {picked(one)}, i32 0")
+    found = []
+    for start in range(0, lanes, width):
+        own = constant("i32", [(start + n) % lanes for n in range(width)])
+        found.append(picked(op(f"shufflevector {given} {index.name}, {given} poison, {t} {own}")))
+    while len(found) > 1:
+        half, width = vector("i32", width), 2 * width
+        found = [op(f"shufflevector {half} {a}, {half} {b}, {vector('i32', width)} "
+                    f"{iota('i32', width)}") for a, b in zip(found[::2], found[1::2])]
+    whole = vector("i32", width)
+    return body.op("i32", f"shufflevector {whole} {found[0]}, {whole} poison, {given} "
+                          f"{iota('i32', lanes)}")
+
+
 def any_lane(mask):
     """Whether the mask holds in any lane, as a flag."""
     body = mask.body
@@ -302,6 +334,12 @@ def unless(flag, usual, general):
     (a, from_a), (b, from_b) = found
     return body.op(a.kind, f"phi {body.type(a.kind)} "
                            f"[ {a.name}, %{from_a} ], [ {b.name}, %{from_b} ]")
+
+
+def seldom(name, x):
+    """The value at x of another function of vector math, see `vmath.SELDOM`."""
+    x.body.calls.append(name)
+    return x.body.call(x.kind, f"fg.{name}.{x.body.suffix(x.kind)}", [x])
 
 
 def repeat(body, values, step):

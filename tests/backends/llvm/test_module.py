@@ -98,3 +98,21 @@ def test_products_of_what_is_read_backwards_are_complete(cut):
         return cut(x) @ cut(x).T
     x = fnp.asarray(np.random.default_rng(0).standard_normal((100, 31)), "float32")
     np.testing.assert_allclose(fgrad.jit(square)(x), square(x), rtol=1e-4, atol=1e-4)
+
+
+def test_vector_math_is_written_where_a_kernel_calls_it_but_not_everywhere():
+    """Each kernel for itself: one that calls often does not take it from those that call seldom."""
+    def rows(x):
+        return fnp.sum(fnp.exp(x), axis=1)
+
+    def often(x):
+        for k in range(12):
+            x = fnp.exp(x) * (0.1 * k)
+        return x
+    x = fnp.ones((50, 100))
+    text = fgrad.show(lambda x, y: (rows(x), often(y)), x, fnp.ones(5000), stage="llvm")
+    one, other = sorted(text.split("define void @k.")[1:], key=lambda part: part.count("@fg.exp."))
+    assert one.count("@fg.exp.") == one.count(") alwaysinline") > 0
+    assert other.count("@fg.exp.") >= 12 and "alwaysinline" not in other
+    assert "fg.exp" not in fgrad.show(rows, x, stage="asm")
+    assert "fg.exp" in fgrad.show(often, x, stage="asm")
