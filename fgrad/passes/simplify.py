@@ -23,7 +23,7 @@ from ..core import PRIMITIVES, array_in, array_of, memory_of, numpy_rule
 from ..ir import Equation, Program, Var
 from ..ops.elementwise import Elementwise
 from ..ops.reduce import Reduce
-from ..scalar import REDUCTIONS
+from ..scalar import REDUCTIONS, highest, lowest
 from ..types import BOOL, I32, SCALARS, ArrayType, computed, finfo, held_as, is_exact
 from .prune import without_dead
 
@@ -241,6 +241,17 @@ def exact_inverse(n, dtype):
     if not math.isfinite(n) or n == 0 or abs(math.frexp(n)[0]) != 0.5:
         return False
     return float(info.tiny) <= abs(1 / n) <= float(info.max) and float(info.tiny) <= abs(n)
+
+
+def simple_extreme(identity):
+    """A rule for max or min: with the lowest or highest number, which changes nothing."""
+    def rule(walk, eqn):
+        x, y = eqn.args
+        for a, b in ((x, y), (y, x)):
+            if a.__class__ is Var and walk.number(b) == identity(a.dtype):
+                return a
+        return None
+    return rule
 
 
 def simple_neg(walk, eqn):
@@ -533,6 +544,7 @@ def simple_position(walk, eqn):
 
 RULES = {
     "add": simple_add, "sub": simple_sub, "mul": simple_mul, "div": simple_div, "neg": simple_neg,
+    "max": simple_extreme(lowest), "min": simple_extreme(highest),
     "integer_pow": simple_integer_pow, "select": simple_select, "convert": simple_convert,
     "reshape": moved(simple_reshape), "transpose": moved(simple_transpose),
     "broadcast": moved(simple_broadcast), "rev": moved(simple_rev), "slice": moved(simple_slice),

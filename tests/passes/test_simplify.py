@@ -1,3 +1,5 @@
+from math import inf
+
 import numpy as np
 import pytest
 
@@ -6,7 +8,8 @@ from fgrad import grad, jit
 from fgrad.backends.reference import run_program
 from fgrad.passes.share import share
 from fgrad.passes.simplify import COMBINED, simplify
-from fgrad.types import BF16, F16, F32, I32
+from fgrad.scalar import highest, lowest
+from fgrad.types import BF16, BOOL, F16, F32, I32
 from tests.passes.programs import Build, Random, arrays_for
 from tests.tolerance import assert_close
 
@@ -30,6 +33,9 @@ def column(p, x, k):
     (lambda p, x: p.sub(x, 0), []),
     (lambda p, x: p.div(x, 1), []),
     (lambda p, x: p.neg(p.neg(x)), []),
+    (lambda p, x: p.max(x, -inf), []),
+    (lambda p, x: p.min(inf, x), []),
+    (lambda p, x: p.max(x, inf), ["max"]),
     (lambda p, x: p.mul(x, -1), ["neg"]),
     (lambda p, x: p.add(x, p.neg(x)), ["sub"]),
     (lambda p, x: p.sub(x, p.neg(x)), ["add"]),
@@ -84,6 +90,14 @@ def test_what_is_broadcast_alike_is_computed_before():
 def test_integers_may_lose_their_zeros():
     assert names(simplified(lambda p, x: p.add(x, 0), 3, dtype=I32)) == []
     assert names(simplified(lambda p, x: p.div(x, 4), 3, dtype=I32)) == ["div"]
+
+
+@pytest.mark.parametrize("dtype", [I32, BOOL, np.dtype("u1"), np.dtype("f8")])
+def test_the_least_and_the_greatest_number_bound_nothing(dtype):
+    low, high = lowest(dtype), highest(dtype)
+    assert names(simplified(lambda p, x: p.max(p.min(x, high), low), 3, dtype=dtype)) == []
+    assert names(simplified(lambda p, x: p.min(p.max(x, high), low), 3, dtype=dtype)) == [
+        "max", "min"]
 
 
 def test_dead_equations_go():

@@ -4,10 +4,10 @@
 What is seldom takes a branch that is as precise: angles beyond 1e5 (f32) or 2^30 (f64), powers of e
 of less than -66 or more than 21 (f32; -532 and 177 in f64), and logarithms of what is no positive
 normal number.  Else the functions are branch-free, but for remainders, which loop.  They call
-nothing outside the module, and use only `llvm.fma`, `rint`, `trunc`, `sqrt`, `fabs` and `copysign`:
-single instructions where there is hardware fma.  NaN, infinities, signs of zeros and denormals are
-those of IEEE 754 and C.  Relies on `vmath_exponential` and `vmath_circular` for the formulas; the
-scalar instructions rely on it.
+nothing outside the module, and use only `llvm.fma`, `rint`, `trunc`, `sqrt`, `fabs` and `copysign`,
+and on x86 a permutation: single instructions where there is hardware fma.  NaN, infinities, signs
+of zeros and denormals are those of IEEE 754 and C.  Relies on `vmath_exponential` and
+`vmath_circular` for the formulas; the scalar instructions rely on it.
 
     symbol("exp", "f32", 16)           # @fg.exp.v16f32
 """

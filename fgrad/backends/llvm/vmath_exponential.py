@@ -87,10 +87,13 @@ def rest(n, r, steps=1):
     return fma(n, -LN2[r.kind][1] / steps, r)
 
 
-def steps_up(bits, low=0):
-    """The bits of 2^(k/8 - low) less k/8 of an exponent's step, for k = `bits` mod 8; of f32."""
+def eighths(bits, low=0):
+    """2^(n/8 - low), where bits' low ones are those of n; of f32.  The bits of the last three are
+    looked up, less what adding them to the exponent puts behind it.
+    """
     f = FORMATS["f32"]
-    return lookup([f.pattern(2.0 ** (k / 8 - low)) - (k << f.mantissa - 3) for k in range(8)], bits)
+    table = [f.pattern(2.0 ** (k / 8 - low)) - (k << f.mantissa - 3) for k in range(8)]
+    return (lookup(table, bits) + (bits << f.mantissa - 3)).as_float()
 
 
 def raised(r, t):
@@ -110,13 +113,12 @@ def times_power(y, bits):
 
 def power_of_e(x, doublings=0, extra=None):
     """e^(x + extra) 2^doublings, for x in EXP_RANGE; extra is a correction far below x."""
-    f, steps = x.format, STEPS[x.kind]
-    bits, n, r = split(x, 2 * f.bias + doublings, steps)
+    steps = STEPS[x.kind]
+    bits, n, r = split(x, 2 * x.format.bias + doublings, steps)
     r = rest(n, r, steps) if extra is None else r + rest(n, extra, steps)
     if steps == 1:
         return times_power(horner(r, (1.0, 1.0, *EXP[x.kind])), bits)
-    step = (steps_up(bits) + ((bits & 7) << f.mantissa - 3)).as_float()
-    return times_power(raised(r, step), bits >> 3)
+    return times_power(raised(r, eighths(bits & 7)), bits >> 3)
 
 
 def any_power(x):
@@ -139,10 +141,11 @@ def exp(x):
     bits, n, r = split(x, low, steps)
 
     def usual():
-        if steps == 1:
-            power = horner(rest(n, r), [c * 2.0 ** -low for c in (1.0, 1.0, *EXP[x.kind])])
-            return (power.bits() + (bits << f.mantissa)).as_float()
-        return raised(rest(n, r, steps), (steps_up(bits, low) + (bits << f.mantissa - 3)).as_float())
+        reduced = rest(n, r, steps)
+        if steps > 1:
+            return raised(reduced, eighths(bits, low))
+        power = horner(reduced, [c * 2.0 ** -low for c in (1.0, 1.0, *EXP[x.kind])])
+        return (power.bits() + (bits << f.mantissa)).as_float()
     return unless(any_bits(bits ^ f.pattern(f.magic), -size * steps), usual,
                   lambda: seldom("any_power", x))
 

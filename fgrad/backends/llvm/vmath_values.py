@@ -3,7 +3,8 @@
 A `Value` is the result of one instruction over all lanes of a vector (or a scalar, at one lane),
 and `a * b + 1.0` appends a multiplication and an addition to the body it belongs to; Python numbers
 are constants.  So the functions of vector math read as formulas, and are written once for every
-dtype and width.  Relies on `text`; the `vmath_*` files rely on it.
+dtype and width.  Relies on `text`, and on `host` for what registers can do; the `vmath_*` files
+rely on it.
 
     body = Body(8)
     x = body.argument("f32")
@@ -16,7 +17,7 @@ import struct
 from dataclasses import dataclass
 
 from .host import HOST
-from .text import constant, iota, mangled, vector
+from .text import constant, mangled, vector
 
 #   kind      LLVM        float and i1 kinds are as wide as the body; `index` and `flag` are scalars
 ELEMENT = {"f32": "float", "f64": "double", "i32": "i32", "i64": "i64", "i1": "i1",
@@ -251,31 +252,31 @@ def horner(x, coefficients):
     return total
 
 
+def shuffled(body, kind, lanes, a, b, picks):
+    """The name of a vector of these lanes of a and b, side by side; a and b have `lanes` each."""
+    t, ints = vector(ELEMENT[kind], lanes), vector("i32", len(picks))
+    return body.op(kind, f"shufflevector {t} {a}, {t} {b}, {ints} {constant('i32', picks)}").name
+
+
 def lookup(table, index):
     """table[index mod 8] in each lane: eight i32s in a register, on processors where LOOKS_UP."""
     body, lanes, width = index.body, index.body.lanes, HOST.vector_bytes // 4
-    t, given = vector("i32", width), vector("i32", lanes)
+    t = vector("i32", width)
     numbers = constant("i32", table * (width // 8))
 
-    def op(text):
-        return body.op("i32", text).name
-
     def picked(name):
-        return op(f"call {t} @{PICKS[HOST.vector_bytes]}({t} {numbers}, {t} {name})")
+        return body.op("i32", f"call {t} @{PICKS[HOST.vector_bytes]}({t} {numbers}, {t} {name})")
     if lanes == 1:
-        one = op(f"insertelement {t} poison, i32 {index.name}, i32 0")
-        return body.op("i32", f"extractelement {t} {picked(one)}, i32 0")
-    found = []
-    for start in range(0, lanes, width):
-        own = constant("i32", [(start + n) % lanes for n in range(width)])
-        found.append(picked(op(f"shufflevector {given} {index.name}, {given} poison, {t} {own}")))
-    while len(found) > 1:
-        half, width = vector("i32", width), 2 * width
-        found = [op(f"shufflevector {half} {a}, {half} {b}, {vector('i32', width)} "
-                    f"{iota('i32', width)}") for a, b in zip(found[::2], found[1::2])]
-    whole = vector("i32", width)
-    return body.op("i32", f"shufflevector {whole} {found[0]}, {whole} poison, {given} "
-                          f"{iota('i32', lanes)}")
+        one = body.op("i32", f"insertelement {t} poison, i32 {index.name}, i32 0")
+        return body.op("i32", f"extractelement {t} {picked(one.name).name}, i32 0")
+    parts = [picked(shuffled(body, "i32", lanes, index.name, "poison",
+                             [(start + n) % lanes for n in range(width)])).name
+             for start in range(0, lanes, width)]
+    while len(parts) > 1:
+        pairs = zip(parts[::2], parts[1::2] + ["poison"])
+        parts = [shuffled(body, "i32", width, a, b, range(2 * width)) for a, b in pairs]
+        width *= 2
+    return Value(body, shuffled(body, "i32", width, parts[0], "poison", range(lanes)), "i32")
 
 
 def any_lane(mask):
@@ -290,11 +291,9 @@ def any_bits(x, bits):
     """Whether an integer has one of these bits in any lane, as a flag."""
     body, lanes, name, t = x.body, x.body.lanes, x.name, ELEMENT[x.kind]
     while lanes > REGISTER // int(t[1:]):        # halves onto each other, down to one register
+        halves = [shuffled(body, x.kind, lanes, name, "poison", half)
+                  for half in (range(lanes // 2), range(lanes // 2, lanes))]
         lanes //= 2
-        wide = vector(t, 2 * lanes)
-        halves = [body.op(x.kind, f"shufflevector {wide} {name}, {wide} poison, "
-                                  f"{vector('i32', lanes)} {iota('i32', lanes, start)}").name
-                  for start in (0, lanes)]
         name = body.op(x.kind, f"or {vector(t, lanes)} {', '.join(halves)}").name
     if lanes == 1:
         masked = body.op(x.kind, f"and {t} {name}, {bits}").name

@@ -61,18 +61,18 @@ def module_text(names, dtype, lanes):
 
 
 @cache
-def library(dtype, lanes):
-    return target.load(target.compile_text(module_text(vmath.NAMES, dtype, lanes)))
+def library(dtype, lanes, names=vmath.NAMES):
+    return target.load(target.compile_text(module_text(names, dtype, lanes)))
 
 
-def apply(name, lanes, *xs):
-    """The function of arrays of one dtype, in vectors of `lanes`."""
+def apply(name, lanes, *xs, names=vmath.NAMES):
+    """The function of arrays of one dtype, in vectors of `lanes`, from the library of `names`."""
     xs = np.broadcast_arrays(*xs)
     dtype = "f32" if xs[0].dtype == np.float32 else "f64"
     size = xs[0].size
-    padded = [np.resize(x, -(-size // 16) * 16) for x in xs]
+    padded = [np.resize(x, -(-size // (16 * lanes)) * 16 * lanes) for x in xs]
     out = np.empty_like(padded[0])
-    address = library(dtype, lanes).address(f"map.{name}.{dtype}.{lanes}")
+    address = library(dtype, lanes, names).address(f"map.{name}.{dtype}.{lanes}")
     function = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (len(xs) + 1), ctypes.c_int64)(address)
     function(*(x.ctypes.data for x in padded), out.ctypes.data, out.size)
     return out[:size]
@@ -278,6 +278,12 @@ def test_tanh_erf_and_logistic_stay_within_their_bounds(dtype):
 def test_sizes_that_are_not_a_multiple_of_the_width(size, dtype):
     x = np.linspace(0.1, 2, size).astype(DTYPES[dtype])
     np.testing.assert_allclose(apply("exp", 4, x), np.exp(x), rtol=4 * np.finfo(x.dtype).eps)
+
+
+@pytest.mark.parametrize("lanes", [2, 8, 12, 32, 64])
+def test_exp_has_the_same_bits_in_vectors_of_parts_of_a_register_and_of_several(lanes):
+    [x] = samples("exp", "f32", 100 * lanes)
+    np.testing.assert_array_equal(apply("exp", lanes, x, names=("exp",)), apply("exp", 1, x))
 
 
 @pytest.mark.parametrize("size", [1, 16, 33, 64, 1000])
