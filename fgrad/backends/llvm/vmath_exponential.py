@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import math
 
-from .vmath_values import (FORMATS, LOOKS_UP, absolute, any_bits, any_lane, at_least, at_most,
-                           copysign, fma, horner, intrinsic, lookup, seldom, select, unless)
+from .vmath_values import (FORMATS, LOOKS_UP, Value, absolute, any_bits, any_lane, at_least,
+                           at_most, copysign, fma, horner, instead_if, intrinsic, lookup, seldom,
+                           select, unless)
 
 LN2 = {"f32": (0.693147182464599609375, -1.9046542121259337e-09),          # high and low part
        "f64": (0.6931471805599453094, 2.3190468138462996e-17)}
@@ -122,7 +123,7 @@ def power_of_e(x, doublings=0, extra=None):
 
 
 def any_power(x):
-    """e^x of every x; a function of its own.
+    """e^x of every x.
 
     Where it is 0 nothing tiny is computed: a lane of such takes the processor a hundred cycles, and
     masked scores of attention are full of them.
@@ -133,20 +134,37 @@ def any_power(x):
 
 
 def exp(x):
-    """Powers with an n = x / ln2 outside of WINDOW are seldom: a call, which gives the same bits.
+    """Powers with an n = x / ln2 outside of WINDOW are seldom: a branch, which gives the same bits.
 
     The others get n by an addition of integers, to the exponent of 2^-low of the rest.
     """
-    f, (low, size), steps = x.format, WINDOW[x.kind], STEPS[x.kind]
-    bits, n, r = split(x, low, steps)
+    if STEPS[x.kind] > 1:
+        return looked_up_exp(x)
+    f, (low, size) = x.format, WINDOW[x.kind]
+    bits, n, r = split(x, low)
 
     def usual():
-        reduced = rest(n, r, steps)
-        if steps > 1:
-            return raised(reduced, eighths(bits, low))
-        power = horner(reduced, [c * 2.0 ** -low for c in (1.0, 1.0, *EXP[x.kind])])
+        power = horner(rest(n, r), [c * 2.0 ** -low for c in (1.0, 1.0, *EXP[x.kind])])
         return (power.bits() + (bits << f.mantissa)).as_float()
-    return unless(any_bits(bits ^ f.pattern(f.magic), -size * steps), usual,
+    return unless(any_bits(bits ^ f.pattern(f.magic), -size), usual, lambda: any_power(x))
+
+
+def looked_up_exp(x):
+    """`exp` by `eighths`, of f32.  Where it is 0, n becomes -127, and 2^n is 0 as it is stored."""
+    f, (low, size), steps = x.format, WINDOW[x.kind], STEPS[x.kind]
+
+    def outside(bits, but=None):
+        wrong = bits ^ f.pattern(f.magic)
+        return any_bits(wrong if but is None else select(but, 0, wrong), -size * steps)
+
+    def with_zeros():
+        zero = x < EXP_RANGE[x.kind][0]
+        bits, n, r = split(select(zero, -f.bias * math.log(2), x), low, steps)
+        return bits, n, r, outside(bits, but=zero)
+    found = split(x, low, steps)
+    never = Value(x.body, "false", "flag")
+    bits, n, r, still = instead_if(outside(found[0]), [*found, never], with_zeros)
+    return unless(still, lambda: raised(rest(n, r, steps), eighths(bits, low)),
                   lambda: seldom("any_power", x))
 
 

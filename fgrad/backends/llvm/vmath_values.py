@@ -306,11 +306,17 @@ def any_bits(x, bits):
 
 def where_any(mask, rare, values):
     """`values`, but in the lanes of the mask those of rare(), which runs only if there are any."""
-    body = mask.body
+    return instead_if(any_lane(mask), values, lambda: [
+        select(mask, new, old) for new, old in zip(rare(), values)])
+
+
+def instead_if(flag, values, rare):
+    """`values`, or those of rare(), which runs if the flag is set."""
+    body = flag.body
     before, n = body.block, body.count
-    body.do(f"br i1 {any_lane(mask).name}, label %rare{n}, label %join{n}")
+    body.do(f"br i1 {flag.name}, label %rare{n}, label %join{n}")
     body.label(f"rare{n}")
-    others = [select(mask, new, old) for new, old in zip(rare(), values)]
+    others = rare()
     last = body.block
     body.do(f"br label %join{n}")
     body.label(f"join{n}")
