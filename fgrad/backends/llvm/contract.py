@@ -273,6 +273,12 @@ class Plan:
         return max(1, -(-self.part_depth // self.kc))
 
     @property
+    def odd(self):
+        """Whether a block may have an odd depth: the last one, or any of whole runs or strips."""
+        inner = [self.part_depth] * self.split + [self.kc] * (self.blocks > 1)
+        return any(n % 2 for n in (self.depth, *inner))
+
+    @property
     def least_depth(self):
         """The least depth of a block."""
         parts = [self.part_depth, self.depth - (self.grid[3] - 1) * self.part_depth]

@@ -451,7 +451,7 @@ class Writer:
                           not p.staged and tile.vectors % p.sum_lanes > 0)
             a_stride, b_stride = p.a.first, p.b.second
         else:
-            odd = p.depth % 2 == 1 and not p.strips
+            odd = p.odd and not p.strips
             kernel = Kernel(tile, form, count is not None, p.blocks > 1, odd, p.far or packs,
                             p.tile.width * packs)
         to = [b] * packs
@@ -468,7 +468,7 @@ class Writer:
         form, depth, a, a_stride, b, b_stride = self.operands(block, 0, j)
         tile = Tile(p.type, p.tile.lanes, p.rows, vectors)
         steps = Steps(fn, tile, form, a_stride, b_stride, self.valid_lanes(tail))
-        sums = steps.run(a, b, depth, p.depth % 2 == 1)
+        sums = steps.run(a, b, depth, p.odd)
         for r in range(p.rows):
             row = sums[r * vectors:(r + 1) * vectors]
             self.store_row(block.b, r, fn.add(block.j, j), row, tail)
@@ -491,7 +491,7 @@ class Writer:
         def write(j, vectors, tail):
             count = self.valid_lanes(tail)
             kernel = Kernel(Tile(p.type, p.tile.lanes, 1, vectors), Columns(), count is not None,
-                            True, p.depth % 2 == 1, p.far)
+                            True, p.odd, p.far)
             self.kernels[kernel.name] = kernel
             to = fn.gep(p.type, self.totals, fn.add(panels.j, j))
             add = fn.compare("ne", panels.k, self.first_step)

@@ -365,12 +365,14 @@ def test_an_operand_in_pieces_is_copied_piece_by_piece(m, n, k, along, piece, dt
 
 
 @pytest.mark.parametrize("height, width, channels, columns, stride", [
-    (40, 28, 32, 64, 1), (61, 15, 17, 5, 2), (1, 12, 8, 100, 1), (9, 260, 33, 33, 3)])
+    (40, 28, 32, 64, 1), (61, 15, 17, 5, 2), (1, 12, 8, 100, 1), (9, 260, 33, 33, 3),
+    (22, 7, 8, 8, 1)])
 @pytest.mark.parametrize("dtype, odd", [("float32", 0), ("float32", np.inf), ("float64", np.nan),
                                         ("float64", 0), ("int64", 0)])
 @pytest.mark.parametrize("workers", [1, 2])
 def test_strips_between_zeros_are_read_where_they_lie(height, width, channels, columns, stride,
                                                       dtype, odd, workers):
+    """And the columns of the other operand are summed, in blocks of an odd depth, too."""
     rng = np.random.default_rng(height)
     steps = -(-width // stride)
     a, b = drawn(rng, dtype, height, width, channels), drawn(rng, dtype, height * steps, columns)
@@ -380,12 +382,15 @@ def test_strips_between_zeros_are_read_where_they_lie(height, width, channels, c
     with np.errstate(invalid="ignore"):
         expected = np.einsum("wyxc,yxj->wcj", views, b.reshape(height, steps, columns))
     product = Windows(TYPES[dtype], width, channels, steps, stride)
-    out = np.full((4 * channels, columns), 77, dtype)
-    planned = plan(4 * channels, columns, height * steps, product.type, product.form,
-                   Strided(columns, 1), machine=MACHINE, out=Strided(columns, 1), threads=workers)
-    assert planned.strips
-    run(planned, product, [a, b, out, b])
-    np.testing.assert_allclose(out, expected.reshape(out.shape), rtol=1e-3, atol=1e-3)
+    for total in (False, True):
+        out, totals = np.full((4 * channels, columns), 77, dtype), np.full(columns, 77, dtype)
+        planned = plan(4 * channels, columns, height * steps, product.type, product.form,
+                       Strided(columns, 1), machine=MACHINE, out=Strided(columns, 1),
+                       threads=workers, total=total)
+        assert planned.strips
+        run(planned, product, [a, b, out, totals])
+        np.testing.assert_allclose(out, expected.reshape(out.shape), rtol=1e-3, atol=1e-3)
+        np.testing.assert_allclose(totals, b.sum(0) if total else 77, rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize("channels, columns, steps, expected", [
