@@ -136,14 +136,14 @@ def copies(body):
 def write(body, values, out, said):
     """Adds the Stores of some statements, and what feeds accumulators from outside, to `out`.
 
-    values: name → its node, of the accumulators that start here and all that is named, and (buffer,
-    index) → that of a scratch row's element.  said: see `with_names`; filled in.  False where that
+    values: name → its node, of the accumulators that start here (their Start, so far) and all that
+    is named, and (buffer, index) → that of a scratch row's element.  said: see `with_names`; filled in.  False where that
     is not possible.
     """
     for s in body:
         match s:
             case Start():
-                values[s.name] = None
+                values[s.name] = s
             case For():
                 for k in range(s.var.extent):
                     if not write(substituted(s.body, {s.var: index.of(k)}), values, out, said):
@@ -159,19 +159,33 @@ def write(body, values, out, said):
                 elif isinstance(s, Let):
                     values[s.name] = expr
                     said.setdefault(expr, (s.name, s.source))
-                elif values[s.name] is None:
-                    values[s.name] = scalar.begun(s.how, expr)
                 else:
-                    values[s.name] = scalar.apply(REDUCTIONS[s.how][0], values[s.name], expr)
+                    values[s.name] = accumulated(values[s.name], s.how, expr)
             case _:
                 return False
     return True
 
 
+def accumulated(so_far, how, expr):
+    """An accumulator after one more value; what begins with another identity, as a recurrence may,
+    has that to begin with.
+    """
+    if isinstance(so_far, Start) and so_far.how == how:
+        return scalar.begun(how, expr)
+    return scalar.apply(REDUCTIONS[how][0], value_of(so_far), expr)
+
+
+def value_of(found):
+    """The node of an accumulator, or of something named."""
+    if isinstance(found, Start):
+        return scalar.const(REDUCTIONS[found.how][1](found.dtype), found.dtype)
+    return found
+
+
 def named(expr, values):
     """The expression with what its names and its reads of scratch rows stand for."""
-    new = {n: values[n.data] for n in scalar.walk(expr)
-           if n.op in ("name", "load") and values.get(n.data) is not None}
+    new = {n: value_of(values[n.data]) for n in scalar.walk(expr)
+           if n.op in ("name", "load") and n.data in values}
     return scalar.rewrite(expr, {}, new, {})
 
 

@@ -102,7 +102,8 @@ def by_loop(x, w, reverse, late):
 
 @pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize("reverse", [False, True])
-@pytest.mark.parametrize("shape, axis", [((1,), 0), ((6,), 0), ((40, 7), 0), ((3, 50), 1)])
+@pytest.mark.parametrize("shape, axis", [((1,), 0), ((6,), 0), ((40, 7), 0), ((3, 50), 1),
+                                         ((3, 5), 0), ((17, 2), 1), ((1, 6), 0)])
 def test_recurrences_are_what_a_loop_computes(shape, axis, reverse, late):
     rng = np.random.default_rng(0)
     x, w = rng.normal(size=(2, *shape))
