@@ -136,9 +136,9 @@ def copies(body):
 def write(body, values, out, said):
     """Adds the Stores of some statements, and what feeds accumulators from outside, to `out`.
 
-    values: name → its node, of the accumulators that start here (their Start, so far) and all that
-    is named, and (buffer, index) → that of a scratch row's element.  said: see `with_names`; filled in.  False where that
-    is not possible.
+    values: name → its node, of the accumulators that start here (their Start, until something is
+    added) and all that is named, and (buffer, index) → that of a scratch row's element.  said: see
+    `with_names`; filled in.  False where that is not possible.
     """
     for s in body:
         match s:
