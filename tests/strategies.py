@@ -4,7 +4,8 @@ A program is drawn step by step and run as it grows, so that every step is well 
 are small.  For every value a bound on its rounding error is carried along; steps that jump
 (comparisons, rounding, positions) only read values without error.  What is drawn is source text: a
 failing example prints as a function that can be pasted into a file.  What a step can be is in
-`moves_elementwise.py`, `moves_sums.py`, `moves_places.py` and `moves_control.py`.
+`moves_elementwise.py`, `moves_sums.py`, `moves_places.py`, `moves_windows.py` and
+`moves_control.py`.
 """
 
 import math
@@ -19,7 +20,9 @@ from hypothesis import strategies as st
 
 import fgrad.numpy as fnp
 from fgrad import checkpoint, lax, ops
+from fgrad.convolution import reduce_window
 from fgrad.core import Array
+from fgrad.nn import logsumexp
 from fgrad.transforms import eval_shape
 
 from tests.moves_control import branched, looped, recomputed, repeated, scanned
@@ -30,6 +33,9 @@ from tests.moves_places import (
 from tests.moves_sums import (
     contraction, matrix_product, position, product_of, reduced, reduced_whole, running, softmax,
     tensor)
+from tests.moves_windows import (
+    composed, convolved, largest, log_of_sum, normalized, pooled, products_of_batch, recurrent,
+    segments)
 from tests.tolerance import EPS
 
 FUZZ = int(os.environ.get("FGRAD_FUZZ", "0"))
@@ -39,13 +45,16 @@ MIXED = ("float32", "float32", "float32", "float64", "float16", "int32", "bool")
 WIDE = (1, 16, 31, 33, 64, 65, 100, 129)
 LARGEST, MOST = 20, 500            # magnitude and number of elements of a value
 WORD = re.compile(r"\b[vx]\d+\b")
-NAMESPACE = {"fnp": fnp, "ops": ops, "np": np, "lax": lax, "checkpoint": checkpoint}
+NAMESPACE = {"fnp": fnp, "ops": ops, "np": np, "lax": lax, "checkpoint": checkpoint,
+             "reduce_window": reduce_window, "logsumexp": logsumexp}
 MOVES = (
     smooth, smooth, smooth, power, jump, whole, whole, logical, binary, binary, binary, compared,
     bits, chosen, chosen, converted, reduced, reduced, reduced, reduced_whole, product_of, position,
     running, softmax, moved, moved, moved, reshaped, sliced, sliced, padded, triangle, taken, taken,
     taken_along, ordered, updated, block, matrix_product, matrix_product, contraction, contraction,
-    tensor, ramp, scanned, looped, repeated, branched, recomputed)
+    tensor, ramp, scanned, looped, repeated, branched, recomputed,
+    convolved, convolved, pooled, normalized, log_of_sum, segments, products_of_batch, composed,
+    recurrent, largest)
 # one that is here twice is drawn twice as often
 
 

@@ -431,6 +431,19 @@ def test_associative_scan_of_matrices_is_the_same_on_every_device(reverse, axis)
         jit(f, device="reference"), x)
 
 
+@pytest.mark.parametrize("n", [3, 20])
+def test_associative_scan_from_the_end_gives_first_what_comes_first_in_its_order(n):
+    """As jax: h[i] = a[i] h[i + 1] + b[i], from the last one on."""
+    a, b = fnp.array(RNG.uniform(0.2, 0.9, n)), fnp.array(RNG.normal(size=n))
+
+    def chained(p, q):
+        return q[0] * p[0], q[0] * p[1] + q[1]
+    want = scan(lambda h, ab: (ab[0] * h + ab[1],) * 2, 0.0 * b[0], (a, b), reverse=True)[1]
+    near(associative_scan(chained, (a, b), reverse=True)[1], want)
+    turned = associative_scan(chained, (a[::-1], b[::-1]))[1][::-1]
+    near(associative_scan(chained, (a, b), reverse=True)[1], turned)
+
+
 def test_a_function_is_traced_for_each_device_that_runs_it():
     f = jit(lambda x: associative_scan(fnp.add, x))
     x = fnp.arange(20.0)

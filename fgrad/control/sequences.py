@@ -77,7 +77,8 @@ def rows(x, start, stop, axis=0, stride=1):
 def associative_scan(fn, elems, reverse=False, axis=0):
     """Per place along `axis`, all elements up to it combined by fn.
 
-    fn(a, b): associative, on pytrees like elems, elementwise along `axis`.  reverse: from the end.
+    fn(a, b): associative, on pytrees like elems, elementwise along `axis`; a comes before b in the
+    order of the scan.  reverse: from the end, so a is what was combined behind b, as in JAX.
     On the CPU one element after the other, which touches each once; on other devices, and up to
     SHORT elements, in 2 log₂ n calls of fn (Blelloch, Prefix sums and their applications, 1990).
     Raises ShapeError when sizes along the axis differ.
@@ -99,8 +100,6 @@ def associative_scan(fn, elems, reverse=False, axis=0):
                          given=[str(x.type) for x in leaves])
 
     def combine(first, second):
-        if reverse:
-            first, second = second, first
         out = fn(tree.unflatten(structure, first), tree.unflatten(structure, second))
         return [lifted(x) for x in tree.leaves(out)]
     if leaves[0].shape[at[0]] > SHORT and config.device() == "cpu":

@@ -9,7 +9,7 @@ from fgrad.core import Array
 from fgrad.jitted import jit
 from fgrad.transforms import grad, jvp, linearize, vjp, vmap
 
-from tests.strategies import SOME, examples, programs
+from tests.strategies import SOME, WIDE, examples, programs
 
 F64 = ("float64",)
 SMOOTH = programs(dtypes=F64, sizes=SOME, steps=8)
@@ -175,6 +175,18 @@ def test_compiled_gradients_where_all_axes_have_one_size(p):
     """Loops of one extent must not be taken for each other."""
     derived, xs = into_grad(floats(p)), values(p)
     close(jit(derived)(*xs), derived(*xs), 1e-8)
+
+
+@examples(30)
+@given(
+    programs(dtypes=F64, sizes=WIDE, steps=8, most=20_000),
+    st.sampled_from(("grad", "jvp", "vmap", "grad jvp", "jvp grad", "vmap grad")),
+)
+def test_compiled_derivatives_of_wider_arrays(p, words):
+    derived, xs = nested(floats(p), words.split()), values(p)
+    want = derived(*xs)
+    assume(all(np.abs(np.asarray(x).astype(float)).max(initial=0) < 1e6 for x in want))
+    close(jit(derived)(*xs), want, 1e-8)
 
 
 @examples(40)
