@@ -35,8 +35,9 @@ def is_array(x):
 
 
 def is_float(x):
-    """Is the leaf an array of floats, or a float: what has a derivative?"""
-    return is_array(x) and (x.__class__ is float or x.__class__ not in SCALARS
+    """Is the leaf an array of floats, or a float, complex ones too: what has a derivative?"""
+    kind = x.__class__
+    return is_array(x) and (kind is float or kind is complex or kind not in SCALARS
                             and x.dtype.kind in INEXACT_KINDS)
 
 
@@ -355,9 +356,9 @@ def check_same_shape(what, name, x, wanted, of):
 
 
 def check_same_type(what, name, x, wanted, of):
-    """check_same_shape, and DtypeError for another dtype; a Python number has every dtype."""
+    """check_same_shape, and DtypeError for another dtype; a Python number takes its own."""
     check_same_shape(what, name, x, wanted, of)
-    if type_of(x).dtype != wanted.dtype and x.__class__ not in SCALARS:
+    if type_of(x).dtype != wanted.dtype and not takes(x, wanted.dtype):
         raise DtypeError(f"{what}: `{name}` must have the dtype of {of}.",
                          given=f"{name}: {type_of(x)}",
                          expected=str(wanted), fix=f"convert it with astype('{wanted.dtype}')")
@@ -392,9 +393,15 @@ def check_tuple(f, title, given, what):
                             fix=f"({title},)")
 
 
+def takes(x, dtype):
+    """Is the leaf a Python number that takes a dtype: a real one each, a complex one complex ones?
+    """
+    return x.__class__ in SCALARS or x.__class__ is complex and dtype.kind == "c"
+
+
 def like(x, other):
-    """An array leaf as a Value of the other's dtype: Python numbers take it."""
-    return array_in(np.array(x), other.dtype) if x.__class__ in SCALARS else lifted(x)
+    """An array leaf as a Value of the other's dtype, if it is a Python number that takes it."""
+    return array_in(np.array(x), other.dtype) if takes(x, other.dtype) else lifted(x)
 
 
 # ---------------------------------------------------------------------------- axes of vmap

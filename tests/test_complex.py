@@ -291,3 +291,15 @@ def test_lengths_have_the_derivative_zero_at_zero():
     assert fgrad.grad(lambda x: fnp.hypot(x, 0.0 * x))(0.0) == 0
     assert fgrad.grad(lambda x: abs(x + 1j * x))(0.0) == 0
     fgrad.check_grads(fnp.hypot, (np.array([3.0, -0.5]), np.array([4.0, 0.7])), order=2)
+
+
+def test_derivatives_at_python_numbers_that_are_complex():
+    """jvp, vjp and linearize raised AttributeError; tangents and cotangents take the dtype."""
+    close(fgrad.jvp(lambda z: z ** 2, (1 + 1j,), (1j,))[1], np.complex64(-2 + 2j))
+    close(fgrad.vjp(lambda z: z * 3, 1 + 1j)[1](1j)[0], np.complex64(3j))
+    close(fgrad.linearize(lambda z: z * z, 1 + 1j)[1](1j), np.complex64(-2 + 2j))
+    wide = np.complex128(1 + 1j)
+    close(fgrad.jvp(lambda z: z ** 2, (wide,), (1j,))[1], np.complex128(-2 + 2j), "complex128")
+    close(fgrad.vjp(lambda z: z * 3, wide)[1](1j)[0], np.complex128(3j), "complex128")
+    with pytest.raises(DtypeError, match="must have the dtype of"):
+        fgrad.vjp(lambda x: x * 2, 1.0)[1](1j)

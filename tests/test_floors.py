@@ -33,8 +33,8 @@ FLOORS = {
 }
 PUBLIC = """fgrad fgrad.numpy fgrad.random fgrad.scipy.special fgrad.scipy.stats fgrad.scipy.linalg
             fgrad.scipy.signal fgrad.lax fgrad.debug fgrad.numpy.linalg fgrad.numpy.fft
-            fgrad.tree fgrad.tree_util fgrad.nn fgrad.nn.init fgrad.optim fgrad.optim.schedules
-            fgrad.data fgrad.io fgrad.train fgrad.viz"""
+            fgrad.tree fgrad.tree_util fgrad.nn fgrad.nn.initializers fgrad.optim
+            fgrad.optim.schedules fgrad.data fgrad.io fgrad.train fgrad.viz"""
 FLOOR_OF = {name: floor for floor, names in FLOORS.items() for name in names.split()}
 FILES = sorted(PACKAGE.rglob("*.py"))
 SOURCES = sorted(file for folder in ("fgrad", "tests", "examples", "benchmarks")

@@ -6,8 +6,8 @@ from .. import later as _later
 from ..errors import at_home as _at_home
 
 if _typing.TYPE_CHECKING:                        # for editors; at run time see _NAMES
-    from . import init
-    from . import init as initializers
+    from . import initializers
+    from . import initializers as init
     from .activations import (
         celu, elu, gelu, glu, hard_shrink, hard_sigmoid, hard_silu, hard_swish, hard_tanh,
         identity, leaky_relu, log1mexp, log_sigmoid, log_softmax, logmeanexp, logsumexp,
@@ -33,7 +33,7 @@ if _typing.TYPE_CHECKING:                        # for editors; at run time see 
     from .recurrent import GRU, LSTM, RNN, Bidirectional
 
 _NAMES = {                 # module → what it gives; all of it is loaded at first use
-    "init": "init initializers",
+    "initializers": "initializers init=initializers",
     "activations": """celu elu gelu glu hard_shrink hard_sigmoid hard_silu hard_swish hard_tanh
         identity leaky_relu log1mexp log_sigmoid log_softmax logmeanexp logsumexp mish one_hot
         prelu relu relu6 selu sigmoid silu soft_shrink soft_sign softmax softplus sparse_plus

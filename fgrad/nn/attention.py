@@ -20,7 +20,7 @@ from ..custom import stop_gradient
 from ..errors import ArgumentError, ShapeError
 from ..lax import dynamic_slice_in_dim, dynamic_update_slice
 from .activations import gelu, logsumexp, softmax
-from .init import glorot_uniform, normal
+from .initializers import glorot_uniform, normal
 from .layers import Dense, Dropout, Layer
 from .norm import LayerNorm
 

@@ -12,7 +12,7 @@ from typing import Callable
 from .. import convolution, random
 from .. import numpy as fnp
 from ..errors import ArgumentError, ShapeError
-from .init import he_uniform, zeros
+from .initializers import he_uniform, zeros
 from .layers import Layer, Sequential
 
 

@@ -21,7 +21,7 @@ from .. import random
 from ..errors import ArgumentError, ShapeError, boundary
 from ..text import noun_of
 from ..transforms import eval_shape
-from .init import glorot_uniform, zeros
+from .initializers import glorot_uniform, zeros
 
 
 WATCHER = ContextVar("watcher", default=None)    # is told of every layer that runs, by `run`

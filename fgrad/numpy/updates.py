@@ -76,8 +76,10 @@ class Part:
         return self.update("add", values, mode, ops.neg)
 
     def multiply(self, values, mode=None):
-        """x with these elements multiplied."""
+        """x with these elements multiplied; `mul` is the same."""
         return self.update("mul", values, mode)
+
+    mul = multiply
 
     def divide(self, values, mode=None):
         """x with these elements divided; of floats only."""

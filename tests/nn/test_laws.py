@@ -124,7 +124,8 @@ def test_activations_and_their_gradients_stay_finite_at_large_inputs(name):
 
 def test_there_are_twenty_activations_and_twelve_initialisers():
     assert len(set(ACTIVATIONS)) >= 20
-    made = [n for n, f in vars(nn.init).items() if getattr(f, "__module__", "") == "fgrad.nn.init"]
+    made = [n for n, f in vars(nn.init).items()
+            if getattr(f, "__module__", "") == nn.init.__name__]
     assert len(made) >= 12
 
 

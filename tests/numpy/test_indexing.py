@@ -53,6 +53,7 @@ def test_writing_agrees_with_numpy(index, how):
 def test_other_updates():
     x = fnp.arange(4.0)
     assert x.at[1:3].divide(2.0).tolist() == [0, 0.5, 1, 3]
+    assert x.at[1:3].mul(2.0).tolist() == x.at[1:3].multiply(2.0).tolist() == [0, 2, 4, 3]
     assert x.at[1].subtract(5).tolist() == [0, -4, 2, 3]
     assert x.at[2:].power(2).tolist() == [0, 1, 4, 9]
     assert x.at[::2].apply(lambda v: v + 10).tolist() == [10, 1, 12, 3]
