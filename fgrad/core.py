@@ -111,12 +111,16 @@ class Value:
         return scalar_of(self, "index").__index__()
 
     @boundary
-    def item(self):
-        """The Python number of an array of one element.  Raises RangeError for any other."""
-        if (x := self.value_for("item()")).size != 1:
+    def item(self, *index):
+        """The Python number of an array of one element, or of the one at an index, as in NumPy.
+
+        Raises RangeError for an array of more elements without an index.
+        """
+        x = self.value_for("item()")
+        if not index and x.size != 1:
             raise RangeError("item() takes an array of one element.", given=repr(self.type),
-                             fix="x.tolist(), or index it first")
-        return x.item()
+                             fix=["x.tolist(), or index it first", "x.item(k)"])
+        return x.item(*index)
 
     def tolist(self):
         """The elements as nested lists of Python numbers."""
@@ -400,9 +404,9 @@ class Tracer(Value):
     def __float__(self):
         return float(self.number_for("float()"))
 
-    def item(self):
-        """The Python number of an array of one element; no gradient flows through it."""
-        return self.number_for("item()").item()
+    def item(self, *index):
+        """The Python number of an element; no gradient flows through it."""
+        return self.number_for("item()").item(*index)
 
     def tolist(self):
         """The elements as nested lists of Python numbers; no gradient flows through them."""

@@ -11,6 +11,7 @@ few of them.  Nothing relies on it.
 from __future__ import annotations
 
 import builtins
+import enum
 import operator
 import typing
 
@@ -54,7 +55,8 @@ if typing.TYPE_CHECKING:                         # for editors; at run time see 
         scatter_add, scatter_max, scatter_min, scatter_mul)
 
 __all__ = [
-    "GatherDimensionNumbers", "GatherScatterMode", "ScatterDimensionNumbers", "abs", "acos",
+    "GatherDimensionNumbers", "GatherScatterMode", "RoundingMethod",
+    "ScatterDimensionNumbers", "abs", "acos",
     "acosh", "add", "all_gather", "all_to_all", "argmax", "argmin", "asin", "asinh",
     "associative_scan", "atan", "atan2", "atanh", "axis_index", "axis_size", "barrier",
     "batch_matmul", "bessel_i0e", "bessel_i1e", "betainc", "bitcast_convert_type",
@@ -175,12 +177,23 @@ def integer_pow(x, y):
     return ops.integer_pow(as_value(x), n=y)
 
 
-def round(x, rounding_method=1):
-    """x to the nearest whole number; halves to the even one (JAX's TO_NEAREST_EVEN, 1)."""
-    if rounding_method != 1:
-        raise ArgumentError("round goes to the nearest even number only.",
-                            given=f"rounding_method={rounding_method!r}", expected="1")
-    return ops.round(x)
+class RoundingMethod(enum.IntEnum):
+    """Where `round` takes halves."""
+    AWAY_FROM_ZERO = 0
+    TO_NEAREST_EVEN = 1
+
+
+def round(x, rounding_method=RoundingMethod.AWAY_FROM_ZERO):
+    """x to the nearest whole number; halves away from zero, or to the even one of the two."""
+    if rounding_method not in tuple(RoundingMethod):
+        raise ArgumentError("round takes halves away from zero, or to even numbers.",
+                            given=f"rounding_method={rounding_method!r}",
+                            expected="lax.RoundingMethod.AWAY_FROM_ZERO or TO_NEAREST_EVEN")
+    if rounding_method == RoundingMethod.TO_NEAREST_EVEN:
+        return ops.round(x)
+    x = as_value(x)
+    whole = ops.select(ops.lt(x, 0.0), ops.ceil(x), ops.floor(x))
+    return ops.select(ops.ge(ops.abs(x - whole), 0.5), whole + ops.sign(x), whole)
 
 
 def shift_right_arithmetic(x, y):

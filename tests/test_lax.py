@@ -18,6 +18,8 @@ X = RNG.normal(size=(3, 4)).astype(np.float32)
 Y = RNG.normal(size=(3, 4)).astype(np.float32)
 N = np.array([-7, 0, 5, 2**31 - 1, -2**31], np.int32)
 
+HALVES = np.array([-2.5, -1.5, -0.5, -0.0, 0.5, 1.5, 2.5, 0.3, -0.7, np.inf, np.nan], np.float32)
+
 
 def same(got, want, length=1):
     assert_close(np.asarray(got), np.asarray(want), length)
@@ -32,7 +34,10 @@ ROWS = {
     "rsqrt": (lax.rsqrt, lambda x: 1 / np.sqrt(x), (np.abs(X),)),
     "exp2": (lax.exp2, np.exp2, (X,)),
     "cbrt": (lax.cbrt, np.cbrt, (X,)),
-    "round": (lax.round, np.round, (X * 3,)),
+    "round": (lax.round, lambda x: np.trunc(x + np.copysign(0.5, x)), (X * 3,)),
+    "round of halves": (lax.round, lambda x: np.trunc(x + np.copysign(0.5, x)), (HALVES,)),
+    "round to even": (lambda x: lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN), np.round,
+                      (HALVES,)),
     "bitwise_and": (lax.bitwise_and, np.bitwise_and, (N, N[::-1].copy())),
     "bitwise_not": (lax.bitwise_not, np.invert, (N,)),
     "shift_left": (lambda x: lax.shift_left(x, 3), lambda x: x << 3, (N,)),
@@ -159,8 +164,8 @@ def test_operations_neither_broadcast_nor_promote():
     assert message(AxisError, lax.rev, X, (2,)).startswith("rev: there is no dimension 2 among 2.")
     assert message(ShapeError, lax.broadcast_in_dim, X, (3, 5), (0, 1)).startswith(
         "broadcast_in_dim needs a dimension of the result for each of x, of its size.")
-    assert message(ArgumentError, lax.round, X, 0).startswith(
-        "round goes to the nearest even number only.")
+    assert message(ArgumentError, lax.round, X, 2).startswith(
+        "round takes halves away from zero, or to even numbers.")
     assert message(ShapeError, lax.top_k, X, 5).startswith("top_k cannot take 5 of the last axis.")
 
 

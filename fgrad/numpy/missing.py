@@ -15,7 +15,7 @@ from .promotion import as_float, binary, broadcast_to, cast, same
 from .reductions import all as all_of
 from .reductions import argmax, argmin, cumprod, cumsum, max, mean, min, prod, sum, var
 from .shape import moveaxis
-from .sorting import sort
+from .sorting import PLACE, check_method, sort
 
 
 def without(a, value):
@@ -166,27 +166,30 @@ def position_of(position, a, axis, keepdims, worst):
 
 # ---------------------------------------------------------------------------- order statistics
 
-def nanquantile(a, q, axis=None, keepdims=False):
+def nanquantile(a, q, axis=None, keepdims=False, *, method="linear"):
     """The values below which a share q of the elements lies, NaN left out.
 
     f[*s] → f[*q, s without axes].  q is a number or an array in [0, 1].  Between two elements it is
-    linear; NaN where there is nothing else.
+    linear, or as `quantile` says of `method`; NaN where there is nothing else.
 
     >>> import fgrad.numpy as fnp
     >>> fnp.nanquantile([1.0, fnp.nan, 3.0], 0.5)
     Array(2., f32[])
     """
     x = as_float(a)
+    check_method(method, "nanquantile")
     share = q if isinstance(q, Value) else array_in(q, x.dtype)
     if computed(x.dtype) is not x.dtype:
-        return cast(nanquantile(cast(x, computed(x.dtype)), q, axis, keepdims), x.dtype)
+        return cast(nanquantile(cast(x, computed(x.dtype)), q, axis, keepdims, method=method),
+                    x.dtype)
     axes = axes_of(axis, x.ndim, "nanquantile")
     rest = tuple(n for k, n in enumerate(x.shape) if k not in axes)
     flat = moveaxis(x, axes, tuple(range(len(axes))))
     flat = sort(ops.reshape(flat, shape=(x.size // max_of_one(rest), *rest)), 0)
     size = sum(cast(there(flat), x.dtype), 0)
     shares = ops.reshape(cast(share, x.dtype), shape=share.shape + (1,) * len(rest))
-    out = between(flat, binary(ops.mul, shares, binary(ops.max, binary(ops.sub, size, 1.0), 0.0)))
+    place = binary(ops.mul, shares, binary(ops.max, binary(ops.sub, size, 1.0), 0.0))
+    out = between(flat, PLACE[method](place) if method in PLACE else place, method)
     if not keepdims:
         return out
     sizes = tuple(1 if k in axes else n for k, n in enumerate(x.shape))
@@ -198,11 +201,11 @@ def max_of_one(shape):
     return math.prod(shape) or 1
 
 
-def between(ordered, place):
+def between(ordered, place, method):
     """The elements around each place along axis 0, weighted.   f[n,*r] f[*q,*r] → f[*q,*r]"""
-    low = ops.floor(place)
-    t = same(ops.sub, place, low)
-    a, b = [picked(ordered, i) for i in (low, ops.ceil(place))]
+    low, high = ops.floor(place), ops.ceil(place)
+    a, b = [picked(ordered, i) for i in (low, high)]
+    t = same(ops.sub, place if method != "midpoint" else (low + high) / 2, low)
     return same(ops.add, a, same(ops.mul, same(ops.sub, b, a), t))
 
 
@@ -216,7 +219,7 @@ def picked(ordered, places):
     return sum(ops.select(hit, broadcast_to(rows, shape), 0.0), 0)
 
 
-def nanpercentile(a, q, axis=None, keepdims=False):
+def nanpercentile(a, q, axis=None, keepdims=False, *, method="linear"):
     """nanquantile with shares in percent.
 
     >>> import fgrad.numpy as fnp
@@ -224,7 +227,7 @@ def nanpercentile(a, q, axis=None, keepdims=False):
     Array(2., f32[])
     """
     share = binary(ops.div, as_float(q), 100.0) if isinstance(q, Value) else np.asarray(q) / 100
-    return nanquantile(a, share, axis, keepdims)
+    return nanquantile(a, share, axis, keepdims, method=method)
 
 
 def nanmedian(a, axis=None, keepdims=False):

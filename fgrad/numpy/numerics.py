@@ -15,7 +15,8 @@ from ..types import I32, default_int
 from .axes import axis_of, shape_of, typed
 from .contract import numbers
 from .indexing import known_value
-from .promotion import as_float, binary, same, together
+from .joining import concatenate
+from .promotion import as_float, binary, cast, same, together
 from .reductions import mean
 from .reductions import sum as sum_of
 
@@ -81,33 +82,64 @@ def trapezoid(y, x=None, dx=1.0, axis=-1):
     return sum_of(binary(ops.mul, middle, step), k)
 
 
-def cov(m, rowvar=True, ddof=1):
+def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=None):
     """The covariance of variables, one per row (per column unless `rowvar`).   f[k,n] → f[k,k]
+
+    A vector is one variable.  y: more variables.  The sum of products is divided by n - ddof, where
+    ddof is 1, or 0 with `bias`.  fweights, aweights: how often an observation was made, and how
+    much it counts.
 
     >>> import fgrad.numpy as fnp
     >>> fnp.cov([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]])
     Array([[ 1., -1.],
            [-1.,  1.]], f32[2,2])
     """
+    x = variables(m, rowvar)
+    if y is not None:
+        x = concatenate([x, variables(y, rowvar)], 0)
+    ddof = 1 - bool(bias) if ddof is None else ddof
+    weights = [as_float(w) for w in (fweights, aweights) if w is not None]
+    if any(w.shape != x.shape[1:] for w in weights):
+        raise ShapeError("cov needs one weight for each observation.",
+                         given=[f"variables: {typed(x)}",
+                                *[f"weights: {typed(w)}" for w in weights]])
+    if not weights:
+        apart = scaled = x - mean(x, 1, keepdims=True)
+        divisor = float(max(x.shape[1] - ddof, 0))
+    else:
+        w = weights[0] if len(weights) == 1 else weights[0] * weights[1]
+        total = sum_of(w)
+        lost = 1.0 if aweights is None else sum_of(w * weights[-1]) / total
+        apart = x - sum_of(x * w, 1, keepdims=True) / total
+        scaled, divisor = apart * w, binary(ops.max, total - ddof * lost, 0.0)
+    out = binary(ops.div, ops.dot_general(scaled, cast(apart, scaled.dtype), lhs="ij", rhs="kj",
+                                          to="ik"), divisor)
+    return out if out.size > 1 else ops.reshape(out, shape=())
+
+
+def variables(m, rowvar):
+    """Variables by observations: a vector is one variable."""
     x = as_float(m)
+    if x.ndim == 1:
+        return ops.reshape(x, shape=(1, x.size))
     if x.ndim != 2:
         raise ShapeError("cov needs a matrix: variables by observations.", given=typed(x))
-    x = x if rowvar else ops.transpose(x, perm=(1, 0))
-    x, centre = together(x, mean(x, 1, keepdims=True))
-    apart = same(ops.sub, x, centre)
-    product = ops.dot_general(apart, apart, lhs="ij", rhs="kj", to="ik")
-    return same(ops.div, product, float(max(x.shape[1] - ddof, 0)))
+    return x if rowvar else ops.transpose(x, perm=(1, 0))
 
 
-def corrcoef(x, rowvar=True):
-    """The correlation of variables: covariance over both deviations.   f[k,n] → f[k,k]
+def corrcoef(x, y=None, rowvar=True):
+    """The correlation of variables, of x and y: covariance over both deviations.
+
+    f[k,n] → f[k,k]; 1 for one variable.
 
     >>> import fgrad.numpy as fnp
     >>> fnp.corrcoef([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]])
     Array([[ 1., -1.],
            [-1.,  1.]], f32[2,2])
     """
-    c = cov(x, rowvar)
+    c = cov(x, y, rowvar)
+    if not c.ndim:
+        return c / c
     n = c.shape[0]
     variance = ops.slice(ops.reshape(c, shape=(n * n,)), start=(0,), stop=(n * n,), stride=(n + 1,))
     size = ops.sqrt(variance)

@@ -13,11 +13,12 @@ from math import prod as product_of
 
 from .. import ops
 from ..core import _current, as_value
-from ..errors import ShapeError
-from ..types import BOOL, as_dtype, computed, default_int
+from ..errors import ArgumentError, ShapeError
+from ..types import BOOL, SCALARS, as_dtype, computed, default_int
 from .axes import axes_of, axis_of, typed
 from .complex import modulus
 from .elementwise import where as choose
+from .joining import concatenate
 from .promotion import as_bool, as_float, binary, broadcast_to, cast, same
 
 
@@ -144,14 +145,21 @@ def along(w, x, axes):
     return ops.broadcast(w, shape=x.shape, axes=tuple(a for a in range(x.ndim) if a not in axes))
 
 
-def var(a, axis=None, dtype=None, ddof=0, keepdims=False, *, where=None):
+def var(a, axis=None, dtype=None, ddof=0, keepdims=False, *, where=None, correction=None):
     """The mean squared distance from the mean, divided by n - ddof.   f[*s] → f[s without axes]
+
+    correction: the array API's name of ddof.
 
     >>> import fgrad.numpy as fnp
     >>> fnp.var([1.0, 2.0, 3.0]), fnp.var([1.0, 2.0, 3.0], ddof=1)
     (Array(0.6666667, f32[]), Array(1., f32[]))
     """
     x = as_float(a) if dtype is None else cast(as_value(a), as_dtype(dtype))
+    if correction is not None:
+        if ddof:
+            raise ArgumentError("ddof and correction say the same; give one of them.",
+                                given=f"ddof={ddof!r}, correction={correction!r}")
+        ddof = correction
     axes, wide = axes_of(axis, x.ndim, "var"), widened(x)
     centre = broadcast_to(mean(wide, axes, keepdims=True, where=where), x.shape)
     apart = same(ops.sub, wide, centre)
@@ -167,14 +175,14 @@ def var(a, axis=None, dtype=None, ddof=0, keepdims=False, *, where=None):
     return out if x.dtype.kind == "c" else cast(out, x.dtype)
 
 
-def std(a, axis=None, dtype=None, ddof=0, keepdims=False, *, where=None):
+def std(a, axis=None, dtype=None, ddof=0, keepdims=False, *, where=None, correction=None):
     """The square root of the variance; its derivative is infinite where all elements are equal.
 
     >>> import fgrad.numpy as fnp
     >>> fnp.std([[1.0, 5.0], [3.0, 3.0]], axis=1)
     Array([2., 0.], f32[2])
     """
-    return ops.sqrt(var(a, axis, dtype, ddof, keepdims, where=where))
+    return ops.sqrt(var(a, axis, dtype, ddof, keepdims, where=where, correction=correction))
 
 
 def count_nonzero(a, axis=None, keepdims=False):
@@ -330,8 +338,10 @@ def cumprod(a, axis=None, dtype=None):
     return running(ops.cumprod, a, axis, dtype, "cumprod")
 
 
-def diff(a, n=1, axis=-1):
+def diff(a, n=1, axis=-1, prepend=None, append=None):
     """Differences of neighbours along `axis`, n times.   n[…,k,…] → n[…,k-n,…]
+
+    prepend, append: what comes before and behind a along the axis; a number counts as one element.
 
     >>> import fgrad.numpy as fnp
     >>> fnp.diff([1, 4, 9])
@@ -339,10 +349,21 @@ def diff(a, n=1, axis=-1):
     """
     x = as_value(a)
     k = axis_of(axis, x.ndim, "diff")
+    ends = [end_of(part, x, k) for part in (prepend, append) if part is not None]
+    if ends:
+        x = concatenate([*ends[:prepend is not None], x, *ends[prepend is not None:]], k)
     for _ in range(n):
         size = x.shape[k]
         op = ops.ne if x.dtype == BOOL else ops.sub
         x = same(op, ops.reduce.rows(x, builtins.min(1, size), size, k),
                  ops.reduce.rows(x, 0, builtins.max(size - 1, 0), k))
     return x
+
+
+def end_of(part, x, k):
+    """What `diff` puts at an end of x along axis k: a number is one element wide."""
+    if part.__class__ not in SCALARS and as_value(part).ndim:
+        return as_value(part)
+    shape = (*x.shape[:k], 1, *x.shape[k + 1:])
+    return binary(ops.add, ops.full(shape=shape, value=0, dtype=x.dtype), part)
 

@@ -291,8 +291,11 @@ def tile(A, reps):
     return ops.reshape(x, shape=tuple(r * n for r, n in zip(reps, sizes)))
 
 
-def repeat(a, repeats, axis=None):
+def repeat(a, repeats, axis=None, *, total_repeat_length=None):
     """Every element repeated, `repeats` times or each as often as it says; None: the flat array.
+
+    total_repeat_length: the size of the result along the axis, with which `repeats` may be known
+    only when compiled code runs; more is cut off, and of less the last element fills it up.
 
     >>> import fgrad.numpy as fnp
     >>> fnp.repeat([1, 2], 2), fnp.repeat([[1], [2]], 2, axis=1).shape
@@ -302,12 +305,27 @@ def repeat(a, repeats, axis=None):
     if axis is None:
         x, axis = ravel(x), 0
     k = axis_of(axis, x.ndim, "repeat")
+    if total_repeat_length is not None:
+        return repeat_to(x, repeats, k, count_of(total_repeat_length, "repeat",
+                                                 "total_repeat_length"))
     if hasattr(repeats, "__iter__") and getattr(repeats, "shape", None) != ():
         return repeat_each(x, [count_of(r, "repeat", "repeats") for r in repeats], k)
     times = count_of(repeats, "repeat", "repeats")
     wide = (*x.shape[:k + 1], times, *x.shape[k + 1:])
     out = ops.broadcast(x, shape=wide, axes=(k + 1,))
     return ops.reshape(out, shape=(*x.shape[:k], x.shape[k] * times, *x.shape[k + 1:]))
+
+
+def repeat_to(x, times, k, size):
+    """Row j of axis k repeated times[j] times, in `size` rows."""
+    n, times = x.shape[k], spread(as_value(times), (x.shape[k],))
+    if size and not n:
+        raise ShapeError("repeat has nothing to fill total_repeat_length with.", given=typed(x))
+    ends = ops.cumsum(times, axis=0, reverse=False)
+    places = ops.iota(shape=(size, n), axis=0, dtype=ends.dtype)
+    gone = ops.ge(places, spread(ends, (size, n)))           # rows that end before a place
+    rows = ops.reduce_sum(cast(gone, I32), axes=(1,))
+    return x[(slice(None),) * k + (same(ops.min, rows, n - 1),)]
 
 
 def repeat_each(x, times, k):

@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import ops
 from ..core import Array, Value, array_in, as_value
-from ..errors import RangeError, ShapeError
+from ..errors import ArgumentError, RangeError, ShapeError
 from ..types import I32
 from .axes import axes_of, axis_of, typed
 from .elementwise import isnan
@@ -25,26 +25,40 @@ def flattened(a, axis, name):
     return x, axis_of(axis, x.ndim, name)
 
 
-def sort(a, axis=-1, descending=False):
+KINDS = (None, "stable", "mergesort", "quicksort", "heapsort")
+
+
+def check_kind(kind, name):
+    """Raises ArgumentError for a kind of sorting that NumPy does not know; each is stable here."""
+    if kind not in KINDS:
+        raise ArgumentError(f"{name} has no kind {kind!r}.", given=f"kind={kind!r}",
+                            expected=", ".join(map(repr, KINDS[1:])))
+
+
+def sort(a, axis=-1, descending=False, *, kind=None, stable=True):
     """The elements along `axis` in order, NaN last; None: of the flat array.   n[*s] → n[*s]
+
+    kind, stable: as NumPy's; the order is stable whatever they say.
 
     >>> sort([3, 1, 2]).tolist()
     [1, 2, 3]
     """
+    check_kind(kind, "sort")
     x, k = flattened(a, axis, "sort")
     (out,) = ops.sort(x, axis=k, keys=1)
     return ops.rev(out, axes=(k,)) if descending else out
 
 
-def argsort(a, axis=-1, descending=False):
+def argsort(a, axis=-1, descending=False, *, kind=None, stable=True):
     """The places of the elements along `axis` in order; equal elements keep their order.
 
-    n[*s] → i32[*s]
+    n[*s] → i32[*s].  kind, stable: as for `sort`.
 
     >>> import fgrad.numpy as fnp
     >>> fnp.argsort([3.0, 1.0, 2.0])
     Array([1, 2, 0], i32[3])
     """
+    check_kind(kind, "argsort")
     x, k = flattened(a, axis, "argsort")
     if descending:
         x = ops.rev(x, axes=(k,))
@@ -55,17 +69,19 @@ def argsort(a, axis=-1, descending=False):
     return same(ops.sub, x.shape[k] - 1, ops.rev(out, axes=(k,)))
 
 
-def quantile(a, q, axis=None, keepdims=False):
-    """The values below which a share q of the elements lies, interpolated linearly.
+def quantile(a, q, axis=None, keepdims=False, *, method="linear"):
+    """The values below which a share q of the elements lies.
 
     f[*s] → f[*q, s without axes].  q is a number, or an array of numbers, in [0, 1].  NaN makes
-    NaN.
+    NaN.  method: what lies between two elements: "linear", "lower", "higher", "midpoint", or
+    "nearest", in the middle the one at an even place, as in NumPy.
 
     >>> import fgrad.numpy as fnp
     >>> fnp.quantile([1.0, 2.0, 4.0], 0.75)
     Array(3., f32[])
     """
     x = as_float(a)
+    check_method(method, "quantile")
     axes = axes_of(axis, x.ndim, "quantile")
     share = np.asarray(q.value_for("the share q of quantile") if isinstance(q, Value) else q, float)
     if not ((share >= 0) & (share <= 1)).all():
@@ -75,7 +91,7 @@ def quantile(a, q, axis=None, keepdims=False):
     flat = ops.reshape(flat, shape=(size_of(x, axes), *[x.shape[k] for k in rest]))
     if not flat.shape[0]:
         raise ShapeError("quantile of no elements is not defined.", given=typed(x))
-    out = interpolated(sort(flat, 0), share)
+    out = interpolated(sort(flat, 0), share, method)
     out = ops.select(broadcast(any_of(isnan(flat), 0), out), float("nan"), out)
     if not keepdims:
         return out
@@ -93,11 +109,24 @@ def broadcast(x, like):
     return ops.broadcast(x, shape=like.shape, axes=tuple(range(like.ndim - x.ndim)))
 
 
-def interpolated(ordered, share):
+PLACE = {"lower": np.floor, "higher": np.ceil, "nearest": np.rint}     # method → the place taken
+
+
+def check_method(method, name):
+    """Raises ArgumentError for a method that there is not."""
+    if method not in ("linear", "midpoint", *PLACE):
+        raise ArgumentError(f"{name} has no method {method!r}.", given=f"method={method!r}",
+                            expected="linear, lower, higher, midpoint or nearest")
+
+
+def interpolated(ordered, share, method):
     """Between the two elements around each share of the way through axis 0."""
     place = share * (ordered.shape[0] - 1)
+    if method in PLACE:
+        place = PLACE[method](place)
     low = np.floor(place).astype(I32)
     high = np.ceil(place).astype(I32)
+    place = (low + high) / 2 if method == "midpoint" else place
     between = as_float(array_in(place - low, ordered.dtype))
     a, b = [ops.gather(ordered, Array(np.asarray(i)), axes=(0,)) for i in (low, high)]
     t = ops.broadcast(between, shape=a.shape, axes=tuple(range(share.ndim, a.ndim)))
@@ -113,11 +142,11 @@ def median(a, axis=None, keepdims=False):
     return quantile(a, 0.5, axis, keepdims)
 
 
-def percentile(a, q, axis=None, keepdims=False):
+def percentile(a, q, axis=None, keepdims=False, *, method="linear"):
     """quantile with shares in percent.
 
     >>> import fgrad.numpy as fnp
     >>> fnp.percentile([1.0, 2.0, 4.0], 50)
     Array(2., f32[])
     """
-    return quantile(a, np.asarray(q, float) / 100, axis, keepdims)
+    return quantile(a, np.asarray(q, float) / 100, axis, keepdims, method=method)

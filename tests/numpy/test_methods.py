@@ -114,6 +114,7 @@ def test_methods_agree_with_numpy():
     assert (x.ndim, x.size, x.nbytes, x.itemsize, x.shape) == (2, 6, 24, 4, (2, 3))
     assert [v.item() for v in x.flat] == X.ravel().tolist()
     assert x[0, 0].item() == 1.0 and x.tolist() == X.tolist()
+    assert x.item(1, 2) == x.item(5) == x.item((1, 2)) == -6.0
     assert float(x[0, 0]) == 1.0 and int(x[1, 0]) == 4 and bool(x[0, 0])
     assert range(5)[fnp.array(2)] == 2
 

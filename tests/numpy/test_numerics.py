@@ -8,6 +8,7 @@ from fgrad import jit
 
 RANDOM = np.random.default_rng(2)
 X = RANDOM.normal(size=(3, 7))
+COUNTS = np.array([1, 2, 3, 1, 1, 2, 1])
 V, W = RANDOM.normal(size=6), RANDOM.normal(size=3)
 
 SAME = {
@@ -15,7 +16,14 @@ SAME = {
     "polyval_one": lambda n: n.polyval(W[:1], V),
     "cov": lambda n: n.cov(X),
     "cov_columns": lambda n: n.cov(X, rowvar=False),
+    "cov_of_two": lambda n: n.cov(X, V[:1] * X[:1], bias=True),
+    "cov_of_a_vector": lambda n: n.cov(V),
+    "cov_weighted": lambda n: n.cov(X, aweights=X[0] ** 2, fweights=COUNTS),
+    "cov_counted": lambda n: n.cov(X, fweights=COUNTS, ddof=0),
+    "cov_counting": lambda n: n.cov(X, aweights=X[0] ** 2),
     "corrcoef": lambda n: n.corrcoef(X),
+    "corrcoef_of_two": lambda n: n.corrcoef(X[0], X[1]),
+    "corrcoef_of_a_vector": lambda n: n.corrcoef(V),
     "full": lambda n: n.convolve(V, W),
     "same": lambda n: n.convolve(V, W, "same"),
     "valid": lambda n: n.convolve(W, V, "valid"),

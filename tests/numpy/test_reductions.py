@@ -109,12 +109,42 @@ def test_averages_quantiles_and_differences_agree_with_numpy():
     assert np.isnan(fnp.median([1.0, np.nan]).item())
 
 
+@pytest.mark.parametrize("method", ["linear", "lower", "higher", "midpoint", "nearest"])
+@pytest.mark.parametrize("axis", [None, 0, 1])
+def test_methods_of_quantiles_agree_with_numpy(method, axis):
+    x = RANDOM.normal(size=(4, 5)).astype("float32")
+    gone = np.where(x > 1, np.nan, x)
+    for q in [0.0, 0.5, 1.0, [0.3, 0.25, 0.77]]:
+        close(fnp.quantile(x, q, axis, method=method),
+              np.quantile(x.astype(float), q, axis, method=method))
+        close(fnp.nanquantile(gone, q, axis, method=method),
+              np.nanquantile(gone.astype(float), q, axis, method=method))
+    close(fnp.percentile(x, 30, axis, method=method),
+          np.percentile(x.astype(float), 30, axis, method=method))
+    close(fnp.nanpercentile(gone, 30, axis, method=method),
+          np.nanpercentile(gone.astype(float), 30, axis, method=method))
+
+
+def test_ends_of_differences_and_corrections_agree_with_numpy():
+    x = RANDOM.normal(size=(4, 5)).astype("float32")
+    close(fnp.diff(x, prepend=0), np.diff(x, prepend=0))
+    close(fnp.diff(x, append=x[:, :2]), np.diff(x, append=x[:, :2]))
+    close(fnp.diff(x, 2, 0, 1.5, x[:1]), np.diff(x, 2, 0, 1.5, x[:1]))
+    assert fnp.diff(fnp.ones(3, "float16"), prepend=0.5).dtype == np.float16
+    close(fnp.var(x, 0, correction=1), np.var(x, 0, ddof=1))
+    close(fnp.std(x, correction=2), np.std(x, ddof=2))
+
+
 def test_sorting_agrees_with_numpy():
     x = RANDOM.integers(0, 5, (3, 6))
     for axis in [None, 0, -1]:
         np.testing.assert_array_equal(np.asarray(fnp.sort(x, axis)), np.sort(x, axis))
         np.testing.assert_array_equal(np.asarray(fnp.argsort(x, axis)),
                                       np.argsort(x, axis, kind="stable"))
+    for kind in (None, "stable", "quicksort"):
+        np.testing.assert_array_equal(fnp.sort(x, kind=kind, stable=True), np.sort(x))
+        np.testing.assert_array_equal(np.argsort(fnp.array(x), kind=kind),
+                                      np.argsort(x, kind="stable"))
     down = fnp.argsort(x, descending=True)
     np.testing.assert_array_equal(np.asarray(fnp.take_along_axis(x, down, -1)), -np.sort(-x))
     np.testing.assert_array_equal(np.asarray(down), np.argsort(-x, kind="stable"))

@@ -287,3 +287,18 @@ def test_shifts_fit_the_axes():
         jit(lambda k: fnp.roll(X, (k, 1), (0, 1)))(fnp.array([1]))
     with pytest.raises(ShapeError, match="2 shifts for 3 axes"):
         fnp.roll(X, (1, 2), (0, 1, 2))
+
+
+@pytest.mark.parametrize("times", [[2, 0, 3], [0, 0, 1], [4, 4, 4], [1, 0, 0], 2])
+@pytest.mark.parametrize("size", [0, 1, 5, 6])
+def test_repeats_known_at_run_time_fill_a_given_size(times, size):
+    """As jax.numpy: what is too much is cut off, and the last element fills the rest."""
+    x = np.arange(6.0, dtype="float32").reshape(2, 3)
+    want = np.repeat(x, times, axis=1)
+    filled = np.repeat(x[:, -1:], max(0, size - want.shape[1]), axis=1)
+    want = np.concatenate([want, filled], axis=1)[:, :size]
+
+    def repeated(x, times):
+        return fnp.repeat(x, times, axis=1, total_repeat_length=size)
+    for f in (repeated, jit(repeated)):
+        np.testing.assert_array_equal(f(x, np.array(times)), want)
