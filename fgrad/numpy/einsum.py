@@ -1,6 +1,9 @@
-"""einsum: sums of products by labels, operands taken two at a time from left to right."""
+"""einsum: sums of products by labels, operands taken two at a time in an order that costs little.
+"""
 
 from __future__ import annotations
+
+import numpy as np
 
 from .. import ops
 from ..errors import ArgumentError, ShapeError
@@ -9,29 +12,51 @@ from .contract import LETTERS, numbers
 from .matrices import diagonal
 
 
-def einsum(subscripts, *operands):
+def einsum(subscripts, *operands, optimize="greedy"):
     """The sum of products that the labels say: einsum("ij,jk->ik", a, b) is a @ b.
 
     A label that the result lacks is summed; "..." stands for further axes, which broadcast. 
-    Without "->" the result has the labels that occur once, in alphabetical order.  Raises
+    Without "->" the result has the labels that occur once, in alphabetical order.  As in NumPy,
+    labels may be lists of ints behind each operand, the result's last.  optimize: how the order of
+    three operands and more is found, "greedy" or "optimal"; False: from left to right.  Raises
     ShapeError when one label has two sizes, ArgumentError for labels that do not fit the operands.
 
     >>> einsum("i,i->", [1, 2], [3, 4]).item()
     11
+    >>> einsum([1, 2], [0], [3, 4], [0], []).item()
+    11
     """
+    if not isinstance(subscripts, str):
+        subscripts, operands = in_letters((subscripts, *operands))
     xs = numbers(*operands)
     labels, to = parsed(subscripts, xs)
     xs, labels = map(list, zip(*[without_repeats(x, s) for x, s in zip(xs, labels)]))
     check_sizes(subscripts, xs, labels)
     sizes = sizes_of(xs, labels)
     xs, labels = map(list, zip(*[without_ones(x, s, sizes) for x, s in zip(xs, labels)]))
-    while len(xs) > 1:
-        later = set(to).union(*labels[2:])
-        kept = "".join(c for c in dict.fromkeys(labels[0] + labels[1]) if c in later)
-        kept = to if len(xs) == 2 and set(kept) == set(to) else kept
-        xs[:2] = [ops.dot_general(*xs[:2], lhs=labels[0], rhs=labels[1], to=kept)]
-        labels[:2] = [kept]
+    for places in path_of(xs, labels, to, optimize):
+        group = [(xs.pop(k), labels.pop(k)) for k in sorted(places, reverse=True)][::-1]
+        while len(group) > 1:
+            (x, a), (y, b), *rest = group
+            later = set(to).union(*labels, *[s for _, s in rest])
+            kept = "".join(c for c in dict.fromkeys(a + b) if c in later)
+            kept = to if not rest and not xs and set(kept) == set(to) else kept
+            group = [(ops.dot_general(x, y, lhs=a, rhs=b, to=kept), kept), *rest]
+        xs.append(group[0][0])
+        labels.append(group[0][1])
     return finished(xs[0], labels[0], to)
+
+
+def path_of(xs, labels, to, optimize):
+    """Which operands are multiplied, step by step; a product comes behind those that are left."""
+    if optimize not in (True, False, "greedy", "optimal"):
+        raise ArgumentError("einsum finds an order greedily, or the optimal one.",
+                            given=f"optimize={optimize!r}",
+                            expected='"greedy", "optimal", True or False')
+    if len(xs) < 3 or not optimize:
+        return [tuple(range(len(xs)))]
+    empty = [np.broadcast_to(np.float32(0), x.shape) for x in xs]
+    return np.einsum_path(f"{','.join(labels)}->{to}", *empty, optimize=optimize)[0][1:]
 
 
 def finished(x, labels, to):
@@ -47,11 +72,25 @@ def finished(x, labels, to):
 
 # ---------------------------------------------------------------------------- labels
 
+def in_letters(given):
+    """(labels as a text, operands) of operands that are followed by lists of ints each."""
+    lists = [*given[1::2], *(given[-1:] if len(given) % 2 else ())]
+    if not all(isinstance(s, (list, tuple)) and all(c is ... or isinstance(c, int) for c in s)
+               for s in lists):
+        raise ArgumentError("einsum needs labels first, or ints behind each operand.",
+                            given=repr(given[0])[:60],
+                            expected='such as "ij,jk->ik", a, b or a, [0, 1], b, [1, 2], [0, 2]')
+    known = sorted({c for s in lists for c in s if c is not ...})
+    letters = dict(zip(known, sorted(LETTERS))) | {...: "..."}
+    if len(known) > len(LETTERS):
+        raise ArgumentError(f"einsum has at most {len(LETTERS)} labels.", given=f"{len(known)}")
+    texts = ["".join(letters[c] for c in s) for s in lists]
+    count = len(given) // 2
+    return "->".join([",".join(texts[:count]), *texts[count:]]), given[:2 * count:2]
+
+
 def parsed(subscripts, xs):
     """(labels of each operand, labels of the result), with "..." written out."""
-    if not isinstance(subscripts, str):
-        raise ArgumentError("einsum needs labels first.", given=repr(subscripts),
-                            expected='such as "ij,jk->ik"')
     text = subscripts.replace(" ", "")
     left, arrow, right = text.partition("->")
     parts = left.split(",")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fgrad.numpy as fnp
-from fgrad import grad, jit, vmap
+from fgrad import grad, jit, show, vmap
 from fgrad.errors import ArgumentError, ShapeError
 
 X = np.arange(24.0, dtype=np.float32).reshape(2, 3, 4)
@@ -129,15 +129,34 @@ EINSUMS = [("ij,jk->ik", (2, 3), (3, 4)), ("ij,kj", (2, 3), (4, 3)), ("ii->i", (
            ("ij,ij->ij", (2, 3), (2, 3)), ("iji->j", (3, 2, 3)),
            ("ij,kl->il", (2, 3), (4, 5)), ("ij,jk->ik", (2, 1), (3, 4)),
            ("b...,b->b...", (2, 3, 4), (2,)), ("i,->i", (3,), ()),
-           ("ij,jk->ik", (0, 3), (3, 2)), ("ij,jk->ik", (2, 0), (0, 2))]
+           ("ij,jk->ik", (0, 3), (3, 2)), ("ij,jk->ik", (2, 0), (0, 2)),
+           ("ij,jk,kl,lm->im", (2, 3), (3, 4), (4, 5), (5, 2)),
+           ("i,i,i->", (3,), (3,), (3,)), ("ij,jk,kl->il", (2, 1), (3, 4), (4, 1)),
+           ("...ij,...jk,kl->...il", (7, 2, 3), (3, 4), (4, 5)),
+           ("ii,i,jj->j", (3, 3), (3,), (2, 2)), (",ij,->ji", (), (2, 3), ()),
+           ("ij,jk,kl->il", (2, 0), (0, 4), (4, 5))]
 
 
+@pytest.mark.parametrize("optimize", ["greedy", "optimal", False])
 @pytest.mark.parametrize("labels, shapes", [(e[0], e[1:]) for e in EINSUMS], ids=str)
-def test_einsum_agrees_with_numpy(labels, shapes):
+def test_einsum_agrees_with_numpy(labels, shapes, optimize):
     xs = [np.random.default_rng(k).normal(size=s) for k, s in enumerate(shapes)]
-    ours, theirs = fnp.einsum(labels, *xs), np.einsum(labels, *xs)
+    ours, theirs = fnp.einsum(labels, *xs, optimize=optimize), np.einsum(labels, *xs)
     assert ours.shape == theirs.shape
     np.testing.assert_allclose(np.asarray(ours), theirs, rtol=1e-12, atol=1e-12)
+
+
+def test_einsum_takes_ints_behind_its_operands():
+    x, y, z = [np.random.default_rng(0).normal(size=s) for s in ((2, 3), (3, 4), (5, 2, 3))]
+    for given in ((x, [0, 1], y, [1, 2], [0, 2]), (x, [5, 1], y, [1, 2]), (x[0], [0]),
+                  (z, [..., 0, 1], y, [1, 2], [..., 0, 2])):
+        np.testing.assert_allclose(fnp.einsum(*given), np.einsum(*given), rtol=1e-12)
+
+
+def test_einsum_multiplies_a_chain_from_the_end_that_costs_less():
+    x, y = fnp.ones((50, 60)), fnp.ones(60)
+    text = show(lambda x, y: fnp.einsum("ji,jk,k->i", x, x, y), x, y)
+    assert "f32[60,60]" not in text
 
 
 @pytest.mark.parametrize("a, b", [((3,), (3,)), ((2, 3), (3,)), ((2,), (2, 3)), ((2, 3), (3, 4)),
