@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import builtins
 import enum
-import operator
 import typing
 
 import numpy as np
@@ -25,6 +24,7 @@ from .custom import stop_gradient
 from .errors import ArgumentError, AxisError, DtypeError, ShapeError, at_home, bound
 from .numpy import conjugate as conj                                                 # noqa: F401
 from .numpy import cbrt, stack, tile, unstack                                        # noqa: F401
+from .numpy.axes import count_of, int_of, shape_of
 from .numpy.complex import complex_from as complex                                   # noqa: F401
 from .ops import imag, real                                                          # noqa: F401
 from .ops import (                                                                   # noqa: F401
@@ -32,6 +32,7 @@ from .ops import (                                                              
     is_finite, le, log, log1p, logistic, lt, max, min, mul, ne, neg, pow, rem, rsqrt,
     sign, sin, sinh, sqrt, square, sub, tan, tanh)
 from .scalar import REDUCTIONS
+from .text import noun_of
 from .types import SCALARS, ArrayType, as_dtype, default_int
 
 if typing.TYPE_CHECKING:                         # for editors; at run time see NAMES
@@ -165,7 +166,7 @@ def fft(x, fft_type, fft_lengths):
     """
     kinds = {"fft": fnp.fft.fftn, "ifft": fnp.fft.ifftn, "rfft": fnp.fft.rfftn,
              "irfft": fnp.fft.irfftn}
-    name = getattr(fft_type, "name", fft_type).lower()
+    name = str(getattr(fft_type, "name", fft_type)).lower()
     if name not in kinds:
         raise ArgumentError(f"there is no fft_type={fft_type!r}.", expected=" ".join(kinds))
     lengths = (fft_lengths,) if fft_lengths.__class__ is int else tuple(fft_lengths)
@@ -228,6 +229,8 @@ def wide(value, like):
 
 def select(pred, on_true, on_false):
     """on_true where pred, else on_false; pred may be a scalar."""
+    if on_true.__class__ in SCALARS and on_false.__class__ in SCALARS:
+        on_true = as_value(on_true)
     like = as_value(on_false if on_true.__class__ in SCALARS else on_true)
     return ops.select(wide(as_value(pred), like), on_true, on_false)
 
@@ -273,7 +276,7 @@ def full_like(x, fill_value, dtype=None, shape=None):
 
 def iota(dtype, size):
     """0, 1, …, size - 1"""
-    return ops.iota(shape=(size,), axis=0, dtype=as_dtype(dtype))
+    return ops.iota(shape=shape_of(size, "iota"), axis=0, dtype=as_dtype(dtype))
 
 
 def broadcasted_iota(dtype, shape, dimension):
@@ -285,6 +288,9 @@ def broadcasted_iota(dtype, shape, dimension):
 
 def dimension_of(axis, ndim, name):
     """The axis as a position from the left."""
+    axis = int_of(axis, lambda: ArgumentError(
+        f"{name} needs an int for a dimension, not {noun_of(axis)}.", given=f"{axis!r:.60}",
+        expected="an int"))
     if not -ndim <= axis < ndim:
         raise AxisError(f"{name}: there is no dimension {axis} among {ndim}.",
                         expected=f"from {-ndim} to {ndim - 1}")
@@ -292,8 +298,9 @@ def dimension_of(axis, ndim, name):
 
 
 def axes_of(dimensions, ndim, name):
-    """The dimensions as sorted axes."""
-    return tuple(sorted(dimension_of(d, ndim, name) for d in dimensions))
+    """The dimensions, an int for one, as sorted axes."""
+    given = dimensions if isinstance(dimensions, (tuple, list, range)) else (dimensions,)
+    return tuple(sorted(dimension_of(d, ndim, name) for d in given))
 
 
 def broadcast(x, sizes):
@@ -305,16 +312,16 @@ def broadcast(x, sizes):
 def broadcast_in_dim(x, shape, broadcast_dimensions):
     """x of this shape; its axis k becomes axis broadcast_dimensions[k], where size 1 is repeated.
     """
-    x, kept = as_value(x), tuple(broadcast_dimensions)
+    x, shape = as_value(x), shape_of(shape, "broadcast_in_dim")
+    kept = tuple(listed(broadcast_dimensions))
     if len(kept) != x.ndim or any(n not in (1, shape[d]) for n, d in zip(x.shape, kept)):
         raise ShapeError("broadcast_in_dim needs a dimension of the result for each of x, of its "
-                         "size.", given=[f"x: {x.type}", f"shape={tuple(shape)}",
+                         "size.", given=[f"x: {x.type}", f"shape={shape}",
                                 f"broadcast_dimensions={kept}"])
     same = [k for k, d in enumerate(kept) if x.shape[k] == shape[d]]
     x = ops.reshape(x, shape=tuple(x.shape[k] for k in same))
     kept = {kept[k] for k in same}
-    return ops.broadcast(x, shape=tuple(shape),
-                         axes=tuple(a for a in range(len(shape)) if a not in kept))
+    return ops.broadcast(x, shape=shape, axes=tuple(a for a in range(len(shape)) if a not in kept))
 
 
 def reshape(x, new_sizes, dimensions=None):
@@ -389,10 +396,16 @@ def collapse(x, start_dimension, stop_dimension=None):
     return ops.reshape(x, shape=(*x.shape[:start], size, *x.shape[stop:]))
 
 
+def listed(x):
+    """What is given for each axis; a thing that is none is one."""
+    return x if hasattr(x, "__iter__") and getattr(x, "shape", None) != () else (x,)
+
+
 def pad(x, padding_value, padding_config):
     """x with (low, high, interior) elements of the value per axis; a negative low or high cuts."""
-    x, config = as_value(x), [tuple(c) for c in padding_config]
-    if len(config) != x.ndim:
+    x, config = as_value(x), listed(padding_config)
+    config = [tuple(listed(c)) for c in config]
+    if len(config) != x.ndim or any(len(c) != 3 for c in config):
         raise ShapeError("pad needs (low, high, interior) for each axis.", given=[
             f"x: {x.type}", f"padding_config={config}"])
     low, high, interior = zip(*config) if config else ((), (), ())
@@ -460,7 +473,7 @@ def starts_of(x, indices, name):
     """An index for each axis as scalars that are not negative.  Raises ShapeError for another
     number of them.
     """
-    indices = tuple(indices)
+    indices = tuple(listed(indices))
     if len(indices) != x.ndim:
         raise ShapeError(f"{name} needs an index for each axis.", given=[
             f"x: {x.type}", f"start_indices: {len(indices)} of them"])
@@ -472,7 +485,7 @@ def dynamic_slice(x, start_indices, slice_sizes):
     """
     x = as_value(x)
     starts = starts_of(x, start_indices, "dynamic_slice")
-    return checked(ops.dynamic_slice, x, *starts, sizes=tuple(slice_sizes))
+    return checked(ops.dynamic_slice, x, *starts, sizes=tuple(listed(slice_sizes)))
 
 
 def dynamic_update_slice(x, update, start_indices):
@@ -704,7 +717,7 @@ def top_k(operand, k):
     >>> [x.tolist() for x in top_k([1.0, 3.0, 3.0, 2.0], 3)]
     [[3.0, 3.0, 2.0], [1, 2, 3]]
     """
-    x, k = as_value(operand), operator.index(k)
+    x, k = as_value(operand), count_of(k, "top_k", "k")
     ops.top_k.type(x.type, k=k)                              # at once the NumPy rule would cut k
     return ops.top_k(x, k=k)
 

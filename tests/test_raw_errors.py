@@ -10,7 +10,7 @@ import pytest
 
 import fgrad
 import fgrad.numpy as fnp
-from fgrad import nn, optim
+from fgrad import lax, nn, optim
 from fgrad.errors import FgradError
 
 ROOT = Path(__file__).parent.parent
@@ -31,6 +31,18 @@ CALLS = [
     (lambda: fnp.stack(1), "stack takes a list of arrays, not an int"),
     (lambda: fnp.concatenate(1.0), "concatenate takes a list of arrays, not a float"),
     (lambda: fnp.expand_dims(fnp.ones(2), 5), "axis 5 is out of range for a result of 2 axes"),
+    (lambda: fnp.eye(3.0), "a matrix needs a shape of ints"),
+    (lambda: fnp.tri(3, k="a"), "k, the number of a diagonal, must be an int"),
+    (lambda: fnp.arange("3"), "arange counts with numbers"),
+    (lambda: fnp.arange(fnp.ones(3)), "arange counts with numbers"),
+    (lambda: lax.argmax(X, None), "argmax needs an int for a dimension, not None"),
+    (lambda: lax.reduce_sum(X, "a"), "reduce_sum needs an int for a dimension, not a str"),
+    (lambda: lax.pad(X, 0.0, [(1, 1)]), "pad needs (low, high, interior) for each axis"),
+    (lambda: lax.map(1, X), "map: f must be a function, not an int"),
+    (lambda: lax.top_k(X, 1.5), "top_k needs an int for k, not a float"),
+    (lambda: lax.iota("int32", "a"), "iota needs a shape of ints"),
+    (lambda: fgrad.random.permutation(fgrad.random.key(1), 2.5),
+     "an array, or how many numbers from 0 on"),
     (lambda: nn.Dense(4).init(KEY, fnp.array(1.0)), "dense: the input is a scalar"),
     (lambda: nn.Dense(4).apply({}, {}, X), "dense: the parameters have no 'w'"),
     (lambda: nn.Conv(4, (3,)).apply({}, {}, fnp.ones((1, 5, 2))), "have no 'w'"),
@@ -55,6 +67,18 @@ def test_an_axis_that_is_no_int_is_shown():
     with pytest.raises(FgradError) as caught:
         fnp.sum(X, axis=1.5)
     assert caught.value.given == "axis=1.5" and caught.value.expected == "an int"
+
+
+def test_an_operation_without_an_array_says_so():
+    """It raised StopIteration."""
+    with pytest.raises(FgradError, match="sin needs at least one array"):
+        lax.sin()
+
+
+def test_what_is_given_for_one_axis_may_be_a_number():
+    assert lax.reduce_sum(X, 0).item() == 3 and lax.dynamic_slice(X, 1, 2).shape == (2,)
+    assert lax.broadcast_in_dim(1.0, 3, ()).shape == lax.iota("int32", 3).shape == (3,)
+    assert fnp.fft.fftn(X, 2).shape == (2,) and lax.select(True, 1, 2).item() == 1
 
 
 def test_positions_may_be_of_any_sequence_and_of_numpy():

@@ -6,7 +6,7 @@ Relies on `scan.py` and on vmap; users rely on it.
 from __future__ import annotations
 
 from .. import config, tree
-from ..arguments import is_array, lifted
+from ..arguments import check_function, is_array, lifted
 from ..errors import ArgumentError, AxisError, ShapeError, boundary
 from ..ops import concatenate, pad, reshape, rev, slice, transpose
 from ..ops.move import to_front
@@ -28,6 +28,7 @@ def map(f, xs, *, batch_size=None):
     >>> map(lambda x: x * x, fnp.array([1.0, 2.0, 3.0]))
     Array([1., 4., 9.], f32[3])
     """
+    check_function(f, "map", "f")
     if batch_size is None:
         return scanned("map", f, (each,), None, xs)[1]
     leaves, structure = tree.flatten(xs)

@@ -88,6 +88,7 @@ def places(x, s, axes, name):
 
     Raises ShapeError where s and axes differ in number.
     """
+    s, axes = [(given,) if isinstance(given, int) else given for given in (s, axes)]
     if axes is None:
         axes = range(x.ndim) if s is None else range(x.ndim - len(s), x.ndim)
     axes = [axis_of(a, x.ndim, name) for a in axes]

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from .. import ops
 from ..core import as_value
-from ..errors import ShapeError
+from ..errors import ArgumentError, ShapeError
 from ..types import I32, as_dtype, default_float
-from .axes import axis_of, typed
+from .axes import axis_of, int_of, shape_of, typed
 from .promotion import cast, same
 
 
@@ -48,11 +48,10 @@ def tri(N, M=None, k=0, dtype=None):
 
 def compared(op, shape, k):
     """op(row + k, column) at every place of a matrix."""
-    shape = tuple([n.__index__() for n in shape])
-    if min(shape) < 0:
-        raise ShapeError("sizes cannot be negative.", given=f"shape {shape}")
+    shape = shape_of(shape, "a matrix")
+    k = int_of(k, lambda: ArgumentError("k, the number of a diagonal, must be an int.",
+                                        given=f"k={k!r:.60}"))
     rows, columns = [ops.iota(shape=shape, axis=a, dtype=I32) for a in (0, 1)]
-    k = k.__index__()
     return same(op, same(ops.add, rows, k) if k else rows, columns)
 
 

@@ -29,6 +29,10 @@ def arange(start, stop=None, step=None, dtype=None):
     if stop is None:
         start, stop = 0, start
     numbers = [known(x, "arange") for x in (start, stop, 1 if step is None else step)]
+    others = [x for x in numbers if not isinstance(x, (int, float))]
+    if others:
+        raise ArgumentError("arange counts with numbers.", given=[f"{x!r:.60}" for x in others],
+                            expected="ints or floats: start, stop, step")
     if numbers[2] == 0:
         raise RangeError("arange needs a step that is not 0.")
     kinds = [kind(x) if x.__class__ in SCALARS or isinstance(x, Value) else x.dtype
@@ -53,7 +57,7 @@ def known(x, name):
     """x as a Python number; asks a traced Python number for its value."""
     if isinstance(x, Tracer):
         x = x.value_for(name)
-    return x.item() if hasattr(x, "item") else x
+    return x.item() if getattr(x, "size", None) == 1 else x
 
 
 def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0):

@@ -117,10 +117,10 @@ class Elementwise(Primitive):
         return self.evaluate_many(args)
 
     def evaluate_many(self, args):
-        """The value for three arguments or more."""
+        """The value for three arguments or more; the type's rule refuses a number that is wrong."""
+        self.type(*[a if a.__class__ in SCALARS else a.type for a in args])
         like = next(a for a in args if a.__class__ not in SCALARS)
         values = [literal(a, like.dtype) if a.__class__ in SCALARS else a.np for a in args]
-        self.type(*[a if a.__class__ in SCALARS else a.type for a in args])
         return Array(self.numpy(*[np.broadcast_to(v, like.shape) for v in values]))
 
     def type(self, *types):

@@ -21,9 +21,10 @@ from .. import numpy as fnp
 from .. import ops, source, tree
 from ..core import Value, as_value, current, frozen_array
 from ..errors import (
-    DtypeError, KeyReuseWarning, LeakError, RandomKeyError, RangeError, ShapeError, notice)
+    ArgumentError, DtypeError, KeyReuseWarning, LeakError, RandomKeyError, RangeError, ShapeError,
+    notice)
 from ..interpreters.stage import Stage
-from ..numpy.axes import axis_of, broadcast_shapes, shape_of, text_of
+from ..numpy.axes import axis_of, broadcast_shapes, int_of, shape_of, text_of
 from ..numpy.promotion import as_float, broadcast_to, cast, same
 from ..numpy.special import erf, erf_inv
 from ..types import (
@@ -455,7 +456,9 @@ def count_or_array(x):
     x = as_value(x) if not isinstance(x, Value) else x
     if x.shape:
         return x
-    return fnp.arange(operator.index(x))
+    return fnp.arange(int_of(x, lambda: ArgumentError(
+        "an array, or how many numbers from 0 on, is needed.", given=repr(x)[:60],
+        expected="an array or an int")))
 
 
 def choice(key, a, shape=(), replace=True, p=None, axis=0):
