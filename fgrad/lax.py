@@ -541,6 +541,11 @@ def dot_general(lhs, rhs, dimension_numbers, preferred_element_type=None):
     if preferred_element_type is not None:
         lhs, rhs = [convert_element_type(x, preferred_element_type) for x in (lhs, rhs)]
     (of_lhs, of_rhs), (batch_lhs, batch_rhs) = dimension_numbers
+    for x, places in ((lhs, (*of_lhs, *batch_lhs)), (rhs, (*of_rhs, *batch_rhs))):
+        if any(not 0 <= i < x.ndim for i in places):
+            raise AxisError("dot_general: an operand lacks a dimension that is summed or a batch's.",
+                            given=[f"lhs: {lhs.type}", f"rhs: {rhs.type}",
+                                   f"dimension_numbers={dimension_numbers}"])
     letters = iter("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
     first, second = [None] * lhs.ndim, [None] * rhs.ndim
     for i, j in (*zip(batch_lhs, batch_rhs, strict=True), *zip(of_lhs, of_rhs, strict=True)):

@@ -12,7 +12,7 @@ import functools
 from .. import ops, source
 from ..core import Value, _current, as_value
 from ..errors import ShapeError
-from .axes import axes_in_order, axis_of, broadcast_shapes, typed
+from .axes import axes_in_order, axis_of, broadcast_shapes, count_of, typed
 from .complex import conjugate
 from .promotion import (
     as_number, beside_others, binary, broadcast_to, join, kind, same)
@@ -227,7 +227,11 @@ def tensordot(a, b, axes=2):
     if hasattr(axes, "__iter__"):
         left, right = [axes_in_order(part, v.ndim, "tensordot") for part, v in zip(axes, (x, y))]
     else:
-        left, right = tuple(range(x.ndim - axes, x.ndim)), tuple(range(axes))
+        count = count_of(axes, "tensordot", "axes")
+        if count > min(x.ndim, y.ndim):
+            raise ShapeError(f"tensordot cannot sum over {count} axes.",
+                             given=[f"a: {typed(x)}", f"b: {typed(y)}"])
+        left, right = tuple(range(x.ndim - count, x.ndim)), tuple(range(count))
     return contracted(x, y, left, right, "tensordot")
 
 

@@ -316,7 +316,7 @@ class Concatenate(Primitive):
         first = xs[0]
         check_axes("concatenate", (axis,), first.ndim)
         for x in xs:
-            if x.without((axis,)) is not first.without((axis,)):
+            if x.ndim != first.ndim or x.without((axis,)) is not first.without((axis,)):
                 raise ShapeError(f"concatenate needs arrays that differ along axis {axis} only.",
                                  given=[f"argument {k + 1}: {t}" for k, t in enumerate(xs)],
                                  expected="one dtype, and equal sizes of the other axes")
