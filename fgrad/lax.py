@@ -543,7 +543,7 @@ def dot_general(lhs, rhs, dimension_numbers, preferred_element_type=None):
     (of_lhs, of_rhs), (batch_lhs, batch_rhs) = dimension_numbers
     for x, places in ((lhs, (*of_lhs, *batch_lhs)), (rhs, (*of_rhs, *batch_rhs))):
         if any(not 0 <= i < x.ndim for i in places):
-            raise AxisError("dot_general: an operand lacks a dimension that is summed or a batch's.",
+            raise AxisError("dot_general: an operand lacks a dimension that is named.",
                             given=[f"lhs: {lhs.type}", f"rhs: {rhs.type}",
                                    f"dimension_numbers={dimension_numbers}"])
     letters = iter("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
