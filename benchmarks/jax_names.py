@@ -49,7 +49,7 @@ NUMPY = [
           "logaddexp2 copysign mod remainder fmod floor_divide equal not_equal less less_equal "
           "greater "
           "greater_equal logical_and logical_or logical_xor isclose allclose array_equal heaviside "
-          "divmod array_equiv vdot vecdot inner concat_pair", X, Y),
+          "divmod array_equiv vdot vecdot inner", X, Y),
     *each("power float_power", U, Y),
     *each("bitwise_and bitwise_or bitwise_xor gcd lcm left_shift right_shift bitwise_left_shift "
           "bitwise_right_shift power add divide isin", J, I), *each("mod floor_divide", I, J),
@@ -103,8 +103,16 @@ NUMPY = [
     ("extract", B, X), ("result_type", "int32", "float16"), ("matvec", X, Y[0]),
     ("vecmat", V[:3], X), ("broadcast_shapes", (3, 1), (4,)), ("astype", X, "int32"),
     ("promote_types", "int32", "float16"), ("can_cast", "int8", "int32"),
+    *[(name, X, share, {"method": method, "axis": 1})
+      for name, share in (("quantile", 0.3), ("percentile", 30.0), ("nanquantile", 0.3))
+      for method in ("lower", "higher", "nearest", "midpoint")],
+    ("sort", X, {"stable": True}), ("argsort", I, {"stable": True}), ("std", X, {"correction": 1}),
+    ("diff", X, {"prepend": X[:, :1], "append": X[:, :2]}), ("diff", V, {"prepend": 0.5}),
+    ("repeat", X, K, {"axis": 0, "total_repeat_length": 5}),
+    ("cov", X, Y), ("cov", V), ("cov", X, {"bias": True, "aweights": np.abs(X[0])}),
+    ("cov", X, {"fweights": J[0], "ddof": 0}), ("corrcoef", V, V ** 2),
+    ("einsum", "ij,kj,k->i", X, Y, Y[:, 0]), ("einsum", X, [0, 1], Y, [2, 1], [0, 2]),
 ]
-NUMPY = [row for row in NUMPY if row[0] != "concat_pair"]
 
 LINALG = [
     *each("det inv slogdet norm matrix_rank cond svdvals qr pinv matrix_norm matrix_transpose "
@@ -171,7 +179,9 @@ LAX = [
     ("dynamic_index_in_dim", X, 1), ("dynamic_update_slice", X, Y[:1, :1], (1, 1)),
     ("bitcast_convert_type", X, "int32"), ("bitcast_convert_type", X, "uint8"),
     ("reduce", X, np.float32(0), operator.add, (0,)),
-    ("reduce", X, np.float32(1), operator.mul, (0, 1)),
+    ("reduce", X, np.float32(1), operator.mul, (0, 1)), ("round", np.float32([-1.5, 0.5, 2.5])),
+    *[("associative_scan", operator.matmul, X.reshape(3, 2, 2), {"reverse": reverse})
+      for reverse in (False, True)],
     ("conv_general_dilated_patches", Q, (3, 2), (1, 2), "SAME"),
     ("conv_general_dilated_patches", Q, (2, 2), (1, 1), "VALID", {"rhs_dilation": (2, 1)}),
 ]
