@@ -299,8 +299,7 @@ def dimension_of(axis, ndim, name):
 
 def axes_of(dimensions, ndim, name):
     """The dimensions, an int for one, as sorted axes."""
-    given = dimensions if isinstance(dimensions, (tuple, list, range)) else (dimensions,)
-    return tuple(sorted(dimension_of(d, ndim, name) for d in given))
+    return tuple(sorted(dimension_of(d, ndim, name) for d in listed(dimensions)))
 
 
 def broadcast(x, sizes):

@@ -321,11 +321,10 @@ def repeat_to(x, times, k, size):
     n, times = x.shape[k], spread(as_value(times), (x.shape[k],))
     if size and not n:
         raise ShapeError("repeat has nothing to fill total_repeat_length with.", given=typed(x))
-    ends = ops.cumsum(times, axis=0, reverse=False)
-    places = ops.iota(shape=(size, n), axis=0, dtype=ends.dtype)
-    gone = ops.ge(places, spread(ends, (size, n)))           # rows that end before a place
-    rows = ops.reduce_sum(cast(gone, I32), axes=(1,))
-    return x[(slice(None),) * k + (same(ops.min, rows, n - 1),)]
+    starts = same(ops.sub, ops.cumsum(times, axis=0, reverse=False), times)
+    begun = ops.full(shape=(size,), value=0, dtype=I32).at[starts].add(1, mode="drop")
+    rows = same(ops.sub, ops.cumsum(begun, axis=0, reverse=False), 1)
+    return x[(slice(None),) * k + (rows,)]
 
 
 def repeat_each(x, times, k):
