@@ -303,3 +303,10 @@ def test_derivatives_at_python_numbers_that_are_complex():
     close(fgrad.vjp(lambda z: z * 3, wide)[1](1j)[0], np.complex128(3j), "complex128")
     with pytest.raises(DtypeError, match="must have the dtype of"):
         fgrad.vjp(lambda x: x * 2, 1.0)[1](1j)
+
+
+def test_complex_numbers_are_rounded_part_by_part():
+    """They stayed as they were."""
+    z = np.array([1.5 + 2.5j, -0.44 - 1.66j], np.complex64)
+    close(fnp.round(z), np.round(z))
+    close(fgrad.jit(lambda z: fnp.round(z, 1))(z), np.round(z, 1))

@@ -13,10 +13,10 @@ from .. import ops
 from ..aligned import copied
 from ..bf16 import BF16, foreign_words
 from ..core import ATTACHED, Array, Value, array_of, as_value, frozen_array
-from ..errors import ArgumentError
+from ..errors import ArgumentError, DtypeError
 from ..text import noun_of
-from ..types import SCALARS, as_dtype, default_float, default_int
-from .axes import shape_of
+from ..types import SCALARS, SHORT, as_dtype, default_float, default_int
+from .axes import shape_of, typed
 from .lists import from_list, native, number, shortened
 from .promotion import WEAK, broadcast_to, cast, in_kind, join
 
@@ -162,7 +162,11 @@ def full(shape, fill_value, dtype=None):
     if fill_value.__class__ in SCALARS:
         return filled(shape, fill_value, dtype or join([fill_value.__class__]), "full")
     value = as_value(fill_value)
-    return broadcast_to(value if dtype is None else cast(value, as_dtype(dtype)), shape)
+    dtype = value.dtype if dtype is None else as_dtype(dtype)
+    if value.dtype.kind == "c" != dtype.kind:
+        raise DtypeError(f"an array of {SHORT[dtype]} cannot be filled with a complex number.",
+                         given=f"fill_value: {typed(value)}", fix="fill_value.real")
+    return broadcast_to(cast(value, dtype), shape)
 
 
 def zeros_like(a, dtype=None, shape=None):

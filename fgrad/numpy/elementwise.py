@@ -225,7 +225,7 @@ def trunc(x, /):
     Array([-1.,  1.], f32[2])
     """
     x = as_value(x)
-    if x.dtype.kind != "f":
+    if x.dtype.kind in "biu":
         return x
     return ops.select(same(ops.lt, x, 0.0), ops.ceil(x), ops.floor(x))
 
@@ -233,7 +233,7 @@ def trunc(x, /):
 def whole(op, x):
     """op(x) for floats, x for integers."""
     x = as_value(x)
-    return unary(op, x) if x.dtype.kind == "f" else x
+    return x if x.dtype.kind in "biu" else unary(op, x)
 
 
 def round(a, decimals=0):
@@ -244,6 +244,8 @@ def round(a, decimals=0):
     (Array([0., 2., 2.], f32[3]), Array(2.5, f32[]))
     """
     x = as_value(a)
+    if x.dtype.kind == "c":
+        return ops.complex(round(ops.real(x), decimals), round(ops.imag(x), decimals))
     if x.dtype.kind != "f":
         if decimals >= 0:
             return x
