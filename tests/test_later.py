@@ -47,8 +47,6 @@ def run(script):
 @pytest.mark.parametrize("file", LATE, ids=module_of)
 def test_editors_are_shown_what_is_loaded(file):
     want = dict(shown(file))
-    if "initializers" in want:                   # a second name of the module `init`
-        want["initializers"] = "init", "initializers"
     assert dict(table(file)) == want or not want
 
 

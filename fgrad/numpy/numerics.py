@@ -16,7 +16,7 @@ from .axes import axis_of, shape_of, typed
 from .contract import numbers
 from .indexing import known_value
 from .joining import concatenate
-from .promotion import as_float, binary, cast, same, together
+from .promotion import as_float, binary, cast, same
 from .reductions import mean
 from .reductions import sum as sum_of
 
