@@ -169,7 +169,7 @@ def fft(x, fft_type, fft_lengths):
     name = str(getattr(fft_type, "name", fft_type)).lower()
     if name not in kinds:
         raise ArgumentError(f"there is no fft_type={fft_type!r}.", expected=" ".join(kinds))
-    lengths = (fft_lengths,) if fft_lengths.__class__ is int else tuple(fft_lengths)
+    lengths = tuple(listed(fft_lengths))
     return kinds[name](x, lengths, tuple(range(-len(lengths), 0)))
 
 

@@ -6,6 +6,8 @@ much that error may grow]), or None where no value of the program fits.
 
 LABELLINGS = ("ij,ij->i", "ij,ij->j", "ij,ij->", "ij,kj->ik", "ij,ik->kj", "ij,ik->jk", "ij,kj->ki",
               "ij,ij->ji", "ij,kl->ijkl")
+OF_BATCHES = ("bij,bkj->bik", "bij,bik->bjk", "bij,bij->b", "bij,bkj->kbi", "bij,bij->ij",
+              "bij,bij->j", "bij,bkj->ik", "bij,cij->bc", "bij,bcj->ibc", "bij,bij->bji")
 
 
 def reduced(w):
@@ -83,12 +85,20 @@ def fits(w, a, b):
 
 
 def contraction(w):
-    """A product summed over the axes that two labellings share."""
-    x = w.any("f", 2)
-    if x is None or len(x.shape) != 2:
+    return contracted(w, 2, LABELLINGS)
+
+
+def products_of_batch(w):
+    return contracted(w, 3, OF_BATCHES)
+
+
+def contracted(w, ndim, labellings):
+    """A product of two values of so many axes, summed over the labels that the result lacks."""
+    x = w.any("f", ndim)
+    if x is None or len(x.shape) != ndim:
         return None
     y = w.one([v for v in w.values if v.kind == "f" and v.shape == x.shape])
-    how = w.one(LABELLINGS)
+    how = w.one(labellings)
     gain = (1 + x.top + y.top) * max(x.value.size, 1)
     return f"fnp.einsum('{how}', {x.name}, {y.name})", [x, y], gain
 

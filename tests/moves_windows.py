@@ -1,5 +1,5 @@
 """Steps of random programs that look at several places or rows at once: convolutions, pooling,
-normalized rows, sums by segments, products of a batch, recurrences with weights.
+normalized rows, sums by segments, recurrences with weights.
 
 A move takes a Writer of `strategies.py` and gives (text, the values whose error it carries on[, how
 much that error may grow]), or None where no value of the program fits.
@@ -76,18 +76,6 @@ def segments(w):
     return (f"fnp.zeros(({count}, *{x.name}.shape[1:]), {x.name}.dtype)"
             f".at[{i.name}.reshape(len({i.name}), -1)[:, 0] % {count}].add({x.name})"
             if i.value.size else f"{x.name} * 2", [x], 2 * max(x.shape[0], 1))
-
-
-def products_of_batch(w):
-    """Products over the last or the middle axis of values of three axes."""
-    x = w.any("f", 3)
-    if x is None or len(x.shape) != 3:
-        return None
-    y = w.one([v for v in w.values if v.kind == "f" and v.shape == x.shape])
-    how = w.one(("bij,bkj->bik", "bij,bik->bjk", "bij,bij->b", "bij,bkj->kbi", "bij,bij->ij",
-                 "bij,bij->j", "bij,bkj->ik", "bij,cij->bc", "bij,bcj->ibc", "bij,bij->bji"))
-    gain = (1 + x.top + y.top) * max(x.value.size, 1)
-    return f"fnp.einsum('{how}', {x.name}, {y.name})", [x, y], gain
 
 
 def composed(w):

@@ -31,11 +31,10 @@ from tests.moves_elementwise import (
 from tests.moves_places import (
     block, moved, ordered, padded, ramp, reshaped, sliced, taken, taken_along, triangle, updated)
 from tests.moves_sums import (
-    contraction, matrix_product, position, product_of, reduced, reduced_whole, running, softmax,
-    tensor)
+    contraction, matrix_product, position, product_of, products_of_batch, reduced, reduced_whole,
+    running, softmax, tensor)
 from tests.moves_windows import (
-    composed, convolved, largest, log_of_sum, normalized, pooled, products_of_batch, recurrent,
-    segments)
+    composed, convolved, largest, log_of_sum, normalized, pooled, recurrent, segments)
 from tests.tolerance import EPS
 
 FUZZ = int(os.environ.get("FGRAD_FUZZ", "0"))
