@@ -1,9 +1,9 @@
-"""Statements of loop IR as LLVM text: stores, reductions, and loops with explicit vectors.
+"""Statements of loop IR as LLVM text: reductions, and loops with explicit vectors.
 
 The tail of a loop is one masked vector; reductions carry several vector accumulators through their
-whole nest.  Relies on `values` for expressions and on `addresses` for indices; the contraction
-engine uses the Emitter for packing and epilogues.  Names made here hold a dot, so they never
-collide with a user's.
+whole nest.  Relies on `stores`, on `values` for expressions and on `addresses` for indices; the
+contraction engine uses the Emitter for packing and epilogues.  Names made here hold a dot, so they
+never collide with a user's.
 """
 
 from __future__ import annotations
@@ -14,21 +14,18 @@ from dataclasses import replace
 from ... import index
 from ...loop import Accumulate, Buffer, For, Let, Start, Store, accumulators
 from ...scalar import REDUCTIONS
-from ...bf16 import BF16
 from ...passes.jam import together
-from ...passes.short_loops import whole_steps
-from ...types import BOOL, computed
+from ...types import BOOL
 from .addresses import Scope
-from .fetches import fetchers, row_of, rows_ahead
+from .fetches import LINE, fetchers, row_of, rows_ahead, used_by
 from .instructions import number, stored, type_text
-from .past_caches import by_lines, not_held, ragged
-from .text import KERNEL, Function, constant, mangled, vector
-from .values import LINE, Values
+from .late_rows import LATE, LateRows, late_rows
+from .past_caches import by_lines, lines_of, not_held, ragged, within_lines
+from .stores import PAST, Stores
+from .text import KERNEL, Function, constant
 
-PAST = ", !nontemporal !0"  # of a store
 
-
-class Emitter(Values):
+class Emitter(Stores):
     """Writes statements into one LLVM function.
 
     `slots`: the accumulators of the loops around, name → one value per copy of the body; `copy` is
@@ -36,14 +33,15 @@ class Emitter(Values):
     (name, parts) while a parallel loop is still to come.  `room`: the iterations of short loops,
     of all within one another, that are written out.  `rows`: (buffer, k) → the scratch row that the
     k-th of the rows which run at once has in place of it.  `large`: buffers that no cache holds;
-    `past`: those of them that the loop at hand writes past the caches.
+    `late`: the LateRows around; `guest`: the same while its last loop runs beside the one at hand.
     """
 
     def __init__(self, fn, pointers, env=None):
         super().__init__(fn, pointers, env)
         self.slots, self.started, self.across = {}, {}, set()
         self.copy, self.part, self.room, self.rows = 0, None, 0, {}
-        self.large = self.past = frozenset()
+        self.large = frozenset()
+        self.late = self.guest = None
 
     # -- statements -----------------------------------------------------------------------------
 
@@ -70,118 +68,8 @@ class Emitter(Values):
                     self.store(s)
                 case For():
                     self.loop(s)
-
-    def store(self, s):
-        """buffer[index] = expr, lane by lane where lanes do not lie side by side."""
-        by_lane = bool(self.vec) and bool(s.index.free & self.vec[0].bit)
-        outer = self.mask
-        if s.when:
-            self.mask = self.ranges(s.when, outer)
-            by_lane = by_lane or bool(self.vec)
-        value = self.value(s.expr)
-        if not by_lane:
-            self.store_one(s, value[0], self.address(s.buffer, s.index), self.mask)
-        elif (index.is_affine(s.index, self.vec[0]) and index.stride(s.index, self.vec[0]) == 1
-              and not self.miscompiled(s.buffer.type.dtype)):
-            self.store_vector(s, self.splat(value, s.expr.dtype))
-        else:
-            self.store_lanes(s, self.splat(value, s.expr.dtype))
-        self.mask = outer
-
-    def miscompiled(self, dtype):
-        """Would LLVM write too much?
-
-        Of a narrowed integer vector, a masked store of one lane stores the wide integer on x86
-        (seen in LLVM 22); a guard's mask may turn out to have one lane.
-        """
-        whole = dtype.kind in "iu" or dtype is BF16
-        return whole and (self.count == 1 < self.lanes or bool(self.mask))
-
-    def store_one(self, s, value, pointer, mask):
-        """One element; where `mask` is off nothing is touched."""
-        dtype = s.buffer.type.dtype
-        if mask:
-            with self.fn.if_(mask):
-                self.store_one(s, value, pointer, None)
-            return
-        t, align = stored(dtype), dtype.itemsize
-        if s.how:
-            old = self.loaded(self.op(f"load {t}, ptr {pointer}, align {align}"), dtype, 1)
-            value = self.instructions.apply(REDUCTIONS[s.how][0], [old, value], s.expr.dtype, 1)
-        self.fn.do(f"store {t} {self.kept(value, dtype, 1)}, ptr {pointer}, align {align}")
-
-    def kept(self, value, dtype, lanes):
-        """A value as memory holds it: a bool is a byte, f16 and bf16 are rounded."""
-        if computed(dtype) is not dtype:
-            return self.instructions.narrowed(value, dtype, lanes)
-        if dtype != BOOL:
-            return value
-        byte = vector("i8", lanes) if lanes > 1 else "i8"
-        return self.op(f"zext {type_text(BOOL, lanes)} {value} to {byte}")
-
-    def store_vector(self, s, value):
-        """Elements side by side, those of the lanes in use."""
-        dtype, w = s.buffer.type.dtype, self.lanes
-        if s.how:
-            old = self.loaded(self.vector_load(s.buffer, s.index), dtype, w)
-            value = self.instructions.apply(REDUCTIONS[s.how][0], [old, value], s.expr.dtype, w)
-        t, p, mask = vector(stored(dtype), w), self.address(s.buffer, s.index), self.lane_mask()
-        value = self.kept(value, dtype, w)
-        if not mask and s.buffer in self.past:
-            align = min(LINE, w * dtype.itemsize)
-            self.fn.do(f"store {t} {value}, ptr {p}, align {align}{PAST}")
-        elif not mask:
-            self.fetch_ahead(s.buffer, s.index, p, write=True)
-            self.fn.do(f"store {t} {value}, ptr {p}, align {dtype.itemsize}")
-        else:
-            self.fn.do(f"call void @llvm.masked.store.{mangled(stored(dtype), w)}.p0({t} {value}, "
-                       f"ptr {p}, i32 {dtype.itemsize}, {vector('i1', w)} {mask})")
-
-    def whole_steps(self, statements):
-        """Lists of stores that together write all elements between two steps of the vector loop."""
-        if not self.vec or self.lane_mask() or sum(isinstance(s, Store) for s in statements) < 2:
-            return []
-        return whole_steps(statements, self.vec[0])
-
-    def store_steps(self, stores):
-        """Vectors of every so many elements as one, that holds them all in order."""
-        dtype, w, step = stores[0].buffer.type.dtype, self.lanes, len(stores)
-        values = [self.kept(self.splat(self.value(s.expr), s.expr.dtype), dtype, w) for s in stores]
-        t, p = stored(dtype), self.address(stores[0].buffer, stores[0].index)
-        mixed = (self.joined if step & (step - 1) else self.interleaved)(values, t)
-        size = w * step // len(mixed)
-        for k, value in enumerate(mixed):
-            at = self.fn.gep(t, p, k * size)
-            self.fn.do(f"store {vector(t, size)} {value}, ptr {at}, align {dtype.itemsize}")
-
-    def interleaved(self, values, t):
-        """The elements of 2, 4, 8, … vectors in turns, in as many vectors: in each of the rounds
-        those of one half of them stand between those of the other.
-        """
-        w, half = self.lanes, len(values) // 2
-        low = [lane for k in range(w // 2) for lane in (k, k + w)]
-        for _ in range(half.bit_length()):
-            values = [self.fn.shuffle(t, w, a, b, [lane + first for lane in low])
-                      for a, b in zip(values[:half], values[half:]) for first in (0, w // 2)]
-        return values
-
-    def joined(self, values, t):
-        """The same of any number of vectors, as one."""
-        w, step, size = self.lanes, len(values), self.lanes
-        while len(values) > 1:                   # pairs, the last one with nothing
-            values = [self.fn.shuffle(t, size, a, b, range(2 * size))
-                      for a, b in zip(values[::2], [*values[1::2], "poison"])]
-            size *= 2
-        picks = [k * w + j for j in range(w) for k in range(step)]
-        return [self.fn.shuffle(t, size, values[0], "poison", picks)]
-
-    def store_lanes(self, s, value):
-        """Each lane in order, so that lanes which meet at one element add up."""
-        t, bits = type_text(s.expr.dtype, self.lanes), vector("i1", self.lanes)
-        for k in range(self.count):
-            one = self.op(f"extractelement {t} {value}, i64 {k}")
-            mask = self.mask and self.op(f"extractelement {bits} {self.mask}, i64 {k}")
-            self.store_one(s, one, self.lane_pointer(s.buffer, s.index, k), mask)
+                case LateRows():
+                    self.late_row(s)
 
     # -- reductions -----------------------------------------------------------------------------
 
@@ -299,13 +187,15 @@ class Emitter(Values):
             for k in range(main, n):
                 self.straight(s, k, k - main)
         elif w == 1:
-            self.counted(s, "0", str(n), s.step, 1)
+            self.run_each(s, "0", str(n))
         else:
             main = n // (w * s.unroll) * (w * s.unroll)
             if self.room and main == w * s.unroll:
                 main = 0                         # which runs once
             stores = ragged(s, self.large)
-            if stores:
+            if self.late and s is self.late.host:
+                self.run_host(s, main)
+            elif stores:
                 self.run_from_lines(s, stores, main)
             else:
                 self.run_whole(s, main)
@@ -325,7 +215,7 @@ class Emitter(Values):
             if whole:
                 self.run_vectors(s, lo, hi)
             else:
-                self.counted(s, lo, self.at_most(hi, n) if n % block else hi, s.step, 1)
+                self.run_each(s, lo, self.at_most(hi, n) if n % block else hi)
         if whole and n % block:
             mine = self.op(f"icmp eq i64 {part}, {parts - 1}")
             with self.fn.if_(mine), self.branch():
@@ -334,6 +224,89 @@ class Emitter(Values):
                 else:
                     self.run_tail(s, n // block * block)
         self.part = part, parts
+
+    def run_each(self, s, lo, hi):
+        """A loop's iterations from lo to hi, one after another, or as `late_rows` says."""
+        late = late_rows(s, self.large, self.another)
+        if late is None:
+            self.counted(s, lo, hi, s.step, 1)
+            return
+        memory = {n: self.fn.alloca(type_text(dtype, 1)) for n, dtype in late.kept.items()}
+        late = replace(late, ends=(lo, hi), memory=memory)
+        self.fetchers = self.fetchers | {(b, row_of(x, late.last.var)): (None, None)
+                                         for b, x in used_by(late.last.body)}
+        self.counted(replace(s, body=[late]), lo, self.op(f"add nsw i64 {hi}, 1"), 1, 1)
+
+    def late_row(self, late):
+        """What is done for a row, and for the row before what is left of it; each if there is one.
+        """
+        fn, (i, _), (lo, hi), pointers = self.fn, self.env[late.v], late.ends, dict(self.pointers)
+        self.env[late.before] = i, -1
+        self.scopes[-1].mask |= late.before.bit
+        odd = self.op(f"trunc i64 {i} to i1")
+        for row, other in late.scratch.items():
+            for b, c in ((row, other), (other, row)):
+                self.pointers[b] = fn.select(odd, "ptr", pointers[b], pointers[c])
+        for name, dtype in late.kept.items():
+            found = self.op(f"load {type_text(dtype, 1)}, ptr {late.memory[name]}")
+            self.names[name + LATE] = found, False
+        before, now = fn.compare("sgt", i, lo), fn.compare("slt", i, hi)
+        self.late = self.begun(late, self.op(f"and i1 {before}, {now}"))
+        with fn.if_(now), self.branch():
+            self.body(late.first)
+            for name, dtype in late.kept.items():
+                value, _ = self.names[name]
+                fn.do(f"store {type_text(dtype, 1)} {value}, ptr {late.memory[name]}")
+        late, self.late = self.late, None
+        with fn.if_(before), self.branch():
+            self.run_rest(late)
+        self.pointers = pointers
+
+    def begun(self, late, both):
+        """The LateRows with the place where its last loop begins to run beside its host, and how
+        far: where there are `both` rows, and the stores can pass the caches.
+        """
+        s, step = late.last, max(late.host.block, late.last.block)
+        if late.stores:
+            off, start = self.first_line(s, late.stores)
+            room = within_lines(s, late.stores)
+        else:
+            off, start, room = self.off_lines(late.past), 0, s.var.extent
+        with_host = self.op(f"and i1 {both}, {self.fn.compare('eq', off, 0)}")
+        taken = min(room, late.host.var.extent) // step * step
+        return replace(late, off=off, start=start,
+                       taken=self.fn.select(with_host, "i64", taken, 0))
+
+    def run_host(self, s, main):
+        """The loop beside which the last one of the row before runs."""
+        late, self.vec, self.count = self.late, (s.var, s.width), s.width
+        self.guest = late
+        self.counted(s, "0", late.taken, s.width * s.unroll, s.unroll)
+        self.guest = None
+        self.counted(s, late.taken, str(main), s.width * s.unroll, s.unroll)
+        self.vec = None
+        self.run_tail(s, main)
+
+    def run_beside(self, late, i, k, before):
+        """The body of the last loop of the row before, for its vector k elements behind i."""
+        vec, scopes, s = self.vec, self.scopes, late.last
+        self.vec, self.past = (s.var, self.lanes), lines_of(s, late.past)
+        self.env[s.var] = self.fn.add(i, late.start), k
+        self.scopes = [*scopes[:-1], Scope(scopes[-2].mask | s.var.bit, before)]
+        self.body(s.body)
+        self.vec, self.past, self.scopes = vec, {}, scopes
+
+    def run_rest(self, late):
+        """What did not run beside the next row."""
+        s, n, step = late.last, late.last.var.extent, late.last.block
+        if not late.stores:
+            self.run_vectors(s, late.taken, str(n // step * step))
+            self.run_tail(s, n // step * step)
+            return
+        with self.fn.if_(self.fn.compare("eq", late.off, 0)), self.branch():
+            self.run_lines(s, late.stores, late.start, late.taken)
+        with self.fn.if_(self.fn.compare("ne", late.off, 0)), self.branch():
+            self.run_whole(s, n // step * step)
 
     def at_most(self, i, last):
         over = self.op(f"icmp sgt i64 {i}, {last}")
@@ -388,14 +361,18 @@ class Emitter(Values):
 
     def run_past(self, s, lo, hi, past):
         """The loop, which writes these buffers past the caches if they begin at lines."""
-        fn, bits = self.fn, "0"
-        for buffer in past:
-            start = fn.op(f"ptrtoint ptr {self.pointers[buffer]} to i64")
-            bits = fn.op(f"or i64 {bits}, {start}")
-        bits = fn.op(f"and i64 {bits}, {LINE - 1}")
-        for how, self.past in (("eq", past), ("ne", frozenset())):
-            with fn.if_(fn.compare(how, bits, 0)), self.branch():
+        bits = self.off_lines(past)
+        for how, self.past in (("eq", lines_of(s, past)), ("ne", {})):
+            with self.fn.if_(self.fn.compare(how, bits, 0)), self.branch():
                 self.counted(s, lo, hi, s.width * s.unroll, s.unroll)
+
+    def off_lines(self, buffers):
+        """0 if all these buffers begin at lines."""
+        bits = "0"
+        for buffer in buffers:
+            start = self.op(f"ptrtoint ptr {self.pointers[buffer]} to i64")
+            bits = self.op(f"or i64 {bits}, {start}")
+        return self.op(f"and i64 {bits}, {LINE - 1}")
 
     def run_whole(self, s, main):
         """All of a loop: whole unrolled vectors up to `main`, and what is left."""
@@ -405,31 +382,41 @@ class Emitter(Values):
     def run_from_lines(self, s, stores, main):
         """The loop over rows that begin anywhere: what lies in whole lines passes the caches, if
         all these stores' rows begin at the same place of a line.
+        """
+        off, start = self.first_line(s, stores)
+        with self.fn.if_(self.fn.compare("eq", off, 0)), self.branch():
+            self.run_lines(s, stores, start, 0)
+        with self.fn.if_(self.fn.compare("ne", off, 0)), self.branch():
+            self.run_whole(s, main)
+
+    def run_lines(self, s, stores, start, taken):
+        """The loop, which writes whole lines past the caches from `start` on, but for so many
+        elements there, which are written.
 
         The vectors before and behind hold no line that passed: it would come back from memory.
         """
         fn, n, w, step = self.fn, s.var.extent, s.width, s.width * s.unroll
+        end = fn.add(start, within_lines(s, stores) // step * step)
+        self.vec, self.count = (s.var, w), w
+        self.straight(s, 0, 0)
+        self.counted(s, fn.sub(start, w), start, w, 1)
+        self.past = lines_of(s, [t.buffer for t in stores])
+        self.counted(s, fn.add(start, taken), end, step, s.unroll)
+        self.past = {}
+        self.counted(s, end, str(n - w), w, 1)
+        self.straight(s, n - w, 0)
+        self.vec = None
+
+    def first_line(self, s, stores):
+        """(0 if the rows of all stores begin alike, where behind their first vector a line begins).
+        """
         size = stores[0].buffer.type.dtype.itemsize
-        line = min(LINE, w * size)
+        line = lines_of(s, [stores[0].buffer])[stores[0].buffer]
         before = [self.to_line(t, s, line) for t in stores]
-        bits = fn.op(f"and i64 {before[0]}, {size - 1}")
+        bits = self.op(f"and i64 {before[0]}, {size - 1}")
         for other in before[1:]:
-            bits = fn.op(f"or i64 {bits}, {fn.op(f'xor i64 {other}, {before[0]}')}")
-        with fn.if_(fn.compare("eq", bits, 0)), self.branch():
-            self.vec, self.count = (s.var, w), w
-            first = fn.div(before[0], size)
-            start = fn.add(first, w)
-            end = fn.add(start, (n - 2 * w - line // size) // step * step)
-            self.straight(s, 0, 0)
-            self.counted(s, first, start, w, 1)
-            self.past = {t.buffer for t in stores}
-            self.counted(s, start, end, step, s.unroll)
-            self.past = frozenset()
-            self.counted(s, end, str(n - w), w, 1)
-            self.straight(s, n - w, 0)
-            self.vec = None
-        with fn.if_(fn.compare("ne", bits, 0)), self.branch():
-            self.run_whole(s, main)
+            bits = self.op(f"or i64 {bits}, {self.op(f'xor i64 {other}, {before[0]}')}")
+        return bits, self.fn.add(self.fn.div(before[0], size), s.width)
 
     def to_line(self, t, s, line):
         """The bytes from where a store's row begins to the next line, of so many bytes."""
@@ -498,6 +485,8 @@ class Emitter(Values):
             scope.pointers = pointers
             self.scopes = [*outer, scope]
             self.body(s.body)
+            if self.guest:
+                self.run_beside(self.guest, i, c * s.width, before)
         self.scopes = outer
 
     def carry(self, heads, around):

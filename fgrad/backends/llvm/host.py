@@ -38,6 +38,11 @@ class Host(namedtuple("Host", "cpu features triple vector_bytes registers identi
     """
     __slots__ = ()
 
+    @property
+    def converts_f16(self):
+        """Has it instructions from f16 to f32 and back?  x86 has since 2012."""
+        return not self.triple.startswith(("x86_64", "i")) or "+f16c" in self.features
+
 
 def host():
     """The machine this process runs on."""

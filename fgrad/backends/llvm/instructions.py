@@ -15,6 +15,7 @@ import numpy as np
 from ...bf16 import BF16
 from ...types import BOOL, F16, F32, I32, SHORT
 from . import vmath
+from .host import HOST
 from .text import mangled, vector
 
 ELEMENT = {"bool": "i1", "i8": "i8", "u8": "i8", "i16": "i16", "u16": "i16",
@@ -283,6 +284,8 @@ class Instructions:
     def widened(self, x, dtype, lanes):
         """f16 or bf16, as memory holds it, as f32: exact."""
         if dtype == F16:
+            if not HOST.converts_f16:
+                return self.f16_by_bits(x, lanes)
             return self.op(f"fpext {vector_or_one('half', lanes)} {x} to {type_text(F32, lanes)}")
         t = type_text(I32, lanes)
         bits = self.op(f"zext {vector_or_one('i16', lanes)} {x} to {t}")
@@ -293,6 +296,8 @@ class Instructions:
         """An f32 as memory holds it as f16 or bf16: the nearest, ties to even; NaN stays NaN."""
         f, t = type_text(F32, lanes), type_text(I32, lanes)
         if dtype == F16:
+            if not HOST.converts_f16:
+                return self.bits_of_f16(x, lanes)
             return self.op(f"fptrunc {f} {x} to {vector_or_one('half', lanes)}")
         bits = self.op(f"bitcast {f} {x} to {t}")
         high = self.op(f"lshr {t} {bits}, {number(16, I32, lanes)}")
@@ -304,6 +309,46 @@ class Instructions:
         nan = self.op(f"fcmp uno {f} {x}, {x}")
         out = self.select(nan, quiet, near, I32, lanes)
         return self.op(f"trunc {t} {out} to {vector_or_one('i16', lanes)}")
+
+    def f16_by_bits(self, x, lanes):
+        """f16 as f32 where the processor has no instruction for it."""
+        halves, t, f = vector_or_one("i16", lanes), type_text(I32, lanes), type_text(F32, lanes)
+        bits = self.op(f"bitcast {vector_or_one('half', lanes)} {x} to {halves}")
+        bits = self.op(f"zext {halves} {bits} to {t}")
+
+        def step(opcode, a, n):
+            return self.op(f"{opcode} {t} {a}, {number(n, I32, lanes)}")
+        size, sign = step("and", bits, 0x7FFF), step("shl", step("and", bits, 0x8000), 16)
+        usual = step("add", step("shl", size, 13), 112 << 23)      # the exponents' biases differ
+        outside = step("icmp ugt", size, 0x7BFF)                    # infinity or NaN
+        usual = self.select(outside, step("add", usual, 112 << 23), usual, I32, lanes)
+        tiny = self.op(f"sitofp {t} {size} to {f}")
+        tiny = self.op(f"fmul {f} {tiny}, {number(2.0 ** -24, F32, lanes)}")
+        tiny = self.op(f"bitcast {f} {tiny} to {t}")
+        found = self.select(step("icmp ult", size, 0x0400), tiny, usual, I32, lanes)
+        return self.op(f"bitcast {t} {self.op(f'or {t} {found}, {sign}')} to {f}")
+
+    def bits_of_f16(self, x, lanes):
+        """An f32 as the nearest f16 where the processor has no instruction for it."""
+        halves, t, f = vector_or_one("i16", lanes), type_text(I32, lanes), type_text(F32, lanes)
+        bits = self.op(f"bitcast {f} {x} to {t}")
+
+        def step(opcode, a, n):
+            return self.op(f"{opcode} {t} {a}, {number(n, I32, lanes)}")
+        size, sign = step("and", bits, 0x7FFFFFFF), step("and", step("lshr", bits, 16), 0x8000)
+        odd = step("and", step("lshr", size, 13), 1)
+        near = self.op(f"add {t} {step('add', size, 0xFFF - (112 << 23))}, {odd}")
+        near = step("lshr", near, 13)
+        near = self.select(step("icmp ugt", size, 0x477FEFFF), number(0x7C00, I32, lanes), near,
+                           I32, lanes)                              # from 65520 on infinity
+        quiet = step("or", step("and", step("lshr", size, 13), 0x3FF), 0x7E00)
+        near = self.select(step("icmp ugt", size, 0x7F800000), quiet, near, I32, lanes)
+        small = self.op(f"bitcast {t} {size} to {f}")               # 1/2 has steps of 2^-24, too
+        small = self.op(f"fadd {f} {small}, {number(0.5, F32, lanes)}")
+        small = step("sub", self.op(f"bitcast {f} {small} to {t}"), 0x3F000000)
+        found = self.select(step("icmp ult", size, 0x38800000), small, near, I32, lanes)
+        found = self.op(f"trunc {t} {self.op(f'or {t} {found}, {sign}')} to {halves}")
+        return self.op(f"bitcast {halves} {found} to {vector_or_one('half', lanes)}")
 
     def nearest_f16(self, args, dtype, lanes):
         return self.widened(self.narrowed(args[0], F16, lanes), F16, lanes)

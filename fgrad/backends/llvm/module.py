@@ -18,7 +18,7 @@ from ...passes.memory import aligned
 from ...passes.short_loops import in_straight_lines
 from ...passes.target import Target
 from .. import cache
-from . import emit, host, loops, product, steps, target, threads, vmath
+from . import emit, host, loops, product, steps, stores, target, threads, vmath
 from .image import Image
 from .runner import PYTHON
 from .steps import Workspace
@@ -225,7 +225,7 @@ def module_text(functions, used):
     math = "\n\n".join(vmath.definition(*key) for key in needed(used, "\n".join(bodies)))
     body = "\n\n".join([math, *bodies])
     declared = "\n".join([*intrinsics(body), *[loops.LOOK] * ("@fg.look(" in body)])
-    named = "!0 = !{i32 1}\n" if emit.PAST in body else ""
+    named = "!0 = !{i32 1}\n" if stores.PAST in body else ""
     return f'target triple = "{host.HOST.triple}"\n\n{declared}\n\n{body}\n{named}'
 
 

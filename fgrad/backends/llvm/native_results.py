@@ -2,10 +2,15 @@
 
 `%Interface` mirrors `native_call.Interface`, the functions of CPython and NumPy that are called;
 the offsets 16 and 64 are those of data and flags in an ndarray.  All of it runs with the
-interpreter's lock held.  `native_text.py` and `operators_text.py` build on it.
+interpreter's lock held.  Relies on `large_pages`; `native_text.py` and `operators_text.py` build on
+it.
 """
 
-TEXT = """
+from __future__ import annotations
+
+from . import large_pages
+
+TEXT = large_pages.TEXT + """
 %Interface = type { ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr,
                       ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr,
                       ptr, ptr, ptr, ptr, ptr, ptr }
@@ -114,6 +119,7 @@ fresh:
   %failed = icmp eq ptr %raw, null
   br i1 %failed, label %fail, label %made
 made:
+  call void @large.pages(ptr %raw, i64 %room)
   %number = ptrtoint ptr %raw to i64
   %beyond = add i64 %number, 79
   %aligned = and i64 %beyond, -64

@@ -15,7 +15,7 @@ from __future__ import annotations
 from ...loop import Store, accumulators
 from ...passes.short_loops import whole_steps
 from ...passes.turns import uses_of
-from .fetches import runs_along
+from .fetches import LINE, runs_along
 
 HELD_OF_CACHE = 3 / 4      # the last cache's part that a kernel has for what it moves
 LARGE_OF_CACHE = 1 / 8     # outputs as large are worth a way of their own
@@ -58,6 +58,19 @@ def ragged(loop, large):
     sizes = {t.buffer.type.dtype.itemsize for t in stores}
     alone = len(sizes) == 1 and len({t.buffer for t in stores}) == len(stores)
     return stores if alone and loop.var.extent * min(sizes) >= LONG else []
+
+
+def lines_of(loop, buffers):
+    """Buffer → the bytes of a line, or of a vector of the loop, where that is shorter."""
+    return {b: min(LINE, loop.width * b.type.dtype.itemsize) for b in buffers}
+
+
+def within_lines(loop, stores):
+    """How many elements behind the first vector lie in whole lines, at least, of rows that begin
+    anywhere: all but those of the last vector and of less than a line.
+    """
+    line = LINE // stores[0].buffer.type.dtype.itemsize
+    return loop.var.extent - 2 * loop.width - min(line, loop.width)
 
 
 def in_order(loop, large):

@@ -20,11 +20,12 @@ are to be thrown away.  One kernel that runs for long is not stopped.
 from __future__ import annotations
 
 import ctypes
-import sys
 import time
 import weakref
 
 import numpy as np
+
+from . import large_pages
 
 HEADER = 6
 ARENA = 5                  # the slot of the kept arena
@@ -94,38 +95,7 @@ define internal i64 @now() nounwind {
 }
 """
 
-# Linux is asked for large pages (MADV_HUGEPAGE), as NumPy asks for its arrays: every page of 4 KiB
-# costs a fault at first use, and 31 MB of them 8 ms of the first call.
-LARGE_PAGES = """
-declare i32 @madvise(ptr, i64, i32)
-
-define internal void @large.pages(ptr %from, i64 %bytes) nounwind {
-entry:
-  %large = icmp uge i64 %bytes, 4194304
-  br i1 %large, label %ask, label %done
-ask:
-  %start = ptrtoint ptr %from to i64
-  %end = add i64 %start, %bytes
-  %up = add i64 %start, 2097151
-  %first = and i64 %up, -2097152
-  %last = and i64 %end, -2097152
-  %size = sub i64 %last, %first
-  %at = inttoptr i64 %first to ptr
-  %ignored = call i32 @madvise(ptr %at, i64 %size, i32 14)
-  br label %done
-done:
-  ret void
-}
-"""
-
-NO_LARGE_PAGES = """
-define internal void @large.pages(ptr %from, i64 %bytes) nounwind {
-  ret void
-}
-"""
-
-IR = (POSIX_CLOCK if hasattr(time, "CLOCK_MONOTONIC") else WINDOWS_CLOCK) + (
-    LARGE_PAGES if sys.platform == "linux" else NO_LARGE_PAGES) + """
+IR = (POSIX_CLOCK if hasattr(time, "CLOCK_MONOTONIC") else WINDOWS_CLOCK) + large_pages.TEXT + """
 %Watch = type { i64, i64, i64, i64 }   ; jumps until the next look, and after it; times, in ns, of
                                        ; the last look and of the last question for signals
 

@@ -15,11 +15,10 @@ from ...types import BOOL, I64, SHORT, computed
 from ..expressions import Expressions
 from . import reciprocal
 from .addresses import Addresses
-from .fetches import AHEAD, PAGE, is_large_row, row_of, step_of
+from .fetches import AHEAD, LINE, PAGE, is_large_row, row_of, step_of
 from .instructions import element, number, stored, type_text
 from .text import constant, mangled, vector
 
-LINE = 64                  # bytes
 FEW = 4                    # vectors of a loop that a reciprocal is worth while for
 NEAR = 1 << 18             # bytes of a row that it holds with the next one
 HELD = 1 << 13             # bytes of rows from which the first cache loses them unread

@@ -1,4 +1,4 @@
-"""Floats as integers, in vectors and one by one: towards zero, saturating, NaN as 0."""
+"""Floats as integers, in vectors and one by one: towards zero, saturating, NaN as 0; f16."""
 
 import math
 
@@ -7,6 +7,7 @@ import pytest
 
 import fgrad
 import fgrad.numpy as fnp
+from fgrad.backends.llvm import instructions
 
 INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 
@@ -48,3 +49,35 @@ def test_no_lane_is_converted_alone():
     f = fgrad.jit(lambda x: x.astype("uint8"))
     text = fgrad.show(f, fnp.ones(1000), stage="llvm")
     assert "fptosi <" in text and ".sat." not in text
+
+
+@pytest.fixture
+def old_processor(monkeypatch):
+    """One of x86 from before 2012, without instructions for f16."""
+    old = instructions.HOST._replace(triple="x86_64-unknown-linux-gnu", features="+sse4.2")
+    assert not old.converts_f16
+    monkeypatch.setattr(instructions, "HOST", old)
+
+
+def test_every_f16_is_widened_without_an_instruction_for_it(old_processor):
+    halves = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    found = np.asarray(fgrad.jit(lambda x: x.astype("float32"))(halves))
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_array_equal(found, halves.astype(np.float32))
+    assert "fpext" not in fgrad.show(lambda x: x.astype("float32"), halves, stage="llvm")
+
+
+def test_f32_is_narrowed_without_an_instruction_for_it(old_processor):
+    """Those in the middle of two f16 and beside it, too large and too small ones, and any."""
+    halves = np.arange(0x7C00, dtype=np.uint16).view(np.float16).astype(np.float32)
+    middles = np.append((halves[:-1] + halves[1:]) / 2, [np.float32(65520), 1e-8, np.inf, np.nan])
+    bits = np.random.default_rng(0).integers(0, 1 << 32, 1 << 16, dtype=np.uint32)
+    near = [np.nextafter(middles, np.float32(to)) for to in (-np.inf, np.inf)]
+    with np.errstate(all="ignore"):
+        x = np.concatenate([halves, middles, *near, bits.view(np.float32)]).astype(np.float32)
+        x = np.concatenate([x, -x])
+        want = x.astype(np.float16)
+    found = np.asarray(fgrad.jit(lambda x: x.astype("float16"))(x))
+    np.testing.assert_array_equal(found, want)
+    zeros = want == 0
+    assert (np.signbit(found) == np.signbit(want))[zeros].all()

@@ -1,0 +1,142 @@
+"""Stores of loop IR as LLVM text: one element, vectors side by side, whole steps, lane by lane.
+
+Lanes behind the end of a loop, or under a guard, are masked.  Relies on `values` for what is
+stored and on `addresses` for where; `emit` builds on it.
+"""
+
+from __future__ import annotations
+
+from ... import index
+from ...bf16 import BF16
+from ...loop import Store
+from ...passes.short_loops import whole_steps
+from ...scalar import REDUCTIONS
+from ...types import BOOL, computed
+from .instructions import stored, type_text
+from .text import mangled, vector
+from .values import Values
+
+PAST = ", !nontemporal !0"  # of a store
+
+
+class Stores(Values):
+    """Writes Store statements into one LLVM function.
+
+    `past`: the buffers that the loop at hand writes past the caches, and at multiples of how many
+    bytes each of its vectors begins.
+    """
+
+    def __init__(self, fn, pointers, env=None):
+        super().__init__(fn, pointers, env)
+        self.past = {}
+
+    def store(self, s):
+        """buffer[index] = expr, lane by lane where lanes do not lie side by side."""
+        by_lane = bool(self.vec) and bool(s.index.free & self.vec[0].bit)
+        outer = self.mask
+        if s.when:
+            self.mask = self.ranges(s.when, outer)
+            by_lane = by_lane or bool(self.vec)
+        value = self.value(s.expr)
+        if not by_lane:
+            self.store_one(s, value[0], self.address(s.buffer, s.index), self.mask)
+        elif (index.is_affine(s.index, self.vec[0]) and index.stride(s.index, self.vec[0]) == 1
+              and not self.miscompiled(s.buffer.type.dtype)):
+            self.store_vector(s, self.splat(value, s.expr.dtype))
+        else:
+            self.store_lanes(s, self.splat(value, s.expr.dtype))
+        self.mask = outer
+
+    def miscompiled(self, dtype):
+        """Would LLVM write too much?
+
+        Of a narrowed integer vector, a masked store of one lane stores the wide integer on x86
+        (seen in LLVM 22); a guard's mask may turn out to have one lane.
+        """
+        whole = dtype.kind in "iu" or dtype is BF16
+        return whole and (self.count == 1 < self.lanes or bool(self.mask))
+
+    def store_one(self, s, value, pointer, mask):
+        """One element; where `mask` is off nothing is touched."""
+        dtype = s.buffer.type.dtype
+        if mask:
+            with self.fn.if_(mask):
+                self.store_one(s, value, pointer, None)
+            return
+        t, align = stored(dtype), dtype.itemsize
+        if s.how:
+            old = self.loaded(self.op(f"load {t}, ptr {pointer}, align {align}"), dtype, 1)
+            value = self.instructions.apply(REDUCTIONS[s.how][0], [old, value], s.expr.dtype, 1)
+        self.fn.do(f"store {t} {self.kept(value, dtype, 1)}, ptr {pointer}, align {align}")
+
+    def kept(self, value, dtype, lanes):
+        """A value as memory holds it: a bool is a byte, f16 and bf16 are rounded."""
+        if computed(dtype) is not dtype:
+            return self.instructions.narrowed(value, dtype, lanes)
+        if dtype != BOOL:
+            return value
+        byte = vector("i8", lanes) if lanes > 1 else "i8"
+        return self.op(f"zext {type_text(BOOL, lanes)} {value} to {byte}")
+
+    def store_vector(self, s, value):
+        """Elements side by side, those of the lanes in use."""
+        dtype, w = s.buffer.type.dtype, self.lanes
+        if s.how:
+            old = self.loaded(self.vector_load(s.buffer, s.index), dtype, w)
+            value = self.instructions.apply(REDUCTIONS[s.how][0], [old, value], s.expr.dtype, w)
+        t, p, mask = vector(stored(dtype), w), self.address(s.buffer, s.index), self.lane_mask()
+        value = self.kept(value, dtype, w)
+        if not mask and s.buffer in self.past:
+            self.fn.do(f"store {t} {value}, ptr {p}, align {self.past[s.buffer]}{PAST}")
+        elif not mask:
+            self.fetch_ahead(s.buffer, s.index, p, write=True)
+            self.fn.do(f"store {t} {value}, ptr {p}, align {dtype.itemsize}")
+        else:
+            self.fn.do(f"call void @llvm.masked.store.{mangled(stored(dtype), w)}.p0({t} {value}, "
+                       f"ptr {p}, i32 {dtype.itemsize}, {vector('i1', w)} {mask})")
+
+    def whole_steps(self, statements):
+        """Lists of stores that together write all elements between two steps of the vector loop."""
+        if not self.vec or self.lane_mask() or sum(isinstance(s, Store) for s in statements) < 2:
+            return []
+        return whole_steps(statements, self.vec[0])
+
+    def store_steps(self, stores):
+        """Vectors of every so many elements as one, that holds them all in order."""
+        dtype, w, step = stores[0].buffer.type.dtype, self.lanes, len(stores)
+        values = [self.kept(self.splat(self.value(s.expr), s.expr.dtype), dtype, w) for s in stores]
+        t, p = stored(dtype), self.address(stores[0].buffer, stores[0].index)
+        mixed = (self.joined if step & (step - 1) else self.interleaved)(values, t)
+        size = w * step // len(mixed)
+        for k, value in enumerate(mixed):
+            at = self.fn.gep(t, p, k * size)
+            self.fn.do(f"store {vector(t, size)} {value}, ptr {at}, align {dtype.itemsize}")
+
+    def interleaved(self, values, t):
+        """The elements of 2, 4, 8, … vectors in turns, in as many vectors: in each of the rounds
+        those of one half of them stand between those of the other.
+        """
+        w, half = self.lanes, len(values) // 2
+        low = [lane for k in range(w // 2) for lane in (k, k + w)]
+        for _ in range(half.bit_length()):
+            values = [self.fn.shuffle(t, w, a, b, [lane + first for lane in low])
+                      for a, b in zip(values[:half], values[half:]) for first in (0, w // 2)]
+        return values
+
+    def joined(self, values, t):
+        """The same of any number of vectors, as one."""
+        w, step, size = self.lanes, len(values), self.lanes
+        while len(values) > 1:                   # pairs, the last one with nothing
+            values = [self.fn.shuffle(t, size, a, b, range(2 * size))
+                      for a, b in zip(values[::2], [*values[1::2], "poison"])]
+            size *= 2
+        picks = [k * w + j for j in range(w) for k in range(step)]
+        return [self.fn.shuffle(t, size, values[0], "poison", picks)]
+
+    def store_lanes(self, s, value):
+        """Each lane in order, so that lanes which meet at one element add up."""
+        t, bits = type_text(s.expr.dtype, self.lanes), vector("i1", self.lanes)
+        for k in range(self.count):
+            one = self.op(f"extractelement {t} {value}, i64 {k}")
+            mask = self.mask and self.op(f"extractelement {bits} {self.mask}, i64 {k}")
+            self.store_one(s, one, self.lane_pointer(s.buffer, s.index, k), mask)
