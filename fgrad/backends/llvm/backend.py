@@ -11,7 +11,7 @@ from ... import config
 from ...later import lazily
 from ..base import Backend
 from . import host, image, target, threads
-from .executable import Executable
+from .executable import Executable, not_loaded
 
 module = lazily("fgrad.backends.llvm.module")    # imported when something is to be written
 tune = lazily("fgrad.backends.tune")
@@ -30,7 +30,7 @@ class Llvm(Backend):
                             (host.IDENTITY, threads.pool().size))
 
     def compile(self, plan, device):
-        return Executable(*module().compiled(plan))
+        return Executable(*module().compiled(plan, not_loaded()))
 
     def kept(self, program):
         found = image.kept(program)

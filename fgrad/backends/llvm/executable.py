@@ -187,11 +187,21 @@ def returned(structure):
     return cls(parts)
 
 
+def not_loaded():
+    """The texts of what every program needs, until it is loaded."""
+    return [] if native_runner.cache_info().currsize else [threads.text(), runner_text()]
+
+
+def runner_text():
+    """The runner's module for this machine."""
+    return f'target triple = "{host.HOST.triple}"\n{runner.IR}'
+
+
 @functools.cache
 def native_runner():
-    """The loaded library of `fg.run`."""
-    threads.pool()
-    [built] = target.objects([f'target triple = "{host.HOST.triple}"\n{runner.IR}'])
+    """The loaded library of `fg.run`, and that of the pool."""
+    threads.pool().loaded()
+    [built] = target.objects([runner_text()])
     made = target.load(built, {f: target.address_in_python(f) for f in runner.FROM_PYTHON})
     target.add_symbol("fg.look", made.address("fg.look"))
     return made

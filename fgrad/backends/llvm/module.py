@@ -28,6 +28,7 @@ from .tiles import Machine
 CALLED = re.compile(r"@(fg\.[-\w.]+)\(")         # functions that kernels share
 FEW = 24                   # vectors of a function of vector math, up to which it is in place
 LONG = 20_000              # scalar operations from which the interpreter's lock is released
+MODULES = 2                # for each of several processors: they do not end at once
 SHORT = 20_000             # characters of text that are not compiled beside others: some 10 ms
 
 
@@ -48,8 +49,8 @@ def described(kernel):
     return product.described(kernel, host_target())
 
 
-def compiled(plan):
-    """(Image, its objects, name → Call step) of a Plan."""
+def compiled(plan, soon=()):
+    """(Image, its objects, name → Call step) of a Plan.  soon: see `target.objects`."""
     module, calls = Module(plan), {}
 
     def name(function):
@@ -63,14 +64,15 @@ def compiled(plan):
     layout = steps.Layout(plan, [*plan.inputs, *made, None, *given[n:]], module.whole)
     words = steps.Words(layout, name)
     instructions = [w if isinstance(w, str) else int(w) for w in words.steps(module.steps)]
-    texts = module.texts(config.processors())
+    processors = config.processors()
+    texts = module.texts(MODULES * processors if processors > 1 else 1)
     keys = [target.object_key(text) for _, text in texts]
     image = Image(
         [b.type for b in given], [b.type for b in made], n, origins(plan, given, made),
         overwritten(plan), instructions, layout.places, words.most,
         plan.arena + module.workspace, work(plan) > LONG,
         [(names, key) for (names, _), key in zip(texts, keys)])
-    return image, target.objects([text for _, text in texts], keys), calls
+    return image, target.objects([text for _, text in texts], keys, soon), calls
 
 
 def origins(plan, given, made):
@@ -199,22 +201,32 @@ class Module:
         return module_text(self.functions, self.used)
 
     def texts(self, count):
-        """At most `count` modules of about equal length, to compile at once: (names, text)."""
+        """At most `count` modules of about equal length, to compile at once: (names, text).
+
+        Each holds the shared functions that its own ones call: so those that call the same ones
+        come together, if the others do not become much shorter.
+        """
         own = {n: t for n, t in self.functions.items() if n.startswith("k.")}
         shared = {n: t for n, t in self.functions.items() if n not in own}
         count = min(count, max(1, sum(map(len, own.values())) // SHORT))
-        bins, lengths = [{} for _ in range(count)], [0] * count
-        for name, text in sorted(own.items(), key=lambda item: -len(item[1])):
-            least = lengths.index(min(lengths))
-            bins[least][name] = text
-            lengths[least] += len(text)
-        return [(list(b), module_text(b | called(b, shared), self.used)) for b in bins if b]
+        needed = {n: {n: t, **called(t, shared)} for n, t in own.items()}
+        bins = [{} for _ in range(count)]
+        for functions in sorted(needed.values(), key=length, reverse=True):
+            least = min(bins, key=lambda b: length(b | functions))
+            least |= functions
+        found = [{n: b[n] for n in self.functions if n in b} for b in bins]
+        return [([n for n in b if n in own], module_text(b, self.used)) for b in found if b]
 
 
-def called(functions, shared):
-    """The shared functions that these call."""
-    names = {name for body in functions.values() for name in CALLED.findall(body)}
+def called(body, shared):
+    """The shared functions that a function calls."""
+    names = set(CALLED.findall(body))
     return {name: text for name, text in shared.items() if name in names}
+
+
+def length(functions):
+    """The characters of functions."""
+    return sum(map(len, functions.values()))
 
 
 def module_text(functions, used):

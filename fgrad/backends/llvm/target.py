@@ -62,20 +62,25 @@ def object_key(text):
     return cache.key(IDENTITY, text)
 
 
-def objects(texts, keys=None):
-    """The objects of several texts, from the disk cache where it has them under these keys."""
-    disk = cache.disk()
+def objects(texts, keys=None, soon=()):
+    """The objects of several texts, from the disk cache where it has them under these keys.
+
+    soon: texts whose objects will be asked for; they are made beside the others if any are.
+    """
     keys = keys or [object_key(text) for text in texts]
-    found = [disk.get(key) for key in keys]
-    missing = [n for n, data in enumerate(found) if data is None]
+    found = {key: _early.pop(key, None) or cache.disk().get(key) for key in keys}
+    missing = {key: text for key, text in zip(keys, texts) if found[key] is None}
     if missing:
-        made = codegen().compile_texts([texts[n] for n in missing])
-        for n, data in zip(missing, made):
-            found[n] = data
-            disk.put(keys[n], data)
-    return found
+        others = {object_key(text): text for text in soon}
+        others = {key: text for key, text in others.items() if cache.disk().get(key) is None}
+        wanted = missing | others
+        for key, data in zip(wanted, codegen().compile_texts(list(wanted.values()))):
+            cache.disk().put(key, data)
+            (found if key in missing else _early)[key] = data
+    return [found[key] for key in keys]
 
 
+_early = {}                                      # key → an object made before it was asked for
 _symbols = {}                                    # name → address, see add_symbol
 _loaded = set()                                  # Libraries: code stays until it is closed
 

@@ -424,26 +424,31 @@ def text():
 
 
 class Pool:
-    """The process's pool: `size` threads, the caller included; `par_run_address` is @fg.par_run.
+    """The process's pool: `size` threads, the caller included.
 
-    Its state lives in the loaded module, which `par_run` alone changes once it is configured.
+    Its state lives in its module, which @fg.par_run alone changes once it is configured.
     """
 
     def __init__(self, size):
-        [built] = target.objects([text()])
-        self.library = target.load(built)
-        self.par_run_address = self.library.address("fg.par_run")
-        target.add_symbol("fg.par_run", self.par_run_address)
-        self.size = min(size, MOST + 1) if has_threads() else 1
-        if self.size > 1:
-            self.function("configure", 2)(self.size - 1, self.spins())
-            atexit.register(self.function("finish"))
-            os.register_at_fork(after_in_child=self.function("forget"))
+        self.size, self.library = min(size, MOST + 1) if has_threads() else 1, None
+
+    def loaded(self):
+        """The pool's module, loaded: what is loaded later knows its @fg.par_run."""
+        with target.loading:
+            if self.library is None:
+                [built] = target.objects([text()])
+                self.library = target.load(built)
+                target.add_symbol("fg.par_run", self.library.address("fg.par_run"))
+                if self.size > 1:
+                    self.function("configure", 2)(self.size - 1, self.spins())
+                    atexit.register(self.function("finish"))
+                    os.register_at_fork(after_in_child=self.function("forget"))
+            return self.library
 
     def function(self, name, integers=0, result=None):
         """A function of the module, callable from Python."""
         kind = ctypes.CFUNCTYPE(result, *[ctypes.c_int64] * integers)
-        return kind(self.library.address(name))
+        return kind(self.loaded().address(name))
 
     def spins(self):
         """How many pauses take SPIN seconds; one takes 3 to 50 ns, depending on the processor."""
@@ -456,8 +461,8 @@ class Pool:
     def run(self, body_address, context_address, parts):
         """Runs a compiled body for every part, and returns when all are done."""
         pointer = ctypes.c_void_p
-        run = ctypes.CFUNCTYPE(None, pointer, pointer, ctypes.c_int64)(self.par_run_address)
-        run(body_address, context_address, parts)
+        run = ctypes.CFUNCTYPE(None, pointer, pointer, ctypes.c_int64)
+        run(self.loaded().address("fg.par_run"))(body_address, context_address, parts)
 
 
 @functools.cache
@@ -466,6 +471,9 @@ def made():
 
 
 def pool():
-    """The process's pool, made at first use; its threads start with the first parallel region."""
+    """The process's pool, made at first use.
+
+    Its module is loaded with the first program, its threads start with the first parallel region.
+    """
     with target.loading:
         return made()

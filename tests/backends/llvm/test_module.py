@@ -73,8 +73,9 @@ def test_each_kernel_is_in_one_of_the_modules_that_are_compiled_at_once():
             assert all(f"@{name}(" in text for name in names)
 
 
-@pytest.mark.parametrize("processors", [1, 3, 8])
-def test_as_many_modules_are_compiled_at_once_as_there_are_processors(monkeypatch, processors):
+@pytest.mark.parametrize("processors", [1, 3, 5])
+def test_modules_are_compiled_at_once_on_all_processors(monkeypatch, processors):
+    """Two for each of several, and the pool and the runner beside them in a new process."""
     args = fnp.ones((30, 64)), [fnp.full((64, 10 * k + 3), 0.1) for k in range(1, 25)]
     compiled, compile_texts = [], codegen.compile_texts
 
@@ -84,7 +85,8 @@ def test_as_many_modules_are_compiled_at_once_as_there_are_processors(monkeypatc
     monkeypatch.setattr(codegen, "compile_texts", noted)
     monkeypatch.setattr(config, "processors", lambda: processors)
     got = fgrad.jit(lambda *a: [x * processors for x in many(*a)])(*args)
-    assert max(compiled) == processors
+    most = 2 * processors if processors > 1 else 1
+    assert max(compiled) in (most, most + 2)
     want = [x * processors for x in many(*args)]
     np.testing.assert_allclose(np.array(got), np.array(want), rtol=1e-5)
 

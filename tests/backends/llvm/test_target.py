@@ -121,6 +121,25 @@ def test_objects_come_from_the_disk_the_second_time(monkeypatch):
     assert len(cache.disk().entries()) == 3
 
 
+@pytest.mark.parametrize("cached", [True, False])
+def test_what_is_wanted_soon_is_compiled_beside_the_rest(monkeypatch, cached):
+    """Once, and not where nothing else is to be compiled."""
+    if not cached:
+        monkeypatch.setenv("FGRAD_CACHE", "0")
+    batches, compile_texts = [], codegen.compile_texts
+
+    def noted(texts):
+        batches.append(len(texts))
+        return compile_texts(texts)
+    monkeypatch.setattr(codegen, "compile_texts", noted)
+    first, second, third = (ADD.format(n=n) for n in (21, 22, 23))
+    target.objects([first, second], soon=[second, third])
+    target.objects([first] if cached else [], soon=["no module"])
+    (made,) = target.objects([third])
+    assert function(target.load(made))(1) == 24
+    assert batches == [3]
+
+
 def test_strength_reduction_is_off_only_while_we_compile(monkeypatch):
     settings = []
     monkeypatch.setattr(codegen.llvm, "set_option", lambda name, option: settings.append(option))

@@ -74,6 +74,7 @@ PRELUDE = """
 import ctypes, os, sys, threading, time
 from fgrad.backends.llvm import target, threads
 pool = threads.pool()
+pool.loaded()
 library = target.load(target.compile_text(sys.argv[1]))
 
 def counts(body="count", parts=8, times=1, length=None):
@@ -94,7 +95,7 @@ def child_of(work):
 
 @pytest.fixture(scope="module")
 def library():
-    threads.pool()
+    threads.pool().loaded()
     return target.load(target.compile_text(BODIES))
 
 
@@ -263,6 +264,7 @@ def test_a_warm_start_compiles_nothing():
     program = """if True:
         import sys
         from fgrad.backends.llvm import threads
+        threads.pool().loaded()
         assert threads.pool().size == 2 and "llvmlite" not in sys.modules
     """
     environment = os.environ | {"FGRAD_THREADS": "2"}
