@@ -209,11 +209,13 @@ class Module:
         own = {n: t for n, t in self.functions.items() if n.startswith("k.")}
         shared = {n: t for n, t in self.functions.items() if n not in own}
         count = min(count, max(1, sum(map(len, own.values())) // SHORT))
-        needed = {n: {n: t, **called(t, shared)} for n, t in own.items()}
-        bins = [{} for _ in range(count)]
-        for functions in sorted(needed.values(), key=length, reverse=True):
-            least = min(bins, key=lambda b: length(b | functions))
-            least |= functions
+        bins, lengths = [{} for _ in range(count)], [0] * count
+        groups = [{n: t, **called(t, shared)} for n, t in own.items()]
+        for functions in sorted(groups, key=length, reverse=True):
+            longer = [k + length(functions, but=b) for k, b in zip(lengths, bins)]
+            least = longer.index(min(longer))
+            bins[least] |= functions
+            lengths[least] = longer[least]
         found = [{n: b[n] for n in self.functions if n in b} for b in bins]
         return [([n for n in b if n in own], module_text(b, self.used)) for b in found if b]
 
@@ -224,9 +226,9 @@ def called(body, shared):
     return {name: text for name, text in shared.items() if name in names}
 
 
-def length(functions):
-    """The characters of functions."""
-    return sum(map(len, functions.values()))
+def length(functions, but=()):
+    """The characters of functions, without those that are in `but`."""
+    return sum(len(text) for name, text in functions.items() if name not in but)
 
 
 def module_text(functions, used):
