@@ -393,9 +393,9 @@ class Writer:
             return self.stage, self.stage_stride()
         return self.element(self.bases[2], p.out, row, column), p.out.first
 
-    def operands(self, block, i, j):
-        """(A's form, depth, address, stride; B's address, stride) for the tile at (i, j) of a
-        block."""
+    def operands(self, block, tile, i, j):
+        """(A's form, depth, address, stride; B's address, stride) for a tile at (i, j) of a block.
+        """
         fn, p, depth = self.fn, self.plan, block.depth
         if p.strips:
             form, (a, stride, depth) = Segments(p.a.step), self.table.operand(fn, i)
@@ -407,10 +407,10 @@ class Writer:
             stride = fn.op(f"ptrtoint ptr {self.offsets} to i64")
         elif not p.pack_a:
             a = self.element(self.bases[0], p.a, fn.add(block.i, i), block.k) if p.depth else "null"
-            form, stride = (Rows(p.a.first), 0) if p.a_by_rows else (Columns(), p.a.second)
+            form, stride = Rows.of(tile, p.a.first) if p.a_by_rows else (Columns(), p.a.second)
         elif p.a_by_rows:
             a = fn.gep(p.type, self.a_pack, fn.mul(i, p.a_stride))
-            form, stride = Rows(p.a_stride), 0
+            form, stride = Rows.of(tile, p.a_stride)
         else:
             a = fn.gep(p.type, self.a_pack, fn.mul(i, fn.add(block.depth, 1)))
             form = Columns()
@@ -444,7 +444,7 @@ class Writer:
     def tile(self, block, i, j, tile, tail, c, stride, packs):
         """The call of one kernel; packs: it reads B where it lies, and packs it."""
         fn, p = self.fn, self.plan
-        form, depth, a, a_stride, b, b_stride = self.operands(block, i, j)
+        form, depth, a, a_stride, b, b_stride = self.operands(block, tile, i, j)
         count = self.valid_lanes(tail)
         if p.dots:
             kernel = Dots(p.type, tile.lanes, tile.rows, tile.vectors, p.depth % tile.lanes,
@@ -465,8 +465,8 @@ class Writer:
     def written_out(self, block, j, vectors, tail):
         """A product of one tile, without a call and without memory between sums and epilogue."""
         fn, p = self.fn, self.plan
-        form, depth, a, a_stride, b, b_stride = self.operands(block, 0, j)
         tile = Tile(p.type, p.tile.lanes, p.rows, vectors)
+        form, depth, a, a_stride, b, b_stride = self.operands(block, tile, 0, j)
         steps = Steps(fn, tile, form, a_stride, b_stride, self.valid_lanes(tail))
         sums = steps.run(a, b, depth, p.odd)
         for r in range(p.rows):

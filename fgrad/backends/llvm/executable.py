@@ -189,7 +189,9 @@ def returned(structure):
 
 def not_loaded():
     """The texts of what every program needs, until it is loaded."""
-    return [] if native_runner.cache_info().currsize else [threads.text(), runner_text()]
+    if native_runner.cache_info().currsize:
+        return []
+    return [threads.text(threads.pool().size), runner_text()]
 
 
 def runner_text():

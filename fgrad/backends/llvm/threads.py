@@ -15,7 +15,7 @@ The pool itself is LLVM text that calls POSIX threads, so no part takes the inte
 * After a fork the child has no workers: the state is cleared and the next region starts new ones,
   also where the fork happened while a region ran in another thread.
 * At exit `busy` is taken for good and the workers are joined, before LLVM frees their code.
-* Where there are no POSIX threads (Windows) parts run in a loop.
+* A pool of one, and any where there are no POSIX threads (Windows), runs parts in a loop.
 
 Relies on `target.py`, and on the disk cache for its object; compiled kernels rely on it.
 """
@@ -413,10 +413,10 @@ def has_threads():
     return sys.platform != "win32" and hasattr(signal, "pthread_sigmask")
 
 
-def text():
-    """The pool's module for this machine."""
+def text(size):
+    """The module of a pool of `size` threads, for this machine."""
     head = f'target triple = "{host.HOST.triple}"\n' + float_mode()[0]
-    if not has_threads():
+    if size == 1:
         return head + WITHOUT_THREADS
     declaration, pause = PAUSES.get(architecture(), ("", ""))
     body = WITH_THREADS.replace("PAUSE_DECLARATION", declaration).replace("PAUSE", pause)
@@ -436,7 +436,7 @@ class Pool:
         """The pool's module, loaded: what is loaded later knows its @fg.par_run."""
         with target.loading:
             if self.library is None:
-                [built] = target.objects([text()])
+                [built] = target.objects([text(self.size)])
                 self.library = target.load(built)
                 target.add_symbol("fg.par_run", self.library.address("fg.par_run"))
                 if self.size > 1:

@@ -3,9 +3,9 @@
 A kernel adds `depth` outer products into a tile of rows × vectors accumulators.  Each step reads
 the vectors of one row of B and multiplies them by one element of every row of A, so a tile of r × v
 needs r·v + v + 1 registers and loads r + v values for r·v multiply-adds.  Sizes and strides are
-arguments, save the row stride of A, which is better a constant in the addresses; equal kernels have
-equal names, so that a module holds each once.  Relies on `text`; `packing` and `contract` rely on
-it.
+arguments, save the row stride of A in tall tiles, which have no registers for multiples of it;
+equal kernels have equal names, so that a module holds each once.  Relies on `text`; `packing` and
+`contract` rely on it.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from .text import BYTES, Function, mangled, vector
 
 FLOATS = ("float", "double")
+TALL = 9                   # rows from which their stride is a constant: 14 × 2 would spill
 AHEAD = 8                  # steps that rows of B are fetched in advance, where they are far apart
 ATTRIBUTES = "nounwind noinline align 64"   # where a module had them made up to 6 % of the speed
 KERNEL_PARAMETERS = ("i64 %depth, ptr noalias readonly %a, i64 %as, ptr noalias readonly %b, "
@@ -92,21 +93,32 @@ def added(fn, type, lanes, x, y):
 
 @dataclass(frozen=True)
 class Rows:
-    """A is read along its rows: element (r, k) at r·stride + k; the stride is a constant."""
-    stride: int
+    """A is read along its rows: element (r, k) at r·stride + k.
+
+    stride: a constant, or None where it is an argument.
+    """
+    stride: int | None = None
+    places: tuple = ()
+
+    @classmethod
+    def of(cls, tile, stride):
+        """(the form for a tile, its argument) of rows so far apart."""
+        return (cls(), stride) if tile.rows < TALL else (cls(stride), 0)
 
     @property
     def name(self):
-        return f"rows{self.stride}"
+        return "rows" if self.stride is None else f"rows{self.stride}"
 
     def begin(self, fn, tile, a, stride):
-        return self, a
+        """(the form that knows how far its rows are from the first, where A begins)."""
+        apart = stride if self.stride is None else self.stride
+        return replace(self, places=tuple(fn.mul(apart, r) for r in range(tile.rows))), a
 
     def at(self, fn, pointer):
         return pointer
 
     def element(self, fn, type, pointer, r):
-        return fn.gep(type, pointer, r * self.stride)
+        return fn.gep(type, pointer, self.places[r])
 
     def advance(self, fn, type, pointer, stride):
         return fn.gep(type, pointer, 1)

@@ -326,14 +326,15 @@ class WindowWriter(Writer):
         """The products of a share's images and a panel of the windows, and what becomes of them."""
         fn, p, w = self.fn, self.plan, self.windows
         width, rows = p.tile.width, p.tile.rows
-        kernel = Kernel(Tile(p.type, self.lanes, rows, vectors), Rows(self.image_row),
-                        odd=w.channels % 2 == 1)
+        tile = Tile(p.type, self.lanes, rows, vectors)
+        form, apart = Rows.of(tile, self.image_row)
+        kernel = Kernel(tile, form, odd=w.channels % 2 == 1)
         with fn.loop(0, w.points) as z, fn.loop(0, count, rows) as i:
             image = self.place(self.a_pack, (z.index, self.image_point), (i.index, self.image_row))
             panel = self.place(self.partial, (z.index, w.channels * self.panels_width),
                                (j, w.channels))
             to = self.place(self.b_pack, (z.index, self.tile_point), (i.index, width))
-            self.call(kernel, w.channels, image, 0, panel, width, to, width, 0, "false")
+            self.call(kernel, w.channels, image, apart, panel, width, to, width, 0, "false")
         places = self.sum_places(j, tail)
         with fn.loop(0, count, carried=self.loaded(places)) as slot:
             row = self.place(self.b_pack, (slot.index, width))

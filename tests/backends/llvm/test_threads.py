@@ -271,9 +271,14 @@ def test_a_warm_start_compiles_nothing():
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60, env=environment)
 
 
-def test_the_module_without_threads_runs_every_part(monkeypatch):
+def test_where_there_are_no_threads_the_pool_is_of_one(monkeypatch):
     monkeypatch.setattr(threads, "has_threads", lambda: False)
-    library = target.load(target.compile_text(threads.text().replace("fg.par_run", "in_place")))
+    assert threads.Pool(4).size == 1
+    assert "pthread" not in threads.text(1) and "pthread" in threads.text(2)
+
+
+def test_the_module_without_threads_runs_every_part():
+    library = target.load(target.compile_text(threads.text(1).replace("fg.par_run", "in_place")))
     bodies = target.load(target.compile_text(BODIES))
     run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)(
         library.address("in_place"))
@@ -293,7 +298,7 @@ def test_the_module_is_one_for_other_processors_too(triple, monkeypatch):
     except RuntimeError:
         pytest.skip("this LLVM does not know it")
     monkeypatch.setattr(host, "HOST", host.HOST._replace(triple=triple))
-    module = llvm.parse_assembly(threads.text(), llvm.create_context())
+    module = llvm.parse_assembly(threads.text(2), llvm.create_context())
     module.verify()
     assert b"fg.par_run" in machine.emit_object(module)
 

@@ -54,13 +54,14 @@ def test_wide_tiles_stay_in_registers_on_every_machine(name):
     triple, features, machine = TARGETS[name]
     lanes = machine.vector_bytes // 4
     for rows, vectors in [shape for shape in shapes(machine) if shape[1] > 1]:
-        kernel = Kernel(Tile("float", lanes, rows, vectors), Rows(784))
+        tile = Tile("float", lanes, rows, vectors)
+        kernel = Kernel(tile, Rows.of(tile, 784)[0])
         text = public(kernel).replace(host.HOST.triple, triple)
         assert not SPILL.search(assembly(text, triple, features)), (rows, vectors)
 
 
 @pytest.mark.parametrize("type, dtype", [("float", "f4"), ("double", "f8"), ("i32", "i4")])
-@pytest.mark.parametrize("rows, vectors, depth", [(1, 1, 1), (3, 2, 5), (6, 2, 8)])
+@pytest.mark.parametrize("rows, vectors, depth", [(1, 1, 1), (3, 2, 5), (6, 2, 8), (9, 1, 4)])
 def test_a_kernel_computes_its_tile_and_touches_nothing_else(type, dtype, rows, vectors, depth):
     rng = np.random.default_rng(depth)
     lanes = HOST.vector_bytes // np.dtype(dtype).itemsize
@@ -68,15 +69,22 @@ def test_a_kernel_computes_its_tile_and_touches_nothing_else(type, dtype, rows, 
     a = rng.integers(-9, 9, (rows, depth)).astype(dtype)
     b = rng.integers(-9, 9, (depth, width)).astype(dtype)
     c = np.full((rows + 1, width + 3), 5, dtype)
-    kernel = Kernel(Tile(type, lanes, rows, vectors), Rows(depth), tail=HOST.masks, adds=True,
-                    odd=depth % 2 == 1)
+    tile = Tile(type, lanes, rows, vectors)
+    form, stride = Rows.of(tile, depth)
+    kernel = Kernel(tile, form, tail=HOST.masks, adds=True, odd=depth % 2 == 1)
     run = compiled(kernel, *"ipipipiib")
     count = valid - (vectors - 1) * lanes if HOST.masks else lanes
-    run(depth, a.ctypes.data, 0, b.ctypes.data, width, c.ctypes.data, width + 3, count, True)
+    run(depth, a.ctypes.data, stride, b.ctypes.data, width, c.ctypes.data, width + 3, count, True)
     expected = np.full_like(c, 5)
     columns = valid if HOST.masks else width
     expected[:rows, :columns] += (a @ b)[:, :columns]
     np.testing.assert_array_equal(c, expected)
+
+
+def test_rows_of_low_tiles_are_any_distance_apart():
+    low, tall = Tile("float", 16, 8, 2), Tile("float", 16, 9, 2)
+    assert Rows.of(low, 784) == (Rows(), 784) and Rows.of(low, 10)[0].name == "rows"
+    assert Rows.of(tall, 784) == (Rows(784), 0) and Rows(784).name == "rows784"
 
 
 class Symbolic(Function):
