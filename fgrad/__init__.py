@@ -36,7 +36,7 @@ if TYPE_CHECKING:          # for editors; at run time see _NAMES
         MutationError, NanError, NumpyError, ParseError, PositionError, RandomKeyError, RangeError,
         ShapeError, TreeError)
     from .gradient_check import check_grads
-    from .inspect import explain, show
+    from .inspect import explain, profile, show
     from .jitted import disable_jit, jit
     from .placing import block_until_ready, device, device_get, device_put
     from .segments import segment_max, segment_min, segment_prod, segment_sum
@@ -64,7 +64,7 @@ _NAMES = {                 # module → what it gives; all of it is loaded at fi
         KeyReuseWarning LeakError MissingFileError MissingRuleError MutationError NanError
         NumpyError ParseError PositionError RandomKeyError RangeError ShapeError TreeError""",
     "gradient_check": "check_grads",
-    "inspect": "explain show",
+    "inspect": "explain profile show",
     "jitted": "disable_jit jit",
     "placing": "block_until_ready device device_get device_put",
     "segments": "segment_max segment_min segment_prod segment_sum",

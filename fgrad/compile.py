@@ -53,21 +53,26 @@ def executable(program, device, donate=()):
         if found is not None:
             EXECUTABLES.move_to_end(key)
             return found
-    backend, is_complex = base.find(device), program.derive(has_complex)
+    backend = base.find(device)
     made = backend.kept(key)
     if made is None:
-        with uncollected(), denormals.kept():
-            plan = passes.plan(pairs().expanded(program), backend.target(device),
-                               () if is_complex else donate, backend.tuner(device))
-            made = backend.compile(plan, device)
+        made = built(program, device, donate)
         backend.keep(key, made)
-    if is_complex:
-        made = OfComplex(made, program.out_types)
+    made = of_values(made, program)
     with _lock:
         EXECUTABLES[key] = made
         while len(EXECUTABLES) > LIMIT:
             EXECUTABLES.popitem(last=False)
     return made
+
+
+def built(program, device, donate=(), change=lambda plan: plan):
+    """A new executable of real arrays for an inlined Program.  change(plan): what is compiled."""
+    backend, donate = base.find(device), () if program.derive(has_complex) else donate
+    with uncollected(), denormals.kept():
+        plan = passes.plan(pairs().expanded(program), backend.target(device), donate,
+                           backend.tuner(device))
+        return backend.compile(change(plan), device)
 
 
 @contextmanager
@@ -86,6 +91,12 @@ def uncollected():
         with _lock:
             if _resting.pop() and not _resting:
                 gc.enable()
+
+
+def of_values(executable, program):
+    """An executable of real arrays as one of the Program's values, which may be complex."""
+    is_complex = program.derive(has_complex)
+    return OfComplex(executable, program.out_types) if is_complex else executable
 
 
 class OfComplex:

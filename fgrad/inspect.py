@@ -9,7 +9,8 @@
     llvm asm    the generated code of the CPU backend
     opencl      the generated code of the OpenCL backend
 
-Relies on jit; users rely on it.
+`explain` says why it was traced, `profile` how long its kernels take.  Relies on jit; users rely on
+it.
 """
 
 from __future__ import annotations
@@ -51,3 +52,22 @@ def explain(function):
                             given=f"{function!r:.60}",
                             fix="g = fgrad.jit(f); g(x); fgrad.explain(g)")
     return function.explain()
+
+
+def profile(function, *args, **kwargs):
+    """Where the time of a call goes: `jit(function).profile(*args, **kwargs)`.
+
+    Prints as a table of the compiled function's steps, the slowest first: microseconds, operations
+    and bytes a second, and your lines that a step computes.  `save("trace.json")` writes a call for
+    Perfetto or chrome://tracing.
+    Raises ConcretizationError within transformations, and for types in place of arrays.
+
+    >>> import fgrad.numpy as fnp
+    >>> def f(x):
+    ...     return fnp.tanh(x @ x)
+    >>> print(profile(f, fnp.ones((8, 8))))       # doctest: +ELLIPSIS
+    f on cpu: ... us a call, median of ... calls
+    ...
+    """
+    jitted = function if isinstance(function, Jitted) else jit(function)
+    return jitted.profile(*args, **kwargs)

@@ -28,11 +28,13 @@ from .history import History, Record, static_numbers
 from .interpreters.call import call
 from .interpreters.stage import Specialise, stage
 from .interpreters.watch import entry
+from .later import lazily
 from .lowered import Lowered, summary
 from .native_entry import Chain
 from .text import counted
 from .types import other_rules, rules
 
+profiling = lazily("fgrad.profiling")
 CacheInfo = namedtuple("CacheInfo", "hits misses size")
 TRACES = 64                # kept per function
 DISABLED = ContextVar("fgrad_disable_jit", default=False)     # set by disable_jit
@@ -240,6 +242,23 @@ class Jitted:
             lines = [f"{self.__name__}: {counted(self.history.count, 'trace')}",
                      *self.history.lines()]
         return "\n".join(lines + [f"  {summary(trace.program)}" for trace in kept])
+
+    @boundary
+    def profile(self, *args, **kwargs):
+        """Where the time of a call with these arguments goes: a printable Profile of its steps.
+
+        The function is compiled, then called for about a second, by itself and with the clock read
+        behind each of its kernels; what it prints or calls back happens as often.  Arguments that
+        it is given to keep (`donate_argnums`) are copied before.
+        Raises ConcretizationError within transformations, and for types in place of arrays.
+
+        >>> import fgrad.numpy as fnp
+        >>> f = jit(lambda x: fnp.sum(x @ x))
+        >>> found = f.profile(fnp.ones((64, 64)))
+        >>> [step.operations for step in found.steps], found.seconds > 0
+        ([524288, 4096], True)
+        """
+        return profiling().profile(self, args, kwargs)
 
     def clear_cache(self):
         """Forgets every trace."""

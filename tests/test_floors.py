@@ -24,7 +24,8 @@ FLOORS = {
     6: "arguments transforms gradient_check control custom callbacks",
     7: "passes",
     8: "backends",
-    9: "signature denormals compile history lowered native_entry jitted",
+    9: "signature denormals compile history lowered native_entry jitted "
+       "profiling",
     10: "numpy scipy tree_util flatten_util windowed_index folding collectives lax lax_linalg "
         "segments convolution placing random inspect io debug viz",
     11: "nn optim data",

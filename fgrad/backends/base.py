@@ -58,6 +58,13 @@ class Backend:
         """Printable forms of the code for a plan: stage name → text."""
         raise NotImplementedError
 
+    def wait(self, device):
+        """Returns when everything that was started on a device has ended: here, at once."""
+
+    def is_whole(self, loop):
+        """Is a Loop one piece of code, into which no step of the host can be put?"""
+        return False
+
     def devices(self):
         """Records of the devices there are, each with `name` and `description`.
 

@@ -13,6 +13,7 @@ from ..base import Backend
 from . import host, image, target, threads
 from .executable import Executable, not_loaded
 
+loops = lazily("fgrad.backends.llvm.loops")
 module = lazily("fgrad.backends.llvm.module")    # imported when something is to be written
 tune = lazily("fgrad.backends.tune")
 
@@ -43,6 +44,9 @@ class Llvm(Backend):
     def stages(self, plan, device):
         written = module().Module(plan)
         return {"llvm": written.text(), "asm": lambda: target.assembly(written.text())}
+
+    def is_whole(self, loop):
+        return loops().fits(loop, module().parts_of)
 
     def devices(self):
         return [("cpu", f"{host.HOST.cpu}, {8 * host.HOST.vector_bytes}-bit vectors, "

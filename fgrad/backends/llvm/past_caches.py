@@ -15,6 +15,7 @@ from __future__ import annotations
 from ...loop import Store, accumulators
 from ...passes.short_loops import whole_steps
 from ...passes.turns import uses_of
+from ...passes.work import moved
 from .fetches import LINE, runs_along
 
 HELD_OF_CACHE = 3 / 4      # the last cache's part that a kernel has for what it moves
@@ -25,18 +26,9 @@ LONG = 1 << 12             # bytes of rows that begin anywhere, from which it is
 def not_held(kernel, cache):
     """The large outputs that a kernel does not read, if a cache of so many bytes holds little of
     them in the end: processors share it, and what the kernel has moved in between goes through it.
-
-    What is read at places known at run time alone may be little, and does not count.
     """
-    moved = dict.fromkeys((*kernel.params, *kernel.outputs), 0)
-    read = {b for b, _ in kernel.aliases}
-    for b, x, writes in uses_of(kernel):
-        if b in moved and not x.nodes:
-            size = (x.hi - x.lo + 1) * b.type.dtype.itemsize
-            moved[b] = max(moved[b], min(size, b.type.nbytes))
-        if not writes:
-            read.add(b)
-    if sum(moved.values()) < HELD_OF_CACHE * cache:
+    read = {b for b, _ in kernel.aliases} | {b for b, _, writes in uses_of(kernel) if not writes}
+    if sum(moved(kernel).values()) < HELD_OF_CACHE * cache:
         return frozenset()
     return {b for b in kernel.outputs if b.type.nbytes >= LARGE_OF_CACHE * cache and b not in read}
 

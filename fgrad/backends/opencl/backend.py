@@ -40,6 +40,9 @@ class OpenCL(Backend):
     def stages(self, plan, name):
         return {"opencl": Program(plan, device.find(name).record).text}
 
+    def wait(self, name):
+        device.find(name).sync()
+
     def devices(self):
         return [(f"opencl:{r.index}", f"{r.name} ({r.platform}, {r.kind}, {r.units} units)")
                 for r in device.devices()]

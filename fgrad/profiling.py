@@ -1,0 +1,326 @@
+"""Where the time of a compiled function goes: its steps, measured one by one while it runs.
+
+    step on cpu: 412 us a call, median of 640 calls
+       us     %  GFLOP/s  GB/s  runs  step
+    151.2  36.7    171.2   8.0     1  dot_general   mlp.py:7   x @ w1, :8
+      ...
+      3.1   0.8                       outside of the steps
+
+A copy of the compiled Plan has a mark behind every step: a step of the host that looks at the
+clock.  So every backend can be measured, and its code is the code that runs without marks.  What a
+mark takes is known from marks behind each other, and taken off.  Relies on the compile driver and
+on the loop IR; jit relies on it.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter, namedtuple
+from dataclasses import replace
+from itertools import groupby, pairwise
+from statistics import median
+
+from . import compile as driver
+from . import source, tree
+from .backends import base
+from .core import as_value
+from .errors import ConcretizationError
+from .jitted import copy_of
+from .loop import Call, Contract, For, Kernel, Loop, is_idle, turns_of
+from .loop_text import loop_head
+from .passes import work
+from .text import counted
+from .types import ArrayType
+
+SECONDS = 1.0              # how long a function is measured
+FEWEST = 3                 # calls of it, after as many for practice
+MOST = 1000
+LINES = 3                  # of the user's that are named beside a step
+SHOWN = 1e-3               # share of a call from which a step has a line of its own
+
+
+class Step(namedtuple("Step", "name seconds runs operations bytes where")):
+    """A step of a compiled function: a kernel, a loop, or an operation that NumPy runs.
+
+    seconds, operations, bytes: of all its `runs` in one call.  operations: on numbers, of which a
+    multiply-add is two and an exponential one.  bytes: of the arrays that it reads and writes, each
+    counted once a run; what is read at places that an array says is left out.  where: the user's
+    lines that it computes.
+    """
+    __slots__ = ()
+
+
+class Profile:
+    """What a call of a compiled function takes; print it, or `save` it for a viewer.
+
+    seconds: of a whole call, the median of `calls`.  steps: its Steps in order, each with the
+    median of its seconds.
+    """
+
+    def __init__(self, name, device, seconds, calls, steps, events):
+        self.name, self.device, self.seconds, self.calls = name, device, seconds, calls
+        self.steps, self.events = steps, events
+
+    def __str__(self):
+        inside = sum(step.seconds for step in self.steps)
+        whole = max(self.seconds, inside)
+        order = sorted(self.steps, key=lambda step: -step.seconds)
+        shown = [step for step in order if step.seconds >= SHOWN * whole] or order[:1]
+        rows = [["us", "%", "GFLOP/s", "GB/s", "runs", "step"]]
+        for step in shown:
+            rates = [rate(n, step.seconds) for n in (step.operations, step.bytes)]
+            rows.append([*share(step.seconds, whole), *rates, f"{step.runs:,}",
+                         f"{step.name}   {step.where}".rstrip()])
+        rest = order[len(shown):]
+        if rest:
+            rows.append([*share(sum(step.seconds for step in rest), whole), "", "",
+                         f"{sum(step.runs for step in rest):,}",
+                         counted(len(rest), "short step")])
+        rows.append([*share(whole - inside, whole), "", "", "", "outside of the steps"])
+        widths = [max(map(len, column)) for column in zip(*rows)][:-1]
+        return "\n".join([
+            f"{self.name} on {self.device}: {in_words(self.seconds)} a call, "
+            f"median of {counted(self.calls, 'call')}",
+            *["  ".join([*map(str.rjust, numbers, widths), what]) for *numbers, what in rows]])
+
+    __repr__ = __str__
+
+    def save(self, path):
+        """Writes the last call as a trace, in the JSON that Perfetto and chrome://tracing read."""
+        events = [{"name": name, "ph": "X", "pid": 0, "tid": 0, "ts": 1e6 * start,
+                   "dur": 1e6 * seconds, "args": {"where": where}}
+                  for name, where, start, seconds in self.events]
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump({"traceEvents": events, "displayTimeUnit": "ms"}, file)
+
+
+def share(seconds, whole):
+    """Microseconds, and hundredths of the whole."""
+    digits = 1 if whole > 1e-5 else 3
+    return f"{1e6 * seconds:.{digits}f}", f"{100 * seconds / whole:.1f}" if whole else ""
+
+
+def rate(count, seconds):
+    """Thousands of millions in a second; nothing of nothing."""
+    return f"{count / seconds / 1e9:.1f}" if count and seconds else ""
+
+
+def in_words(seconds):
+    """`412 us`, `1.92 ms` or `3.4 s`."""
+    unit, size = next(((u, s) for u, s in (("s", 1.0), ("ms", 1e-3)) if seconds >= s),
+                      ("us", 1e-6))
+    return f"{seconds / size:.3g} {unit}"
+
+
+# ---------------------------------------------------------------------------- measuring
+
+def profile(jitted, args, kwargs):
+    """The Profile of a jitted function; see `Jitted.profile`."""
+    apart, trace = jitted.found(args, kwargs)
+    if trace.captured or apart.traced or any(isinstance(v, ArrayType) for v in apart.values):
+        raise ConcretizationError("profile runs the function, and there are no values to run it "
+                                  "with.", expected="arrays, outside of every transformation")
+    device = driver.device_of(apart.values, jitted.device)
+    program, backend = driver.inlined(trace.program), base.find(device)
+    clock = Clock(lambda: backend.wait(device), backend.is_whole)
+    made = driver.built(program, device, trace.donate, clock.marked)
+    marked = function_of(driver.of_values(made, program), program, jitted.__name__, device)
+    donated, seconds = {apart.places[k] for k in trace.donate}, []
+
+    def call():
+        leaves = [copy_of(as_value(x)) if k in donated else x for k, x in enumerate(apart.leaves)]
+        args, kwargs = tree.unflatten(apart.structure, leaves)
+        start = time.perf_counter()
+        jitted(*args, **kwargs)
+        backend.wait(device)
+        seconds.append(time.perf_counter() - start)
+
+    def call_marked():
+        values = [copy_of(x) if k in trace.donate else x for k, x in enumerate(apart.values)]
+        clock.begin()
+        marked(*values)
+    by_turns(call, call_marked)
+    return Profile(jitted.__name__, device, median(seconds[FEWEST:]), len(seconds) - FEWEST,
+                   *clock.read(FEWEST))
+
+
+def function_of(executable, program, name, device):
+    """An executable as a function of the Program's inputs; on the CPU a native one, as jit's."""
+    constants = [array for _, array in program.hidden]
+
+    def called(*values):
+        return executable([*values, *constants])
+    if device != "cpu":
+        return called
+    _, results = tree.flatten((0,) * len(program.out_types))
+    forms = ["array"] * len(program.in_types)
+    native = executable.native(program.in_types, forms, constants, results, called, name)
+    return called if native is None else native
+
+
+def by_turns(*functions):
+    """Calls functions by turns: FEWEST times for practice, then for some time."""
+    count, end = 0, None
+    while count < 2 * FEWEST or count < MOST and time.perf_counter() < end:
+        for function in functions:
+            function()
+        count += 1
+        if count == FEWEST:
+            end = time.perf_counter() + SECONDS
+
+
+class Mark:
+    """The operation of a mark: it notes the time, and behind which step."""
+    name, multiple, nested = "mark", True, False
+
+    def __init__(self, note):
+        self.note = note
+
+    def numpy(self):
+        self.note()
+        return ()
+
+    def into(self, outs):
+        self.note()
+
+
+class Clock:
+    """The marks of a Plan, and what they note.
+
+    wait(): returns when what was started has ended.  is_whole: see Backend.
+    """
+
+    def __init__(self, wait, is_whole):
+        self.wait, self.is_whole = wait, is_whole
+        self.known = []                          # of each step a Step, of one run and no time
+        self.calls = []                          # of each call [(position of a step or None, time)]
+
+    def begin(self):
+        """A call begins."""
+        self.calls.append([])
+
+    def note(self, k):
+        self.wait()
+        self.calls[-1].append((k, time.perf_counter()))
+
+    def mark(self, step=None):
+        """A step of a Plan: a Step has ended, or none has."""
+        k = None
+        if step is not None:
+            k = len(self.known)
+            self.known.append(step)
+        return Call("mark", Mark(lambda: self.note(k)), {}, [], [])
+
+    def marked(self, plan):
+        """The Plan with marks; it begins with two, between which there is nothing."""
+        with_marks = self.with_marks(plan, "")
+        return replace(with_marks, steps=[self.mark(), *with_marks.steps])
+
+    def with_marks(self, plan, loop):
+        """A Plan with a mark in front and one behind every step.  loop: what its names begin with.
+        """
+        steps = [self.mark()]
+        for turns, found in groupby(plan.steps, key=turns_of):
+            if turns is None:
+                for step in found:
+                    steps += self.step(step, loop)
+            else:
+                found = list(found)
+                steps += [*found, self.mark(described(found, loop))]
+        return replace(plan, steps=steps)
+
+    def step(self, step, loop):
+        """A step of a Plan and its mark; of a Loop the marks are inside, where there can be some.
+        """
+        if isinstance(step, Loop) and not self.is_whole(step):
+            plans = tuple([self.with_marks(p, f"{loop}{step.name}/") for p in step.plans])
+            return [replace(step, plans=plans), self.mark()]
+        idle = isinstance(step, Kernel) and is_idle(step)
+        return [step] if idle else [step, self.mark(described([step], loop))]
+
+    def read(self, first):
+        """(Steps, events of the last call), from the calls noted but the first.
+
+        An event: name, where, seconds from the beginning, seconds that it took.
+        """
+        calls = self.calls[first:]
+        mark = median(noted[1][1] - noted[0][1] for noted in calls)
+        spent = [[(k, start, max(0.0, end - start - mark))
+                  for (_, start), (k, end) in pairwise(noted) if k is not None] for noted in calls]
+        sums = [Counter() for _ in calls]
+        for total, events in zip(sums, spent):
+            for k, _, seconds in events:
+                total[k] += seconds
+        runs = Counter(k for k, _, _ in spent[-1])
+        steps = [step._replace(seconds=median(total[k] for total in sums), runs=runs[k],
+                               operations=step.operations * runs[k], bytes=step.bytes * runs[k])
+                 for k, step in enumerate(self.known) if runs[k]]
+        begin = calls[-1][0][1]
+        return steps, [(self.known[k].name, self.known[k].where, start - begin, seconds)
+                       for k, start, seconds in spent[-1]]
+
+
+# ---------------------------------------------------------------------------- steps in words
+
+def described(steps, loop):
+    """The Step of some steps that are measured together, of one run and no time."""
+    names = ", ".join(map(name_of, steps))
+    done = [work_of(s) for s in steps]
+    turns = " by turns" * (len(steps) > 1)
+    return Step(loop + names + turns, 0.0, 1, sum(n for n, _ in done), sum(n for _, n in done),
+                lines(where for s in steps for where in sources(s)))
+
+
+def name_of(step):
+    """What a step is called; of what NumPy runs it is the operation."""
+    match step:
+        case Loop():
+            return loop_head(step)
+        case Call():
+            return f"{step.op.name} (by NumPy)"
+    return step.name
+
+
+def work_of(step):
+    """(operations, bytes moved) of a step; of a loop only what is known before it runs."""
+    match step:
+        case Kernel():
+            with step.space:
+                return work.operations(step), sum(work.moved(step).values())
+        case Loop(kind="scan"):
+            inner = [work_of(s)[0] for p in step.plans for s in p.steps]
+            return step.length * sum(inner), 0
+        case Loop():
+            return 0, 0
+    return 0, sum(b.type.nbytes for b in (*step.params, *step.outputs) if hasattr(b, "type"))
+
+
+def sources(step):
+    """The (source, mark) pairs of what a step computes, in order."""
+    if not isinstance(step, Kernel):
+        yield step.source
+        return
+    stack = step.body[::-1]
+    while stack:
+        s = stack.pop()
+        yield getattr(s, "source", None)
+        if isinstance(s, For | Contract):
+            stack += s.body[::-1]
+
+
+def lines(wheres):
+    """The user's lines of (source, mark) pairs: `mlp.py:7   x @ w1, :8, ∂ :7`; ∂: derivatives."""
+    found = {}
+    for where in wheres:
+        code, mark = where if where is not None else (None, None)
+        place = source.place(code if mark is None else mark)
+        if place is not None and place.file:
+            found.setdefault((place.file, place.line, mark is not None), place)
+    parts, file = [], None
+    for (name, line, is_derivative), place in list(found.items())[:LINES]:
+        at = f":{line}" if name == file else place.short
+        words = "" if parts or is_derivative else "   " + place.words
+        parts.append(("∂ " * is_derivative + at + words).rstrip())
+        file = name
+    return ", ".join(parts + ["…"] * (len(found) > LINES))
