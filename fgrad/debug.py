@@ -30,6 +30,7 @@ from .text import noun_of
 
 __all__ = [
     "breakpoint", "callback", "checks", "nans", "print", "safe_div", "safe_norm", "safe_sqrt"]
+__dir__ = __all__.copy     # dir() lists these and nothing else
 
 
 # ---------------------------------------------------------------------------- print

@@ -52,5 +52,5 @@ def names(module, table, *, first=None, made=None):
         return space[name]
 
     def __dir__():
-        return sorted(space.get("__all__", {*space, *place}))
+        return sorted(space.get("__all__") or __getattr__("__all__"))
     return __getattr__, __dir__

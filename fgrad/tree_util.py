@@ -14,6 +14,7 @@ __all__ = ["Partial", "all_leaves", "build_tree", "keystr", "register_dataclass"
            "tree_flatten_with_path", "tree_leaves", "tree_leaves_with_path", "tree_map",
            "tree_map_with_path", "tree_reduce", "tree_structure", "tree_transpose",
            "tree_unflatten", "treedef_children", "treedef_is_leaf", "treedef_tuple"]
+__dir__ = __all__.copy     # dir() lists these and nothing else
 
 tree_all = tree.all
 tree_flatten = tree.flatten

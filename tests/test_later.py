@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tests.test_floors import FILES, ROOT
+from tests.test_floors import FILES, PUBLIC, ROOT
 
 LATE = [file for file in FILES if "later.names(" in file.read_text(encoding="utf-8")
         and file.name != "later.py"]
@@ -161,3 +161,13 @@ def test_what_lax_loads_later_is_listed():
     lax = importlib.import_module("fgrad.lax")
     words = " ".join(lax.NAMES.values()).split()
     assert {word.partition("=")[0] for word in words} <= set(lax.__all__)
+
+
+@pytest.mark.parametrize("name", PUBLIC.split())
+def test_dir_lists_what_is_public_and_nothing_else(name):
+    """What a user sees behind the dot: nothing that the module itself imports from within."""
+    module = importlib.import_module(name)
+    assert dir(module) == sorted(module.__all__)
+    assert all(hasattr(module, each) and each[0] != "_" for each in module.__all__)
+    assert {"ArgumentError", "bound", "ops", "math", "typed"} & {*module.__all__} <= (
+        {"ArgumentError"} if name == "fgrad" else set())

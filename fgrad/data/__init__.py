@@ -7,4 +7,5 @@ from .split import Split
 
 __all__ = ["Batches", "Split", "augment", "batches", "cifar", "digits", "idx", "mnist", "tables",
            "text"]
+__dir__ = __all__.copy     # dir() lists these and nothing else
 bound(globals(), __all__, at_home)

@@ -10,4 +10,5 @@ from .torch import from_torch_state_dict
 
 __all__ = ["Checkpointer", "from_torch_state_dict", "load", "load_npz", "save", "save_npz",
            "write_whole"]
+__dir__ = __all__.copy     # dir() lists these and nothing else
 bound(globals(), __all__, at_home)

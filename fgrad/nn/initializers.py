@@ -16,6 +16,12 @@ from .. import random
 from ..errors import ArgumentError, bound
 from ..types import as_dtype, default_float
 
+__all__ = ["constant", "delta_orthogonal", "fans", "glorot_normal", "glorot_uniform", "he_normal",
+           "he_uniform", "identity", "kaiming_normal", "kaiming_uniform", "lecun_normal",
+           "lecun_uniform", "normal", "ones", "orthogonal", "truncated_normal", "uniform",
+           "variance_scaling", "xavier_normal", "xavier_uniform", "zeros"]
+__dir__ = __all__.copy     # dir() lists these and nothing else
+
 WITHIN_TWO = 0.87962566103423978     # deviation of a normal number that lies within two deviations
 
 

@@ -27,6 +27,7 @@ __all__ = ["cholesky", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigva
            "matrix_transpose", "multi_dot", "norm", "outer", "pinv", "qr", "slogdet", "solve",
            "svd", "svdvals", "tensordot", "tensorinv", "tensorsolve", "trace", "vecdot",
            "vector_norm"]
+__dir__ = __all__.copy     # dir() lists these and nothing else
 
 
 def norm(x, ord=None, axis=None, keepdims=False):

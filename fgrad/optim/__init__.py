@@ -44,4 +44,5 @@ from .wrappers import (
 __all__ = [name for name in dir() if not name.startswith("_") and name not in (
     "base", "clipping", "combine", "full_batch", "masking", "moments", "optimizers", "orthogonal",
     "plateau", "schedules", "squares", "transformations", "wrappers")]
+__dir__ = __all__.copy     # dir() lists these and nothing else
 _bound(globals(), __all__, _at_home)

@@ -11,6 +11,13 @@ import math
 from .. import numpy as fnp
 from ..errors import ArgumentError, RangeError, bound
 
+__all__ = ["constant_schedule", "cosine_decay_schedule", "cosine_onecycle_schedule",
+           "exponential_decay", "join_schedules", "linear_onecycle_schedule", "linear_schedule",
+           "piecewise_constant_schedule", "piecewise_interpolate_schedule", "polynomial_schedule",
+           "sgdr_schedule", "warmup_constant_schedule", "warmup_cosine_decay_schedule",
+           "warmup_exponential_decay_schedule"]
+__dir__ = __all__.copy     # dir() lists these and nothing else
+
 
 def constant_schedule(value):
     """The same number at every step.

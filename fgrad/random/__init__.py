@@ -19,4 +19,7 @@ from .rejection import (
     ball, beta, binomial, chisquare, dirichlet, f, gamma, generalized_normal, loggamma, multinomial,
     poisson, t)
 
-_bound(globals(), {name for name in globals() if name[0] != "_"})
+__all__ = [name for name in dir() if not name.startswith("_") and name not in (
+    "basic", "distributions", "rejection")]
+__dir__ = __all__.copy     # dir() lists these and nothing else
+_bound(globals(), __all__)

@@ -14,9 +14,14 @@ from ..errors import ArgumentError, ShapeError, bound
 from ..numpy import linalg
 from ..numpy.axes import typed
 from ..numpy.factorisations import back, beside, matrices
-from ..numpy.linalg import det, inv                                                  # noqa: F401
+from ..numpy.linalg import det, inv
 from ..numpy.matrices import matrix
 from ..numpy.promotion import as_float, cast, join
+
+__all__ = ["block_diag", "cho_factor", "cho_solve", "cholesky", "det", "eigh", "expm", "hilbert",
+           "inv", "lu", "lu_factor", "lu_solve", "qr", "solve", "solve_triangular", "svd",
+           "toeplitz", "tril", "triu"]
+__dir__ = __all__.copy     # dir() lists these and nothing else
 
 # Of degree 13: N. Higham, "The scaling and squaring method for the matrix exponential revisited"
 # (2005); exact to the last place of f64 for a norm up to THETA.

@@ -11,6 +11,9 @@ from ..errors import ArgumentError, ShapeError, bound
 from ..numpy.axes import typed
 from ..numpy.promotion import as_float, cast, join
 
+__all__ = ["convolve", "convolve2d", "correlate", "correlate2d", "fftconvolve"]
+__dir__ = __all__.copy     # dir() lists these and nothing else
+
 SHORT = 512                # elements up to which products are cheaper than transforms
 
 

@@ -13,12 +13,19 @@ from .. import numpy as fnp
 from .. import ops
 from ..custom import stop_gradient
 from ..errors import ArgumentError, bound
-from ..numpy.exponentials import logsumexp, softmax                                   # noqa: F401
+from ..numpy.exponentials import logsumexp, softmax
 from ..numpy.promotion import as_float, cast, floating_together, same
-from ..numpy.special import erf                                                      # noqa: F401
-from ..numpy.special import erf_inv as erfinv                                        # noqa: F401
+from ..numpy.special import erf
+from ..numpy.special import erf_inv as erfinv
 from ..numpy.ufuncs import floats
 from ..types import COMPUTED, F32
+
+__all__ = ["bernoulli", "beta", "betainc", "betaln", "comb", "digamma", "entr", "erf", "erfc",
+           "erfinv", "exp1", "expi", "expit", "expn", "factorial", "gamma", "gammainc", "gammaincc",
+           "gammaln", "gammasgn", "i0", "i0e", "i1", "i1e", "kl_div", "log_ndtr", "log_softmax",
+           "logit", "logsumexp", "multigammaln", "ndtr", "ndtri", "poch", "polygamma", "rel_entr",
+           "sici", "softmax", "spence", "xlog1py", "xlogy", "zeta"]
+__dir__ = __all__.copy     # dir() lists these and nothing else
 
 
 # ---------------------------------------------------------------------------- gamma and its kin

@@ -20,6 +20,11 @@ from ..numpy.promotion import same
 from . import linalg, special
 from .special import floating_together
 
+__all__ = ["bernoulli", "beta", "binom", "cauchy", "chi2", "dirichlet", "expon", "gamma", "geom",
+           "laplace", "logistic", "multivariate_normal", "norm", "pareto", "poisson", "t",
+           "uniform"]
+__dir__ = __all__.copy     # dir() lists these and nothing else
+
 HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 
 

@@ -9,4 +9,5 @@ from .evaluate import correct, evaluate, evaluator
 from .fit import Trained, fit
 
 __all__ = ["Trained", "correct", "evaluate", "evaluator", "fit", "save_curves"]
+__dir__ = __all__.copy     # dir() lists these and nothing else
 bound(globals(), __all__, at_home)
