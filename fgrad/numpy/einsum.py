@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from .. import ops
@@ -55,8 +57,14 @@ def path_of(xs, labels, to, optimize):
                             expected='"greedy", "optimal", True or False')
     if len(xs) < 3 or not optimize:
         return [tuple(range(len(xs)))]
-    empty = [np.broadcast_to(np.float32(0), x.shape) for x in xs]
-    return np.einsum_path(f"{','.join(labels)}->{to}", *empty, optimize=optimize)[0][1:]
+    return found_path(f"{','.join(labels)}->{to}", tuple(x.shape for x in xs), optimize)
+
+
+@functools.lru_cache(maxsize=256)
+def found_path(subscripts, shapes, optimize):
+    """NumPy's path for operands of these shapes."""
+    empty = [np.broadcast_to(np.float32(0), shape) for shape in shapes]
+    return np.einsum_path(subscripts, *empty, optimize=optimize)[0][1:]
 
 
 def finished(x, labels, to):
