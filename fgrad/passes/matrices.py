@@ -110,8 +110,17 @@ def in_place_of(eqn, made, key):
     program = made(*key)
     eqns, known = copied(program.eqns, dict(zip(program.inputs, eqn.args)))
     back = {known[v]: w for v, w in zip(program.outputs, eqn.outs)}
-    return [Equation(e.op, e.args, e.params, [back.get(v, v) for v in e.outs], eqn.source, eqn.mark)
-            for e in eqns]
+    return [at_line_of(eqn, e, [back.get(v, v) for v in e.outs]) for e in eqns]
+
+
+def at_line_of(eqn, e, outs):
+    """Equation e with these outs and the line of another one, inside of it too."""
+    params = e.params
+    if e.op.nested:
+        params = e.op.replaced(params, [
+            Program(p.name, p.inputs, [at_line_of(eqn, inner, inner.outs) for inner in p.eqns],
+                    p.outputs, p.hidden) for p in e.op.programs(params)])
+    return Equation(e.op, e.args, params, outs, eqn.source, eqn.mark)
 
 
 @lru_cache(maxsize=256)

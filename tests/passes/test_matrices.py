@@ -5,10 +5,12 @@ import pytest
 
 import fgrad
 import fgrad.numpy as fnp
-from fgrad import check_grads, grad, jit, lax, ops, passes, vmap
+from fgrad import check_grads, grad, jit, lax, ops, passes, source, vmap
 from fgrad.interpreters.call import inline
 from fgrad.interpreters.stage import stage
+from fgrad.ir_text import all_programs
 from fgrad.loop import Call, Loop
+from fgrad.passes.matrices import in_loops
 from fgrad.passes.target import Target
 from fgrad.scipy.linalg import lu_factor, solve_triangular
 from fgrad.types import ArrayType
@@ -271,3 +273,12 @@ def test_results_are_those_of_a_stack_of_one():
     a, b = given((16,), 4)
     each = jit(ops.solve)
     np.testing.assert_allclose(each(a, b)[:1], each(a[:1], b[:1]), rtol=1e-5, atol=1e-6)
+
+
+def test_the_equations_of_loops_have_the_line_of_the_operation():
+    def f(x):
+        return lax.top_k(x, 3)
+    program = in_loops(inline(stage(f, [ArrayType("float32", (4, 64))]).program))
+    places = [source.place(e.source) for p in all_programs(program) for e in p.eqns]
+    assert len(places) > 20
+    assert {p.line for p in places} == {f.__code__.co_firstlineno + 1}
