@@ -6,9 +6,9 @@
 Up to some tens of rows a call of NumPy's costs more than the work, and a loop with such a call in
 its body is no longer one native function; triangles by blocks are faster up to a thousand.  A
 stack of small matrices lies along the last axis meanwhile, so that vectors run over it; a short
-one, and one of larger matrices, is a loop over them.  Only for Targets whose loops of little work
-are `native_loops`; of complex numbers the calls stay.  The pipeline calls `in_halves` and
-`in_loops`; the loops are those of `matrix_loops`.
+one, and one of larger matrices, is a loop over them.  Rows are sorted side by side.  Only for
+Targets whose loops of little work are `native_loops`; of complex numbers the calls stay.  The
+pipeline calls `in_halves` and `in_loops`; the loops are those of `matrix_loops`.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from ..control import map as each
 from ..control.scan import fixed_equations
 from ..interpreters.stage import stage
 from ..ir import Equation, Program
+from ..transforms import vmap
 from ..types import F32, F64, I32
 from . import matrix_loops as loops
 from .hoist import copied
@@ -139,14 +140,17 @@ def traced(name, types, params):
     def run(*arrays):
         arrays = [turned(x, axis, end) for x in arrays]
         flat = [ops.reshape(x, shape=(count, *x.shape[-rule.axes:])) for x in arrays]
-        if count == 1:
-            out = one(*[ops.reshape(x, shape=x.shape[1:]) for x in flat])
-        elif count < STACK or types[0].shape[-1] > rule.stacked:
+        if rule.side_by_side:
+            out = vmap(one)(*flat)
+        elif count == 1:
+            out = [ops.reshape(x, shape=(1, *x.shape))
+                   for x in one(*[ops.reshape(x, shape=x.shape[1:]) for x in flat])]
+        elif count < STACK or flat[0].shape[-1] > rule.stacked:
             out = each(lambda args: one(*args), tuple(flat))
         else:
             out = one(*[ops.transpose(x, perm=(*range(1, x.ndim), 0)) for x in flat])
             out = [turned(x, x.ndim - 1, 0) for x in out]
-        out = [ops.reshape(x, shape=(*lead, *x.shape[1 if count > 1 else 0:])) for x in out]
+        out = [ops.reshape(x, shape=(*lead, *x.shape[1:])) for x in out]
         return tuple([turned(x, end, axis) for x in out])
     return stage(run, types, name=name).program
 
@@ -174,13 +178,14 @@ class Rule:
 
     work: its multiply-adds, of the types of its arguments, for one matrix; most: for how many loops
     are faster.  stacked: columns up to which vectors over a stack are better than one matrix after
-    the other.  axes: those of the arguments.
+    the other.  side_by_side: neither, each loop works on all.  axes: those of the arguments.
     """
     function: object
     work: object
     most: int
     stacked: int = 12
     axes: int = 2
+    side_by_side: bool = False
 
 
 def cubed(a, b=None, **params):
@@ -204,14 +209,11 @@ def passes(x, k):
 
 
 def pairs(x, *others, axis, keys):
-    """The pairs of elements that are compared; of many rows NumPy sorts all but the shortest
-    faster, and with other arrays than the keys those of some twenty elements.
+    """The pairs of elements that are compared, less those for which a row takes NumPy as long; it
+    moves other arrays one after the other.
     """
-    if keys != 1:
-        return math.inf
     n = x.shape[axis]
-    many = x.size // n >= STACK
-    return n**2 * (1 if not many else 8 if others else 64)
+    return x.size // n * (n**2 - (1024 if others else 100)) if keys == 1 else math.inf
 
 
 def of_rows(a, **params):
@@ -227,7 +229,7 @@ RULES = {
     "cholesky": Rule(loops.cholesky, cubed, 1 << 21, stacked=24),
     "pivots_to_permutation": Rule(loops.pivots_to_permutation, squared, 1 << 16, stacked=64,
                                   axes=1),
-    "sort": Rule(loops.sort, pairs, 1 << 12, stacked=64, axes=1),
-    "top_k": Rule(loops.top_k, passes, 1 << 15, stacked=64, axes=1),
+    "sort": Rule(loops.sort, pairs, 40_000, axes=1, side_by_side=True),
+    "top_k": Rule(loops.top_k, passes, 1 << 30, axes=1, side_by_side=True),
     "qr": Rule(loops.qr, of_rows, 1 << 16, stacked=32),
 }

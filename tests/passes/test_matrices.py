@@ -282,3 +282,26 @@ def test_the_equations_of_loops_have_the_line_of_the_operation():
     places = [source.place(e.source) for p in all_programs(program) for e in p.eqns]
     assert len(places) > 20
     assert {p.line for p in places} == {f.__code__.co_firstlineno + 1}
+
+
+@pytest.mark.parametrize("function, shape, expected", [
+    (lambda x: fnp.sort(x, 1), (1000, 10), 0), (lambda x: fnp.sort(x, 1), (1000, 16), 1),
+    (lambda x: fnp.sort(x, 1), (1, 64), 0), (lambda x: fnp.sort(x, 1), (1, 300), 1),
+    (lambda x: fnp.sort(x, 0), (10, 1000), 0), (lambda x: fnp.argsort(x, 1), (1000, 32), 0),
+    (lambda x: fnp.argsort(x, 1), (1000, 40), 1), (lambda x: lax.top_k(x, 16), (64, 50257), 0),
+    (lambda x: lax.top_k(x, 17), (64, 50257), 1)])
+def test_rows_are_sorted_by_loops_where_these_are_faster(function, shape, expected):
+    assert calls(function, ArrayType("float32", shape)) == expected
+
+
+@pytest.mark.parametrize("shape, axis", [((3, 70), 1), ((70, 3), 0), ((2, 33, 3), 1), ((1, 200), 1),
+                                         ((200,), 0), ((40, 10), 1), ((5, 1), 1), ((5, 1), 0)])
+@pytest.mark.parametrize("dtype", ["float32", "int32", "float64"])
+def test_rows_that_lie_side_by_side_are_sorted_as_numpy_sorts_them(shape, axis, dtype):
+    rng = np.random.default_rng(len(shape))
+    x = rng.integers(-9, 9, shape).astype(dtype)           # with many equal ones
+    if dtype != "int32":
+        x[rng.random(shape) < 0.1] = np.nan
+    sort = jit(lambda x: (fnp.sort(x, axis), fnp.argsort(x, axis)))
+    for got, want in zip(sort(x), (np.sort(x, axis), np.argsort(x, axis, kind="stable"))):
+        np.testing.assert_array_equal(np.asarray(got), want)
