@@ -138,8 +138,8 @@ def profile(jitted, args, kwargs):
 
     def call_marked():
         values = [copy_of(x) if k in trace.donate else x for k, x in enumerate(apart.values)]
-        clock.begin()
-        marked(*values)
+        with clock:
+            marked(*values)
     by_turns(call, call_marked)
     return Profile(jitted.__name__, device, median(seconds[FEWEST:]), len(seconds) - FEWEST,
                    *clock.read(FEWEST))
@@ -194,15 +194,31 @@ class Clock:
     def __init__(self, wait, is_whole):
         self.wait, self.is_whole = wait, is_whole
         self.known = []                          # of each step a Step, of one run and no time
-        self.calls = []                          # of each call [(position of a step or None, time)]
+        self.noted = []                          # (position of a step or None, time), of one call
+        self.calls = []                          # of each call (sums by step, what a mark takes)
 
-    def begin(self):
+    def __enter__(self):
         """A call begins."""
-        self.calls.append([])
+        self.noted = []
+
+    def __exit__(self, error, *rest):
+        """It ends: in a loop there may be millions of marks, so only sums are kept."""
+        if error is not None:
+            return
+        taken = Counter()
+        for k, _, seconds in self.spent():
+            taken[k] += seconds
+        self.calls.append((taken, self.noted[1][1] - self.noted[0][1]))
+
+    def spent(self):
+        """(position of a step, where it began, seconds until its mark) in the last call."""
+        for (_, start), (k, end) in pairwise(self.noted):
+            if k is not None:
+                yield k, start, end - start
 
     def note(self, k):
         self.wait()
-        self.calls[-1].append((k, time.perf_counter()))
+        self.noted.append((k, time.perf_counter()))
 
     def mark(self, step=None):
         """A step of a Plan: a Step has ended, or none has."""
@@ -240,25 +256,19 @@ class Clock:
         return [step] if idle else [step, self.mark(described([step], loop))]
 
     def read(self, first):
-        """(Steps, events of the last call), from the calls noted but the first.
+        """(Steps, events of the last call); Steps of the calls noted but the first.
 
         An event: name, where, seconds from the beginning, seconds that it took.
         """
-        calls = self.calls[first:]
-        mark = median(noted[1][1] - noted[0][1] for noted in calls)
-        spent = [[(k, start, max(0.0, end - start - mark))
-                  for (_, start), (k, end) in pairwise(noted) if k is not None] for noted in calls]
-        sums = [Counter() for _ in calls]
-        for total, events in zip(sums, spent):
-            for k, _, seconds in events:
-                total[k] += seconds
-        runs = Counter(k for k, _, _ in spent[-1])
-        steps = [step._replace(seconds=median(total[k] for total in sums), runs=runs[k],
-                               operations=step.operations * runs[k], bytes=step.bytes * runs[k])
-                 for k, step in enumerate(self.known) if runs[k]]
-        begin = calls[-1][0][1]
-        return steps, [(self.known[k].name, self.known[k].where, start - begin, seconds)
-                       for k, start, seconds in spent[-1]]
+        sums, marks = zip(*self.calls[first:])
+        mark, begin = median(marks), self.noted[0][1]
+        runs = Counter(k for k, _, _ in self.spent())
+        steps = [step._replace(
+            seconds=max(0.0, median(taken[k] for taken in sums) - runs[k] * mark), runs=runs[k],
+            operations=step.operations * runs[k], bytes=step.bytes * runs[k])
+            for k, step in enumerate(self.known) if runs[k]]
+        return steps, [(self.known[k].name, self.known[k].where, start - begin,
+                        max(0.0, seconds - mark)) for k, start, seconds in self.spent()]
 
 
 # ---------------------------------------------------------------------------- steps in words

@@ -84,13 +84,14 @@ def test_a_program_with_marks_has_the_same_values(name, device):
     clock = profiling.Clock(lambda: backend.wait(device), backend.is_whole)
     made = driver.built(program, device, (), clock.marked)
     run = profiling.function_of(driver.of_values(made, program), program, name, device)
+    noted = []
     for _ in range(2):
-        clock.begin()
-        found = trace.results(list(run(*apart.values)))
+        with clock:
+            found = trace.results(list(run(*apart.values)))
+        noted.append([k for k, _ in clock.noted])
         for x, y in zip(tree.leaves(found), tree.leaves(jitted(*args)), strict=True):
             np.testing.assert_array_equal(np.asarray(x), np.asarray(y))
-    first, second = ([k for k, _ in noted] for noted in clock.calls)
-    assert first == second and first[:2] == [None, None]
+    assert noted[0] == noted[1] and noted[0][:2] == [None, None]
 
 
 @pytest.mark.parametrize("name, device", EVERYWHERE)
@@ -204,3 +205,11 @@ def test_what_cannot_be_run_is_refused():
         fgrad.jit(lambda x: f.profile(x) and x)(1.0)
     with pytest.raises(ArgumentError):
         fgrad.profile(3)
+
+
+def test_what_a_step_raises_is_raised():
+    def refuse(x):
+        raise ValueError("not today")
+    f = fgrad.jit(lambda x: fgrad.pure_callback(refuse, fgrad.ArrayType("float32", (3,)), x) + 1)
+    with pytest.raises(ValueError, match="not today"):
+        f.profile(array(3))
