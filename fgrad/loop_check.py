@@ -6,11 +6,17 @@ Tests run them behind every pass.
 
 from __future__ import annotations
 
+from math import prod
+
+import numpy as np
+
 from . import index, scalar
 from .errors import CheckError
 from .loop import Accumulate, Call, Contract, For, Let, Loop, Start, Store, whole_turns
 from .scalar import INSTRUCTIONS, REDUCTIONS
 from .types import BOOL, I64, computed
+
+TRIED = 1 << 16            # places at which an index is computed to see how far it reaches
 
 
 def check_plan(plan):
@@ -143,6 +149,8 @@ class Check:
     def bounds(self, buffer, x, ranges):
         low, high = limits(x, ranges)
         if low < 0 or high >= buffer.type.size:
+            low, high = tried(x, ranges) or (low, high)
+        if low < 0 or high >= buffer.type.size:
             self.fail(f"{buffer.name}[{index.text(x)}] reaches {low}..{high} of {buffer.type}.")
 
     def expression(self, root, mask, names):
@@ -208,6 +216,49 @@ def limits(x, ranges):
                 rest = span(left, atoms)
                 low, high = max(low, base_low + rest[0]), min(high, base_high + rest[1])
     return low, high
+
+
+def tried(x, ranges):
+    """The same, found by trying all values of all loop variables; None where these are many, or
+    what an index reads matters.  Quotients of sums are more than `limits` sees through.
+    """
+    variables = {}
+    for y in (x, *[y for y, _, _ in ranges]):
+        if y.nodes:
+            return None
+        variables |= dict.fromkeys(variables_of(y))
+    grid = np.ix_(*[np.arange(0, v.hi + 1, v.step) for v in variables])
+    count = prod(len(values.reshape(-1)) for values in grid)
+    if count > TRIED:
+        return None
+    values = dict(zip(variables, grid))
+    inside = np.ones((), bool)
+    for y, lo, hi in ranges:
+        at = value_of(y, values)
+        inside = inside & (lo <= at) & (at < hi)
+    inside, found = np.broadcast_arrays(inside, value_of(x, values))
+    return (found[inside].min(), found[inside].max()) if inside.any() else (0, -1)
+
+
+def variables_of(x):
+    """The loop variables of an Ix, those within its quotients too."""
+    for a, _ in x.terms:
+        if isinstance(a, index.Quot):
+            yield from variables_of(a.ix)
+        else:
+            yield a
+
+
+def value_of(x, values):
+    """An Ix for values of its variables."""
+    total = x.const
+    for a, c in x.terms:
+        if isinstance(a, index.Quot):
+            inner = value_of(a.ix, values)
+            total = total + c * (inner // a.n if a.op == "/" else inner % a.n)
+        else:
+            total = total + c * values[a]
+    return total
 
 
 def narrowed(ranges):

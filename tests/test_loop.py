@@ -6,9 +6,9 @@ import pytest
 from fgrad import scalar
 from fgrad.backends.reference import run_plan
 from fgrad.errors import CheckError
-from fgrad.index import Space, combine, of, plus
+from fgrad.index import Space, combine, divide, of, plus
 from fgrad.loop import Accumulate, Buffer, For, Kernel, Let, Plan, Start, Store, Turns
-from fgrad.loop_check import check_kernel, check_plan, limits
+from fgrad.loop_check import check_kernel, check_plan, limits, tried
 from fgrad.loop_key import Known, key
 from fgrad.types import F32, F64, ArrayType
 
@@ -115,6 +115,18 @@ def test_ranges_narrow_what_an_index_can_be():
         assert limits(both, ()) == (0, 18)
         assert limits(both, ((of(i), 2, 5),)) == (2, 13)
         assert limits(combine([(both, 3)], 1), ((both, 4, 7),)) == (13, 19)
+
+
+def test_quotients_of_sums_are_tried_where_ranges_narrow_them_together():
+    with Space() as space:
+        i, k, j = (space.variable(n, name) for n, name in ((10, "i"), (5, "k"), (2, "l")))
+        half = divide(combine([(of(j), 1)], 1), 2)[0]
+        x = combine([(divide(combine([(half, 1), (of(k), 1)], 4), 5)[0], 1), (of(i), 1)], -1)
+        behind = combine([(of(i), 10), (of(k), 2), (of(j), 1)], -1), 0, 99
+        assert limits(x, (behind,))[0] < 0 and tried(x, (behind,)) == (0, 9)
+        assert tried(x, ()) == (-1, 9) and tried(x, ((of(i), 3, 3),)) == (0, -1)
+        large = [space.variable(1000), space.variable(1000)]
+        assert tried(combine([(of(v), 1) for v in large]), ()) is None
 
 
 def test_kernels_equal_up_to_names_have_one_key():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import fgrad.numpy as fnp
-from fgrad import grad, lax, passes, show, vjp
+from fgrad import grad, lax, ops, passes, show, vjp
 from fgrad.convolution import conv
 from fgrad.interpreters.call import inline
 from fgrad.interpreters.stage import stage
@@ -831,3 +831,12 @@ def test_ties_and_nan_share_as_they_did(how):
         np.testing.assert_array_equal(np.asarray(f(x, y)), np.float32(want))
         np.testing.assert_array_equal(
             np.asarray(f(y, x)), np.where(np.isnan(x) | np.isnan(y), 0, 1 - np.float32(want)))
+
+
+def test_what_ranges_say_of_quotients_of_sums_is_seen():
+    """A running maximum of an outer product, whose gradient reads it where no interval proves that
+    it may; found by a random program."""
+    def f(x):
+        products = fnp.tensordot(x, x, 0).reshape(-1)
+        return fnp.sum(fnp.sin(ops.cummax(products, axis=0, reverse=False)))
+    assert_plan_agrees(inline(stage(grad(f), [ArrayType(F64, (2, 2))]).program))
