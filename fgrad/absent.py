@@ -35,6 +35,7 @@ INSTEAD = {                # module → name → what does the same
         "log_compiles": "f.explain(), of the jitted function",
         "named_call": LINES, "named_scope": LINES,
         "no_grad": "nothing is recorded outside of fgrad.grad",
+        "profiler": "f.profile(x) says what every kernel takes",
         "numpy_dtype_promotion": "fgrad.strict_promotion()",
         "typeof": "x.type",
         "tree_flatten": "fgrad.tree.flatten", "tree_leaves": "fgrad.tree.leaves",
