@@ -32,7 +32,7 @@ FUNCTIONS = {
     "logistic": (exponential.logistic, 1, 2.7, 2.4),
     "sinh":     (exponential.sinh,     1, 2.3, 2.3),
     "cosh":     (exponential.cosh,     1, 1.7, 1.5),
-    "erf":      (exponential.erf,      1, 3.5, 1.7),
+    "erf":      (exponential.erf,      1, 2.6, 1.7),
     "pow":      (exponential.pow,      2, 0.6, 1.0),
     "sin":      (circular.sin,         1, 1.6, 1.6),
     "cos":      (circular.cos,         1, 1.6, 1.6),

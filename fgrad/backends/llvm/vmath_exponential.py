@@ -47,9 +47,12 @@ LOG2 = (2.8853900817902027, 0.9617966732001804, 0.5770836115707918, 0.4116711346
 EXP2 = (0.9999999999525822, 0.6931471805307481, 0.2402265127908777, 0.055504109899484455,
         0.00961801704784435, 0.0013333411463497106, 0.00015472414737288786, 1.531904100466964e-05)
 
-#   -log(1 - erf x) / x on [0, 3.93], for the relative error of erf: f32
-ERF = (1.1283792, 0.636619, 0.102785885, -0.019186795, -0.000108831795, 0.0016420857,
-       -0.00064473297, 0.0001345932, -1.5461685e-05, 7.6595336e-07)
+#   -log2(1 - erf x) / x on [0, 3.93], and (2^r - 1) / r on |r| <= 1/2, for the relative error of
+#   erf: f32, by Lawson's iteration
+ERF = (1.62790704, 0.918447614, 0.148276985, -0.0276317727, -0.000231840211, 0.00240542204,
+       -0.000913202937, 0.000169777297, -1.33600661e-05)
+EXP2_LESS_1 = (0.693147182, 0.240226492, 0.0555035733, 0.00961823761, 0.00133907341,
+               0.000154034788)
 
 #   erf(x) / x as a function of x^2 on [0, 1]; e^(x^2) erfc(x) of t = (x - 3) / (x + 3) on [1, 6]
 ERF_SMALL = (1.1283791670955126, -0.3761263890318334, 0.11283791670936534, -0.026866170641867457,
@@ -216,11 +219,14 @@ def logistic(x):
 
 
 def erf(x):
-    """f32: 1 - e^(-|x| p(|x|)).  f64: a polynomial on |x| < 1, else 1 - e^(-x^2) g(|x|)."""
+    """f32: 1 - 2^(-|x| p(|x|)).  f64: a polynomial on |x| < 1, else 1 - e^(-x^2) g(|x|)."""
     if x.kind == "f32":
-        a = at_most(absolute(x), 3.93)
-        y = -4.0 * quarter_expm1(-(a * horner(a, ERF)))
-        return select(a < x.format.epsilon / 4, x * ERF[0], copysign(y, x))
+        f, a = x.format, at_most(absolute(x), 3.93)
+        slope = -horner(a, ERF)
+        shifted = fma(a, slope, f.magic + f.bias)
+        r = fma(a, slope, (f.magic + f.bias) - shifted)            # a slope = n + r
+        scale = (shifted.bits() << f.mantissa).as_float()          # 2^n
+        return copysign(fma(-scale, r * horner(r, EXP2_LESS_1), 1.0 - scale), x)
     a = at_most(absolute(x), 6.0)
     z = a * a
     tail = power_of_e(-z) * horner((a - 3.0) / (a + 3.0), ERFC)
