@@ -5,10 +5,13 @@ Options that only steer SciPy's memory and checks (overwrite_a, check_finite) ar
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from .. import numpy as fnp
 from .. import ops
+from ..control import cond, scan
 from ..core import as_value
 from ..errors import ArgumentError, ShapeError, bound
 from ..numpy import linalg
@@ -17,17 +20,17 @@ from ..numpy.factorisations import back, beside, matrices
 from ..numpy.linalg import det, inv
 from ..numpy.matrices import matrix
 from ..numpy.promotion import as_float, cast, join
+from ..types import F32, F64
 
 __all__ = ["block_diag", "cho_factor", "cho_solve", "cholesky", "det", "eigh", "expm", "hilbert",
            "inv", "lu", "lu_factor", "lu_solve", "qr", "solve", "solve_triangular", "svd",
            "toeplitz", "tril", "triu"]
 __dir__ = __all__.copy     # dir() lists these and nothing else
 
-# Of degree 13: N. Higham, "The scaling and squaring method for the matrix exponential revisited"
-# (2005); exact to the last place of f64 for a norm up to THETA.
-PADE = (64764752532480000, 32382376266240000, 7771770303897600, 1187353796428800, 129060195264000,
-        10559470521600, 670442572800, 33522128640, 1323241920, 40840800, 960960, 16380, 182, 1)
-THETA = 5.371920351148152
+# dtype → (degree, norm up to which Padé's approximation is exact to the last place): N. Higham,
+# "The scaling and squaring method for the matrix exponential revisited" (2005)
+DEGREES = {F32: (7, 3.925724783138660), F64: (13, 5.371920351148152)}
+SQUARINGS = 16             # at most
 
 
 def cholesky(a, lower=False):
@@ -166,34 +169,40 @@ def qr(a, mode="full"):
 def expm(A):
     """The exponential of square matrices, Σ Aᵏ / k!.   f[…,n,n] → f[…,n,n]
 
-    Padé's approximation of degree 13, of A / 2ˢ, squared s times; each matrix takes the s it needs,
-    up to 16.
+    Padé's approximation of A / 2ˢ, squared s times; each matrix takes the s it needs, up to 16.
 
     >>> expm(fnp.zeros((2, 2))).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
     x = matrices(A, "expm")
+    degree, most = DEGREES[x.dtype]
     size = fnp.max(fnp.sum(fnp.abs(x), -2), -1, initial=0.0)
-    squarings = fnp.clip(fnp.ceil(fnp.log2(fnp.maximum(size, 1e-30) / THETA)), 0, 16)
+    squarings = fnp.clip(fnp.ceil(fnp.log2(fnp.maximum(size, 1e-30) / most)), 0, SQUARINGS)
+
+    def squared(out, k):
+        more = squarings > k
+        return cond(fnp.any(more), lambda x: fnp.where(
+            fnp.broadcast_to(more[..., None, None], x.shape), fnp.matmul(x, x), x),
+            lambda x: x, out), None
     halved = x * (2.0 ** -squarings)[..., None, None]
-    out = pade(halved)
-    for k in range(16):
-        more = fnp.broadcast_to((squarings > k)[..., None, None], out.shape)
-        out = fnp.where(more, fnp.matmul(out, out), out)
+    out, _ = scan(squared, pade(halved, degree), fnp.arange(SQUARINGS))
     return back(out, A)
 
 
-def pade(x):
-    """q(x)⁻¹ p(x), where q(x) = p(-x): p = even + odd powers."""
-    one = fnp.broadcast_to(fnp.eye(x.shape[-1], dtype=x.dtype), x.shape)
+def pade(x, degree):
+    """q(x)⁻¹ p(x), where q(x) = p(-x): p = even + odd powers.  degree: 7 or 13."""
+    b = [math.comb(degree, j) / math.perm(2 * degree, j) for j in range(degree + 1)]
     x2 = fnp.matmul(x, x)
     x4 = fnp.matmul(x2, x2)
     x6 = fnp.matmul(x4, x2)
-    b = [c / PADE[0] for c in PADE]
-    odd = fnp.matmul(x6, b[13] * x6 + b[11] * x4 + b[9] * x2)
-    odd = fnp.matmul(x, odd + b[7] * x6 + b[5] * x4 + b[3] * x2 + b[1] * one)
-    even = fnp.matmul(x6, b[12] * x6 + b[10] * x4 + b[8] * x2)
-    even = even + b[6] * x6 + b[4] * x4 + b[2] * x2 + b[0] * one
+    one = fnp.broadcast_to(fnp.eye(x.shape[-1], dtype=x.dtype), x.shape)
+    powers = one, x2, x4, x6
+    even, odd = (sum(b[2 * k + n] * power for k, power in enumerate(powers)) for n in (0, 1))
+    if degree == 13:
+        even, odd = (low + fnp.matmul(x6, sum(b[2 * k + n] * power for k, power in
+                                              zip((4, 5, 6), powers[1:])))
+                     for low, n in ((even, 0), (odd, 1)))
+    odd = fnp.matmul(x, odd)
     return ops.solve(even - odd, even + odd)
 
 
