@@ -227,10 +227,9 @@ def tried(x, ranges):
         if y.nodes:
             return None
         variables |= dict.fromkeys(variables_of(y))
-    grid = np.ix_(*[np.arange(0, v.hi + 1, v.step) for v in variables])
-    count = prod(len(values.reshape(-1)) for values in grid)
-    if count > TRIED:
+    if prod(v.hi // v.step + 1 for v in variables) > TRIED:
         return None
+    grid = np.ix_(*[np.arange(0, v.hi + 1, v.step) for v in variables])
     values = dict(zip(variables, grid))
     inside = np.ones((), bool)
     for y, lo, hi in ranges:

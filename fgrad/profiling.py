@@ -91,8 +91,9 @@ class Profile:
         events = [{"name": name, "ph": "X", "pid": 0, "tid": 0, "ts": 1e6 * start,
                    "dur": 1e6 * seconds, "args": {"where": where}}
                   for name, where, start, seconds in self.events]
+        text = json.dumps({"traceEvents": events, "displayTimeUnit": "ms"})
         with open(path, "w", encoding="utf-8") as file:
-            json.dump({"traceEvents": events, "displayTimeUnit": "ms"}, file)
+            file.write(text)
 
 
 def share(seconds, whole):

@@ -209,8 +209,8 @@ def passes(x, k):
 
 
 def pairs(x, *others, axis, keys):
-    """The pairs of elements that are compared, less those for which a row takes NumPy as long; it
-    moves other arrays one after the other.
+    """The pairs of elements that all rows compare, less those for which a row takes NumPy as long;
+    it moves other arrays one after the other.
     """
     n = x.shape[axis]
     return x.size // n * (n**2 - (1024 if others else 100)) if keys == 1 else math.inf
