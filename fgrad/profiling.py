@@ -2,7 +2,7 @@
 
     step on cpu: 412 us a call, median of 640 calls
        us     %  GFLOP/s  GB/s  runs  step
-    151.2  36.7    171.2   8.0     1  dot_general   mlp.py:7   x @ w1, :8
+    151.2  36.7    171.2   8.0     1  step1   mlp.py:7   x @ w1, :8
       ...
       3.1   0.8                       outside of the steps
 
