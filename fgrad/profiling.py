@@ -173,7 +173,7 @@ def by_turns(*functions):
 
 class Mark:
     """The operation of a mark: it notes the time, and behind which step."""
-    name, multiple, nested = "mark", True, False
+    name, multiple, nested, prepare = "mark", True, False, None
 
     def __init__(self, note):
         self.note = note
@@ -289,7 +289,7 @@ def name_of(step):
         case Loop():
             return loop_head(step)
         case Call():
-            return f"{step.op.name} (by NumPy)"
+            return f"{step.op.name} (not fused)"
     return step.name
 
 

@@ -1,19 +1,19 @@
 """Sorting: several arrays together, and the largest elements.
 
-Neither has a pull: compiled code calls the NumPy rule.
+Neither has a pull: compiled code calls the rule, which is NumPy's for short rows, and machine code
+for long ones (`radix.py`).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from .. import config
 from ..core import Primitive
 from ..errors import ArgumentError, ShapeError
 from ..types import I32, ArrayType
-from . import move
+from . import move, radix
 from .index import take_along
-from .rows import both, in_rows
+from .rows import in_rows
 
 
 class Sort(Primitive):
@@ -38,15 +38,25 @@ class Sort(Primitive):
         return outs
 
     def into(self, outs, *xs, axis, keys):
+        if axis != xs[0].ndim - 1:
+            outs, xs = [[np.moveaxis(x, axis, -1) for x in arrays] for arrays in (outs, xs)]
         if len(xs) == 1:
-            sort_into(outs[0], xs[0], axis)
+            sort_into(outs[0], xs[0])
             return
-        order = stable_order(xs[keys - 1], axis)
-        for x in xs[keys - 2::-1] if keys > 1 else ():
-            later = stable_order(np.take_along_axis(x, order, axis), axis)
-            order = np.take_along_axis(order, later, axis)
+        order = None
+        for x in xs[keys - 1::-1]:
+            order = stable_order(x, order)
         for out, x in zip(outs, xs):
-            out[...] = np.take_along_axis(x, order, axis)
+            if x.ndim == 1:
+                np.take(x, order, out=out, mode="clip")
+            else:
+                out[...] = np.take_along_axis(x, order, -1)
+
+    def prepare(self, *types, axis, keys):
+        long = types[0].shape[axis] >= (radix.VALUES if len(types) == 1 else radix.PLACES)
+        kinds = {radix.kind_of(x) for x in types[:keys]} - {None} if long else ()
+        for kind in kinds:
+            radix.prepare(kind if len(types) == 1 else "places")
 
     def jvp(self, out, args, tangents, /, *, axis, keys):
         """Tangents move with their elements."""
@@ -94,45 +104,25 @@ FEW = 256                  # elements up to which NumPy's stable argsort is the 
 MANY = 1 << 17             # elements that are worth a thread of their own
 
 
-def sort_into(out, x, axis):
-    """Writes x, sorted stably, to `out`.
+def sort_into(out, x):
+    """Writes x, sorted stably along its last axis, to `out`.
 
-    Of equal floats only zeros of both signs are not the same.  In a sorted vector they are quickly
-    found; to look for them before, as `kind_for` does, takes a pass over all elements.
+    NumPy 2.4 sorts f16 wrongly where there are NaN and vectors of 16 bits (AVX-512).
     """
+    if x.dtype == np.float16:
+        wide = np.empty(x.shape, np.float32)
+        sort_into(wide, x.astype(np.float32))
+        out[...] = wide
+        return
+    if radix.values(out, x):
+        return
     out[...] = x
-    if x.ndim > 1:
-        kind = kind_for(out)
-        in_rows(lambda rows: rows.sort(axis, kind), out, axis, MANY)
+    if x.ndim == 1 and x.dtype.kind == "f":
+        out.sort()
+        radix.mend_zeros(out, x)
         return
-    if x.dtype.kind != "f":
-        sort_vector(out, kind_for(out))
-        return
-    sort_vector(out, "quicksort")
-    zero = out.dtype.type(0)
-    first = out.searchsorted(zero)
-    if first == out.size or out[first] != zero:
-        return
-    zeros = out[first:out.searchsorted(zero, "right")]
-    signs = np.signbit(zeros)
-    if signs.any() and not signs.all():
-        zeros[...] = x[x == 0]
-
-
-def sort_vector(x, kind, threads=None):
-    """Sorts a vector in place, by so many threads: all there are, but no more than it is worth.
-
-    The halves of a partition are sorted at once; NumPy lets go of Python's lock meanwhile.
-    """
-    if threads is None:
-        threads = min(config.threads(), x.size // MANY) if x.size >= 2 * MANY else 1
-    if threads < 2 or kind == "stable":
-        x.sort(kind=kind)
-        return
-    middle = x.size * (threads // 2) // threads
-    x.partition(middle)
-    both(lambda: sort_vector(x[:middle], kind, threads // 2),
-         lambda: sort_vector(x[middle:], kind, threads - threads // 2))
+    kind = kind_for(out)
+    in_rows(lambda rows: rows.sort(-1, kind), out, -1, MANY)
 
 
 def kind_for(x):
@@ -140,44 +130,50 @@ def kind_for(x):
 
     Equal integers are the same; of floats only zeros of both signs are equal and not the same.
     """
-    if x.dtype.kind in "bc" or x.dtype.itemsize == 1:
-        return "stable"
     if x.dtype.kind != "f":
-        return "quicksort"
+        return "stable" if x.dtype.kind in "bc" or x.dtype.itemsize == 1 else "quicksort"
     words = x.view(f"i{x.dtype.itemsize}")
     least = np.iinfo(words.dtype).min               # the word of -0.0
     signs = words.min(initial=0) == least and not words.all()
     return "stable" if signs else "quicksort"
 
 
-def stable_order(x, axis):
-    """np.argsort(x, axis, kind="stable"), faster: the places are sorted as part of the keys.
+def stable_order(x, given=None):
+    """np.argsort(x, kind="stable"); with `given`, the places in the order of what lies at them.
+    """
+    order = radix.places(x, given)
+    if order is not None:
+        return order
+    if given is None:
+        return order_by_numpy(x)
+    return np.take_along_axis(given, order_by_numpy(np.take_along_axis(x, given, -1)), -1)
+
+
+def order_by_numpy(x):
+    """np.argsort(x, kind="stable"), faster: the places are sorted as part of the keys.
 
     A 64-bit word holds an element's rank above and its place below; no two are equal, so any
     algorithm is stable, and NumPy sorts words with vector instructions.
     """
-    n = x.shape[axis]
-    if x.size <= FEW or n >= 2**32 or x.dtype.kind in "bc" or x.dtype.itemsize == 1:
-        return np.argsort(x, axis, kind="stable")
-    x = np.moveaxis(x, axis, -1)
+    n = x.shape[-1]
+    short = x.dtype.kind in "biu" and x.dtype.itemsize <= 2
+    if x.size <= FEW or n >= 2**32 or x.dtype.kind == "c" or short:
+        return np.argsort(x, -1, kind="stable")
     if x.dtype.itemsize == 8:
         places = np.argsort(x, -1)
         words = with_places(tied_ranks(np.take_along_axis(x, places, -1)), places)
     else:
         words = with_places(ranks(x), np.arange(n))
-    if words.ndim == 1:
-        sort_vector(words, "quicksort")
-    else:
-        in_rows(lambda rows: rows.sort(-1), words, -1, MANY)
+    in_rows(lambda rows: rows.sort(-1), words, -1, MANY)
     words &= 0xFFFFFFFF
-    return np.moveaxis(words, -1, axis)
+    return words
 
 
 def largest(x, k):
     """The places of the k largest along the last axis, the largest and the first of them first."""
     n = x.shape[-1]
     if n >= 2**31 or x.dtype.itemsize > 4:
-        return n - 1 - stable_order(x[..., ::-1], x.ndim - 1)[..., ::-1][..., :k]
+        return n - 1 - stable_order(x[..., ::-1])[..., ::-1][..., :k]
     words = with_places(ranks(x), np.arange(n - 1, -1, -1))
     if 0 < k < n:
         words.partition(n - k, -1)

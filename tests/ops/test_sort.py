@@ -8,7 +8,6 @@ import fgrad.numpy as fnp
 from fgrad import ops
 from fgrad.core import Array
 from fgrad.interpreters.backward import pullback
-from fgrad.ops.sort import MANY, sort_vector
 from fgrad.types import LONG
 
 
@@ -73,28 +72,6 @@ def test_a_large_vector_is_sorted_stably(dtype):
     for keys in (x, distinct):
         order = ops.sort.numpy(keys, np.arange(5001), axis=0, keys=1)[1]
         np.testing.assert_array_equal(order, np.argsort(keys, kind="stable"))
-
-
-@pytest.mark.parametrize("threads", [1, 2, 3, 8])
-@pytest.mark.parametrize("dtype", ["f32", "f64", "i32", "u64"])
-def test_a_vector_is_sorted_by_any_number_of_threads(dtype, threads):
-    x = (np.random.default_rng(4).standard_normal(3001) * 400).astype(LONG[dtype])
-    if x.dtype.kind == "f":
-        x[::7] = np.nan
-    for values in (x, x[:5], x[:0], x[::-1], np.full_like(x, 3)):
-        out = values.copy()
-        sort_vector(out, "quicksort", threads)
-        np.testing.assert_array_equal(out, np.sort(values))
-
-
-def test_a_long_vector_is_sorted_as_by_numpy(monkeypatch):
-    monkeypatch.setenv("FGRAD_THREADS", "3")
-    rng = np.random.default_rng(5)
-    for x in (rng.standard_normal(3 * MANY + 1, "float32"), rng.choice([0.0, -0.0, 1.0], 2 * MANY)):
-        out = ops.sort.numpy(x, axis=0, keys=1)[0]
-        want = np.sort(x, kind="stable")
-        np.testing.assert_array_equal(out, want)
-        np.testing.assert_array_equal(np.signbit(out), np.signbit(want))
 
 
 def test_three_keys_order_as_numpys_lexsort():

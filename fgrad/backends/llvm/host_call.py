@@ -19,6 +19,8 @@ def function(step):
     op, params, n = step.op, step.op_params, len(step.params)
     types = [b.type for b in (*step.params, *step.outputs)]
     into = None if any(t.dtype is BF16 for t in types) else op.into
+    if op.prepare is not None:
+        op.prepare(*types[:n], **params)
 
     def run(buffers):
         pointers = (ctypes.c_void_p * len(types)).from_address(buffers)

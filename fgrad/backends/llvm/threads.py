@@ -458,11 +458,14 @@ class Pool:
         pauses(count)
         return max(100, round(SPIN * count / (time.perf_counter() - start)))
 
-    def run(self, body_address, context_address, parts):
-        """Runs a compiled body for every part, and returns when all are done."""
+    @functools.cached_property
+    def run(self):
+        """run(body_address, context_address, parts): a compiled body for every part, until all are
+        done.
+        """
         pointer = ctypes.c_void_p
-        run = ctypes.CFUNCTYPE(None, pointer, pointer, ctypes.c_int64)
-        run(self.loaded().address("fg.par_run"))(body_address, context_address, parts)
+        kind = ctypes.CFUNCTYPE(None, pointer, pointer, ctypes.c_int64)
+        return kind(self.loaded().address("fg.par_run"))
 
 
 @functools.cache

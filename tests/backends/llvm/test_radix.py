@@ -1,0 +1,88 @@
+"""Sorting by bytes, in machine code: NumPy's stable order, whatever the rows and the threads."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fgrad import config
+from fgrad.backends.llvm import radix
+
+DTYPES = ["f4", "i4", "u4", "f8", "i8", "u8"]
+SHAPES = [(1, 1), (1, 2), (3, 1), (2, 257), (1, 1001), (7, 300), (3, 4099)]
+
+
+def drawn(rng, shape, dtype, spread):
+    """Numbers without NaN or -0.0: all bytes differ, or all but one are the same, or all are."""
+    x = {"wide": rng.normal(size=shape) * 3e8, "narrow": rng.integers(0, 200, shape),
+         "same": np.full(shape, 77), "tied": rng.integers(0, 3, shape) * 10**6}[spread]
+    return np.ascontiguousarray(np.abs(x) if dtype[0] == "u" else x - 50).astype(dtype)
+
+
+def sorted_by_bytes(x):
+    out = np.full_like(x, 7)
+    radix.values(x, out)
+    return out
+
+
+def ordered(x, given):
+    """What NumPy makes of places in the stable order of what lies at them."""
+    order = np.argsort(np.take_along_axis(x, given, -1), -1, kind="stable")
+    return np.take_along_axis(given, order, -1)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 40])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_rows_are_sorted_as_numpy_sorts_them(monkeypatch, dtype, threads):
+    monkeypatch.setattr(config, "threads", lambda: threads)
+    monkeypatch.setattr(radix, "MANY", 100)      # so that short rows are cut
+    rng = np.random.default_rng(threads)
+    for shape in SHAPES:
+        for spread in ("wide", "narrow", "same", "tied"):
+            x = drawn(rng, shape, dtype, spread)
+            before = x.copy()
+            np.testing.assert_array_equal(sorted_by_bytes(x), np.sort(x, -1))
+            np.testing.assert_array_equal(x, before)
+            if x.itemsize == 4:
+                mixed = np.argsort(rng.random(shape), -1)
+                np.testing.assert_array_equal(radix.places(x), np.argsort(x, -1, kind="stable"))
+                np.testing.assert_array_equal(radix.places(x, mixed), ordered(x, mixed))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_of_floats_nan_and_zeros_are_equal_to_themselves(monkeypatch, threads):
+    monkeypatch.setattr(config, "threads", lambda: threads)
+    monkeypatch.setattr(radix, "MANY", 100)
+    rng = np.random.default_rng(3)
+    odd = np.array([0.0, -0.0, np.nan, -np.nan, np.inf, -np.inf, 1e-45, -1e-45, 2.0], "f4")
+    for shape in SHAPES:
+        x = rng.choice(odd, shape)
+        np.testing.assert_array_equal(radix.places(x), np.argsort(x, -1, kind="stable"))
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_values_are_in_the_order_of_all_bits(dtype):
+    x = np.array([[np.nan, -0.0, 0.0, -np.nan, -np.inf, np.inf, -1.0, 1.0]], dtype)
+    out = sorted_by_bytes(x)
+    np.testing.assert_array_equal(np.signbit(out[0]), [1, 1, 1, 1, 0, 0, 0, 0])
+    np.testing.assert_array_equal(out[0], [np.nan, -np.inf, -1, -0.0, 0.0, 1, np.inf, np.nan])
+
+
+@given(st.lists(st.integers(-2**63, 2**63 - 1), min_size=1, max_size=70))
+def test_integers_of_any_bytes(numbers):
+    x = np.array([numbers], np.int64)
+    np.testing.assert_array_equal(sorted_by_bytes(x), np.sort(x, -1))
+    x = x.astype(np.int32)
+    np.testing.assert_array_equal(radix.places(x), np.argsort(x, -1, kind="stable"))
+
+
+def test_memory_is_kept_for_the_next_sort_but_not_much_of_it(monkeypatch):
+    monkeypatch.setattr(radix, "_spare", [])
+    x = np.arange(1000, dtype="i4")[None, ::-1].copy()
+    sorted_by_bytes(x)
+    assert [m.size for m in radix._spare] == [4000]
+    sorted_by_bytes(x[:, :10].copy())
+    assert [m.size for m in radix._spare] == [4000]
+    monkeypatch.setattr(radix, "KEPT", 100)
+    sorted_by_bytes(x)
+    assert radix._spare == []
