@@ -2,15 +2,21 @@
 
 numpy.linalg computes f32 in f64, which takes twice the time and more.  The ufuncs behind it have
 loops of f32 and complex64 as well, but no public names: where one is missing, or lacks such a loop,
-the public function is called.  Each routine takes stacks of matrices [..., m, n] and returns an
-array or a tuple of arrays.  Relies on NumPy; `linalg` and `eigen` rely on it.
+the public function is called.  Large matrices of real numbers go to LAPACK itself where it is
+found (`fortran`).  Each routine takes stacks of matrices [..., m, n] and returns an array or a
+tuple of arrays.  Relies on NumPy; `linalg` and `eigen` rely on it.
 """
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
+from . import fortran
 from .silence import quiet
+
+STRIP = 32                 # columns that are eliminated before the others see it
 
 
 def routine(name, loop, public):
@@ -49,13 +55,66 @@ def missing(public, *matrices):
     return np.full_like(like, np.nan)
 
 
-cholesky = routine("cholesky_lo", "f->f", np.linalg.cholesky)
+cholesky_factors = routine("cholesky_lo", "f->f", np.linalg.cholesky)
 eig = routine("eig", "f->FF", np.linalg.eig)
 eigh = routine("eigh_lo", "f->ff", np.linalg.eigh)
-slogdet = routine("slogdet", "f->ff", np.linalg.slogdet)
-solve = routine("solve", "ff->f", np.linalg.solve)
+logdets = routine("slogdet", "f->ff", np.linalg.slogdet)
+solutions = routine("solve", "ff->f", np.linalg.solve)
 svd_full = routine("svd_f", "f->fff", np.linalg.svd)
 svd_reduced = routine("svd_s", "f->fff", lambda x: np.linalg.svd(x, full_matrices=False))
+
+
+def cholesky(x):
+    """The lower factors."""
+    if in_fortran(x, fortran.CHOLESKY):
+        return stacked(fortran.cholesky, x)
+    return cholesky_factors(x)
+
+
+def solve(a, b):
+    """y with a y = b"""
+    if in_fortran(a, fortran.LU) and b.size:
+        return stacked(fortran.solve, a, b)
+    return solutions(a, b)
+
+
+@quiet
+def slogdet(x):
+    """(sign, log |det|)"""
+    if in_fortran(x, fortran.LU):
+        return stacked(fortran.slogdet, x)
+    return logdets(x)
+
+
+def qr(x, full):
+    """(Q, R)"""
+    if in_fortran(x, fortran.QR):
+        return stacked(lambda one: fortran.qr(one, full), x)
+    return tuple(np.linalg.qr(x, "complete" if full else "reduced"))
+
+
+def lu(x):
+    """(LU, pivots)"""
+    return stacked(fortran.lu if in_fortran(x, 1) else eliminated, x)
+
+
+def in_fortran(x, least):
+    """Are these matrices that LAPACK itself takes, and large enough?"""
+    return x.dtype.char in fortran.LETTERS and min(x.shape[-2:]) >= least and fortran.found()
+
+
+def stacked(function, *stacks):
+    """The arrays that a function of single matrices gives, an array or a tuple, for stacks."""
+    if stacks[0].ndim == 2:
+        return function(*stacks)
+    lead = stacks[0].shape[:-2]
+    found = [function(*each) for each in zip(*[
+        x.reshape(math.prod(lead), *x.shape[-2:]) for x in stacks])]
+    like = found[0] if found else function(*[np.eye(*x.shape[-2:], dtype=x.dtype) for x in stacks])
+    if not isinstance(like, tuple):
+        return np.array(found, like.dtype).reshape(*lead, *like.shape)
+    return tuple(np.array([each[k] for each in found], one.dtype).reshape(*lead, *one.shape)
+                 for k, one in enumerate(like))
 
 
 def svd(x, full):
@@ -70,3 +129,24 @@ def pinv(x, rtol):
     large = s > rtol * s.max(axis=-1, keepdims=True, initial=0)
     inverse = np.where(large, 1 / s, 0).astype(s.dtype)
     return np.swapaxes(vt, -1, -2) @ (inverse[..., None] * np.swapaxes(u, -1, -2))
+
+
+@quiet
+def eliminated(x):
+    """(LU, pivots) of one matrix by Gaussian elimination, STRIP columns at once."""
+    a, n = np.array(x), len(x)
+    pivots = np.empty(n, np.int32)
+    for start in range(0, n, STRIP):
+        stop = min(start + STRIP, n)
+        for k in range(start, stop):
+            p = pivots[k] = k + np.argmax(np.abs(a[k:, k]))
+            if p != k:
+                a[[k, p]] = a[[p, k]]
+            if a[k, k] != 0:
+                a[k + 1:, k] /= a[k, k]
+            a[k + 1:, k + 1:stop] -= np.outer(a[k + 1:, k], a[k, k + 1:stop])
+        if stop < n:
+            lower = np.tril(a[start:stop, start:stop], -1) + np.eye(stop - start, dtype=a.dtype)
+            a[start:stop, stop:] = solve(lower, a[start:stop, stop:])
+            a[stop:, stop:] -= a[stop:, start:stop] @ a[start:stop, stop:]
+    return a, pivots

@@ -21,18 +21,16 @@ import numpy as np
 from ..core import Primitive
 from ..errors import DtypeError, GradientError, ShapeError
 from ..types import COMPLEX, F32, F64, I32, SHORT, part_of
-from . import lapack, move
+from . import fortran, lapack, move
 from .complex import complex, imag, real
 from .contract import dot_general
 from .elementwise import add, convert, div, eq, ge, mul, ne, neg, select, sub
 from .move import broadcast, iota, reshape, transpose, zeros_like
 from .reduce import reduce_sum
-from .silence import quiet
 
 BATCH = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 MATRICES = (F32, F64, *COMPLEX)
 BLOCK = 64                 # rows that one step of triangular substitution solves at once
-STRIP = 32                 # columns that are eliminated before the others see it
 
 
 # ---------------------------------------------------------------------------- small functions
@@ -55,7 +53,7 @@ def adjoint(x):
 
 def hermitian(x):
     """(x + xᴴ) / 2 of a NumPy array."""
-    out = x + np.swapaxes(np.conj(x), -1, -2)
+    out = x + (fortran.turned(x) if x.ndim == 2 else np.swapaxes(x, -1, -2)).conj()
     out *= x.dtype.type(0.5)
     return out
 
@@ -221,7 +219,7 @@ class Qr(Factorisation):
     def numpy(self, x, /, *, full=False):
         if x.shape[-2] < x.shape[-1] and not full:
             raise ValueError("more columns than rows")       # `type` says it better
-        return tuple(np.linalg.qr(x, "complete" if full else "reduced"))
+        return lapack.qr(x, full)
 
     def jvp(self, out, args, tangents, /, *, full=False):
         (q, r), (t,) = out, tangents
@@ -400,13 +398,8 @@ class Lu(Factorisation):
         check_matrices(self.name, x)
         return x, x.with_shape(x.shape[:-1]).with_dtype(I32)
 
-    @quiet
     def numpy(self, x, /):
-        flat = x.reshape(math.prod(x.shape[:-2]), *x.shape[-2:])
-        out, pivots = np.array(flat), np.empty(flat.shape[:2], np.int32)
-        for one, chosen in zip(out, pivots):
-            eliminate(one, chosen)
-        return out.reshape(x.shape), pivots.reshape(x.shape[:-1])
+        return lapack.lu(x)
 
     def jvp(self, out, args, tangents, /):
         (lu, pivots), (t,) = out, tangents
@@ -419,24 +412,6 @@ class Lu(Factorisation):
         strict, below_diagonal = lower_part(m, 1), lower_part(lu, 1)
         lower = add(strict, product(below_diagonal, strict))
         return add(lower, product(sub(m, strict), sub(lu, below_diagonal))), None
-
-
-def eliminate(a, pivots):
-    """Gaussian elimination of one matrix in place, STRIP columns at once."""
-    n = len(a)
-    for start in range(0, n, STRIP):
-        stop = min(start + STRIP, n)
-        for k in range(start, stop):
-            p = pivots[k] = k + np.argmax(np.abs(a[k:, k]))
-            if p != k:
-                a[[k, p]] = a[[p, k]]
-            if a[k, k] != 0:
-                a[k + 1:, k] /= a[k, k]
-            a[k + 1:, k + 1:stop] -= np.outer(a[k + 1:, k], a[k, k + 1:stop])
-        if stop < n:
-            lower = np.tril(a[start:stop, start:stop], -1) + np.eye(stop - start, dtype=a.dtype)
-            a[start:stop, stop:] = lapack.solve(lower, a[start:stop, stop:])
-            a[stop:, stop:] -= a[stop:, start:stop] @ a[start:stop, stop:]
 
 
 class PivotsToPermutation(Primitive):

@@ -6,8 +6,8 @@
 Up to some tens of rows a call of NumPy's costs more than the work, and a loop with such a call in
 its body is no longer one native function; triangles by blocks are faster up to a thousand.  A
 stack of small matrices lies along the last axis meanwhile, so that vectors run over it; a short
-one, and one of larger matrices, is a loop over them.  Rows are sorted side by side.  Only for
-Targets whose loops of little work are `native_loops`; of complex numbers the calls stay.  The
+one, and one of larger matrices, is a loop over them.  Rows are sorted side by side.  Large matrices
+are LAPACK's, and what stands around its call, as in `pinv`, is compiled.  Only for Targets whose loops of little work are `native_loops`; of complex numbers the calls stay.  The
 pipeline calls `in_halves` and `in_loops`; the loops are those of `matrix_loops`.
 """
 
@@ -22,12 +22,14 @@ from ..control import map as each
 from ..control.scan import fixed_equations
 from ..interpreters.stage import stage
 from ..ir import Equation, Program
+from ..ops import fortran
 from ..transforms import vmap
 from ..types import F32, F64, I32
 from . import matrix_loops as loops
 from .hoist import copied
 
 STACK = 16                 # matrices from which vectors run over them
+LU = 48                    # rows up to which loops are faster than LAPACK
 
 
 def in_loops(program):
@@ -199,6 +201,16 @@ def per_column(a, b, **params):
     return a.shape[-1]**2 * b.shape[-1]
 
 
+def eliminated(a):
+    """As `cubed`; large matrices are LAPACK's where it has LU itself."""
+    return math.inf if a.shape[-1] > LU and fortran.found() else cubed(a)
+
+
+def always(*types, **params):
+    """None that loops would have to be faster for: the rest of the operation is fused."""
+    return 0
+
+
 def squared(pivots):
     return pivots.shape[-1]**2
 
@@ -224,12 +236,13 @@ def of_rows(a, **params):
 RULES = {
     "solve": Rule(loops.solve, cubed, 1 << 17),
     "slogdet": Rule(loops.slogdet, cubed, 1 << 17),
-    "lu": Rule(loops.lu, cubed, 1 << 25),
+    "lu": Rule(loops.lu, eliminated, 1 << 25),
     "triangular_solve": Rule(loops.triangular_solve, per_column, 1 << 30, stacked=64),
     "cholesky": Rule(loops.cholesky, cubed, 1 << 21, stacked=24),
     "pivots_to_permutation": Rule(loops.pivots_to_permutation, squared, 1 << 16, stacked=64,
                                   axes=1),
     "sort": Rule(loops.sort, pairs, 40_000, axes=1, side_by_side=True),
     "top_k": Rule(loops.top_k, passes, 1 << 30, axes=1, side_by_side=True),
+    "pinv": Rule(loops.pinv, always, 0, side_by_side=True),
     "qr": Rule(loops.qr, of_rows, 1 << 16, stacked=32),
 }

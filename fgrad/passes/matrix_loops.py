@@ -274,6 +274,18 @@ def pivots_to_permutation(pivots):
     return (ops.reshape(order, shape=pivots.shape),)
 
 
+# ---------------------------------------------------------------------------- the pseudo-inverse
+
+def pinv(x, *, rtol):
+    """V diag(1/s) Uᵀ, where singular values up to rtol times the largest count as 0."""
+    u, s, vt = ops.svd(x, full=False)
+    largest = ops.reduce_max(s, axes=(0,))
+    large = ops.gt(s, ops.mul(rtol, ops.broadcast(largest, shape=s.shape, axes=(0,))))
+    inverse = ops.select(large, ops.div(1.0, s), 0.0)
+    scaled = ops.mul(turned(vt), ops.broadcast(inverse, shape=vt.shape[::-1], axes=(0,)))
+    return (product(scaled, turned(u)),)
+
+
 # ---------------------------------------------------------------------------- orders
 
 def sort(x, *others, keys):
