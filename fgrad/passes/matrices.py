@@ -7,8 +7,9 @@ Up to some tens of rows a call of NumPy's costs more than the work, and a loop w
 its body is no longer one native function; triangles by blocks are faster up to a thousand.  A
 stack of small matrices lies along the last axis meanwhile, so that vectors run over it; a short
 one, and one of larger matrices, is a loop over them.  Rows are sorted side by side.  Large matrices
-are LAPACK's, and what stands around its call, as in `pinv`, is compiled.  Only for Targets whose loops of little work are `native_loops`; of complex numbers the calls stay.  The
-pipeline calls `in_halves` and `in_loops`; the loops are those of `matrix_loops`.
+are LAPACK's, and what stands around its call, as in `pinv`, is compiled.  Only for Targets whose
+loops of little work are `native_loops`; of complex numbers the calls stay.  The pipeline calls
+`in_halves` and `in_loops`; the loops are those of `matrix_loops`.
 """
 
 from __future__ import annotations
