@@ -1,6 +1,6 @@
-"""The command line: `python -m fgrad doctor | devices | cache | show`.
+"""The command line: `python -m fgrad doctor | devices | cache | show | bench`.
 
-Each command is a function that returns the lines to print.  Relies on everything below; nothing
+Each command is a function that gives the lines to print.  Relies on everything below; nothing
 relies on it.  Modules that import llvmlite are loaded when a command needs them, so that `doctor`
 can also say that llvmlite is missing.
 """
@@ -107,6 +107,11 @@ def cache_command(options):
     return [*(f"{e.key}  {e.size:>10,}" for e in entries), total]
 
 
+def bench(options):
+    """What `bench` prints, line by line as it is measured."""
+    return importlib.import_module("fgrad.bench").bench(options)
+
+
 # ---------------------------------------------------------------------------- show
 
 def show_command(options):
@@ -202,6 +207,7 @@ def parser():
 
     command("doctor", doctor, "versions, devices, threads, cache: what works, and what does not")
     command("devices", list_devices, "the devices, and why a kind of them is missing")
+    command("bench", bench, "what the processor does at best, and how near programs come to it")
     kept = command("cache", cache_command, "the folder of compiled code",
                    epilog="FGRAD_CACHE=DIR moves it, FGRAD_CACHE=0 switches it off, "
                           "FGRAD_CACHE_MB limits it.")
@@ -224,7 +230,8 @@ def main(argv=None):
     """Runs one command; the exit status: 0, or 1 where an error was printed."""
     options = parser().parse_args(argv)
     try:
-        print("\n".join(options.run(options)))
+        for line in options.run(options):
+            print(line, flush=True)
     except BrokenPipeError:                      # `… | head` has read enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except FgradError as error:

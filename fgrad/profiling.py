@@ -1,15 +1,16 @@
 """Where the time of a compiled function goes: its steps, measured one by one while it runs.
 
     step on cpu: 412 us a call, median of 640 calls
-       us     %  GFLOP/s  GB/s  runs  step
-    151.2  36.7    171.2   8.0     1  step1   mlp.py:7   x @ w1, :8
+       us     %  GFLOP/s  GB/s  limit  runs  step
+    151.2  36.7    171.2   8.0    92%     1  step1   mlp.py:7   x @ w1, :8
       ...
-      3.1   0.8                       outside of the steps
+      3.1   0.8                              outside of the steps
 
 A copy of the compiled Plan has a mark behind every step: a step of the host that looks at the
 clock.  So every backend can be measured, and its code is the code that runs without marks.  What a
-mark takes is known from marks behind each other, and taken off.  Relies on the compile driver and
-on the loop IR; jit relies on it.
+mark takes is known from marks behind each other, and taken off.  What the processor needs at least
+is measured too, beside the work that a kernel has by its loop IR.  Relies on the compile driver;
+jit relies on it.
 """
 
 from __future__ import annotations
@@ -22,11 +23,12 @@ from itertools import groupby, pairwise
 from statistics import median
 
 from . import compile as driver
-from . import source, tree
+from . import config, source, tree
 from .backends import base
 from .core import as_value
 from .errors import ConcretizationError
 from .jitted import copy_of
+from .later import lazily
 from .loop import Call, Contract, For, Kernel, Loop, is_idle, turns_of
 from .loop_text import loop_head
 from .passes import work
@@ -39,14 +41,17 @@ MOST = 1000
 LINES = 3                  # of the user's that are named beside a step
 SHOWN = 1e-3               # share of a call from which a step has a line of its own
 
+limits = lazily("fgrad.backends.llvm.limits")
 
-class Step(namedtuple("Step", "name seconds runs operations bytes where")):
+
+class Step(namedtuple("Step", "name seconds runs operations bytes least where")):
     """A step of a compiled function: a kernel, a loop, or an operation that NumPy runs.
 
     seconds, operations, bytes: of all its `runs` in one call.  operations: on numbers, of which a
     multiply-add is two and an exponential one.  bytes: of the arrays that it reads and writes, each
-    counted once a run; what is read at places that an array says is left out.  where: the user's
-    lines that it computes.
+    counted once a run; what is read at places that an array says is left out.  least: the seconds
+    in which this processor multiplies and adds as often, or copies as much; None where that says
+    nothing (other devices, what NumPy runs, loops).  where: the user's lines that it computes.
     """
     __slots__ = ()
 
@@ -67,17 +72,17 @@ class Profile:
         whole = max(self.seconds, inside)
         order = sorted(self.steps, key=lambda step: -step.seconds)
         shown = [step for step in order if step.seconds >= SHOWN * whole] or order[:1]
-        rows = [["us", "%", "GFLOP/s", "GB/s", "runs", "step"]]
+        rows = [["us", "%", "GFLOP/s", "GB/s", "limit", "runs", "step"]]
         for step in shown:
             rates = [rate(n, step.seconds) for n in (step.operations, step.bytes)]
-            rows.append([*share(step.seconds, whole), *rates, f"{step.runs:,}",
+            rows.append([*share(step.seconds, whole), *rates, of_limit(step), f"{step.runs:,}",
                          f"{step.name}   {step.where}".rstrip()])
         rest = order[len(shown):]
         if rest:
-            rows.append([*share(sum(step.seconds for step in rest), whole), "", "",
+            rows.append([*share(sum(step.seconds for step in rest), whole), "", "", "",
                          f"{sum(step.runs for step in rest):,}",
                          counted(len(rest), "short step")])
-        rows.append([*share(whole - inside, whole), "", "", "", "outside of the steps"])
+        rows.append([*share(whole - inside, whole), "", "", "", "", "outside of the steps"])
         widths = [max(map(len, column)) for column in zip(*rows)][:-1]
         return "\n".join([
             f"{self.name} on {self.device}: {in_words(self.seconds)} a call, "
@@ -105,6 +110,11 @@ def share(seconds, whole):
 def rate(count, seconds):
     """Thousands of millions in a second; nothing of nothing."""
     return f"{count / seconds / 1e9:.1f}" if count and seconds else ""
+
+
+def of_limit(step):
+    """How near a step comes to what the processor can do, in hundredths."""
+    return f"{100 * step.least / step.seconds:.0f}%" if step.least and step.seconds else ""
 
 
 def in_words(seconds):
@@ -142,8 +152,9 @@ def profile(jitted, args, kwargs):
         with clock:
             marked(*values)
     by_turns(call, call_marked)
+    known = limits().Known(config.threads()) if device == "cpu" else None
     return Profile(jitted.__name__, device, median(seconds[FEWEST:]), len(seconds) - FEWEST,
-                   *clock.read(FEWEST))
+                   *clock.read(FEWEST, known))
 
 
 def function_of(executable, program, name, device):
@@ -194,7 +205,7 @@ class Clock:
 
     def __init__(self, wait, is_whole):
         self.wait, self.is_whole = wait, is_whole
-        self.known = []                          # of each step a Step, of one run and no time
+        self.known = []                          # of each step (a Step of one run, what it runs)
         self.noted = []                          # (position of a step or None, time), of one call
         self.calls = []                          # of each call (sums by step, what a mark takes)
 
@@ -221,12 +232,12 @@ class Clock:
         self.wait()
         self.noted.append((k, time.perf_counter()))
 
-    def mark(self, step=None):
-        """A step of a Plan: a Step has ended, or none has."""
+    def mark(self, steps=(), loop=""):
+        """A step of a Plan: steps that are measured together have ended, or none has."""
         k = None
-        if step is not None:
+        if steps:
             k = len(self.known)
-            self.known.append(step)
+            self.known.append((described(steps, loop), steps))
         return Call("mark", Mark(lambda: self.note(k)), {}, [], [])
 
     def marked(self, plan):
@@ -244,7 +255,7 @@ class Clock:
                     steps += self.step(step, loop)
             else:
                 found = list(found)
-                steps += [*found, self.mark(described(found, loop))]
+                steps += [*found, self.mark(found, loop)]
         return replace(plan, steps=steps)
 
     def step(self, step, loop):
@@ -254,22 +265,27 @@ class Clock:
             plans = tuple([self.with_marks(p, f"{loop}{step.name}/") for p in step.plans])
             return [replace(step, plans=plans), self.mark()]
         idle = isinstance(step, Kernel) and is_idle(step)
-        return [step] if idle else [step, self.mark(described([step], loop))]
+        return [step] if idle else [step, self.mark([step], loop)]
 
-    def read(self, first):
+    def read(self, first, limits):
         """(Steps, events of the last call); Steps of the calls noted but the first.
 
-        An event: name, where, seconds from the beginning, seconds that it took.
+        limits: what the device does at best, or None.  An event: name, where, seconds from the
+        beginning, seconds that it took.
         """
         sums, marks = zip(*self.calls[first:])
         mark, begin = median(marks), self.noted[0][1]
         runs = Counter(k for k, _, _ in self.spent())
-        steps = [step._replace(
-            seconds=max(0.0, median(taken[k] for taken in sums) - runs[k] * mark), runs=runs[k],
-            operations=step.operations * runs[k], bytes=step.bytes * runs[k])
-            for k, step in enumerate(self.known) if runs[k]]
-        return steps, [(self.known[k].name, self.known[k].where, start - begin,
-                        max(0.0, seconds - mark)) for k, start, seconds in self.spent()]
+        found = []
+        for k, (step, steps) in enumerate(self.known):
+            if runs[k]:
+                spent = median(taken[k] for taken in sums) - runs[k] * mark
+                least = limits and least_of(steps, limits)
+                found.append(step._replace(
+                    seconds=max(0.0, spent), runs=runs[k], operations=step.operations * runs[k],
+                    bytes=step.bytes * runs[k], least=least and least * runs[k]))
+        return found, [(step.name, step.where, start - begin, max(0.0, seconds - mark))
+                       for k, start, seconds in self.spent() for step, _ in self.known[k:k + 1]]
 
 
 # ---------------------------------------------------------------------------- steps in words
@@ -277,10 +293,28 @@ class Clock:
 def described(steps, loop):
     """The Step of some steps that are measured together, of one run and no time."""
     names = ", ".join(map(name_of, steps))
-    done = [work_of(s) for s in steps]
     turns = " by turns" * (len(steps) > 1)
-    return Step(loop + names + turns, 0.0, 1, sum(n for n, _ in done), sum(n for _, n in done),
+    return Step(loop + names + turns, 0.0, 1, *map(sum, zip(*map(work_of, steps))), None,
                 lines(where for s in steps for where in sources(s)))
+
+
+def least_of(steps, limits):
+    """The seconds that some steps take at least, if all are kernels."""
+    if not all(isinstance(s, Kernel) for s in steps):
+        return None
+    total = 0.0
+    for kernel in steps:
+        with kernel.space:
+            moved, done = work.moved(kernel), work.operations(kernel) * words(kernel)
+        reads, writes = [sum(moved[b] for b in dict.fromkeys(buffers))
+                         for buffers in (kernel.params, kernel.outputs)]
+        total += limits.seconds(done, reads, writes)
+    return total
+
+
+def words(kernel):
+    """How many words of 32 bits a number has that the kernel computes: as many vectors it takes."""
+    return max(b.type.dtype.itemsize for b in kernel.outputs) // 4 or 1
 
 
 def name_of(step):

@@ -28,6 +28,19 @@ def test_copies_are_equal_contiguous_and_writable(dtype, shape):
         assert at_a_line(aligned.copied(given, least=0)) or not y.nbytes
 
 
+@pytest.mark.parametrize("dtype", [np.int8, np.float32, np.complex128])
+@pytest.mark.parametrize("shape, order", [
+    ((512, 512), (1, 0)), ((300, 700), (1, 0)), ((3, 200, 256), (0, 2, 1)), ((512, 1), (1, 0)),
+    ((40, 30, 70), (2, 1, 0)), ((70, 2, 512), (1, 2, 0)), ((1000, 1, 128), (2, 1, 0))])
+def test_arrays_in_another_order_are_copied_whole(dtype, shape, order):
+    x = np.random.default_rng(0).integers(0, 100, shape).astype(dtype).transpose(order)
+    for given in (x, x[::-1], x[..., ::-1], x[..., 3:]):
+        np.testing.assert_array_equal(aligned.copied(given), given)
+        out = np.zeros(shape, dtype).transpose(order)[..., :given.shape[-1]]
+        aligned.fill(out, np.ascontiguousarray(given))
+        np.testing.assert_array_equal(out, given)
+
+
 @pytest.mark.parametrize("size", [3, 20000])
 def test_nobody_writes_to_an_array_of_fgrad(size):
     double = jit(lambda x: x * 2)

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 import fgrad
+import fgrad.numpy as fnp
 from fgrad import __main__ as command_line
+from fgrad import bench, profiling
 from fgrad.types import F32, I64, ArrayType
 
 MODEL = """\
@@ -216,3 +218,24 @@ def test_output_may_be_cut_off_by_head():
     out = subprocess.run(f'"{sys.executable}" -m fgrad doctor | head -n 1', shell=True,
                          capture_output=True, text=True)
     assert out.stdout.startswith("fgrad") and "BrokenPipe" not in out.stderr
+
+
+def test_bench_prints_how_near_each_program_comes(capsys, monkeypatch):
+    def small():
+        yield "doubled", lambda x: x * 2, (fnp.ones(1000),)
+        yield "sorted", fnp.sort, (fnp.ones(5000),)
+    monkeypatch.setattr(profiling, "SECONDS", 0.0)
+    monkeypatch.setattr(bench, "CALLS", 10)
+    monkeypatch.setattr(bench, "programs", small)
+    first, empty, head, *rows = printed(capsys, "bench")
+    assert "GFLOP/s of f32 multiply-adds" in first and "GB/s of copies" in first and not empty
+    assert head.split() == ["time", "GFLOP/s", "GB/s", "limit"]
+    assert [r.split()[-1] for r in rows] == ["array", "doubled", "sorted"]
+    assert "%" in rows[1] and "%" not in rows[2] and "%" not in rows[0]
+
+
+def test_the_programs_of_bench_can_be_compiled():
+    found = list(bench.programs())
+    assert len(found) == len({what for what, _, _ in found}) >= 7
+    for _, function, args in found:
+        fgrad.jit(function).lower(*fgrad.tree.map(lambda x: ArrayType(x.dtype, x.shape), args))

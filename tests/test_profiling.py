@@ -1,6 +1,7 @@
 """Profiles: marks change no value, every step is measured once a run, and what is counted is so."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +11,8 @@ import fgrad.numpy as fnp
 from fgrad import compile as driver
 from fgrad import lax, profiling, tree
 from fgrad.backends import base
+from fgrad.backends.llvm import limits
+from fgrad.backends.llvm.limits import Known
 from fgrad.errors import ArgumentError, ConcretizationError
 from tests.messages import COLUMNS
 
@@ -174,16 +177,64 @@ def test_steps_name_the_lines_they_compute():
 
 def test_it_prints_the_slowest_first_and_names_the_unit():
     found = profiling.Profile("f", "cpu", 2e-3, 10, [
-        profiling.Step("f0", 4e-4, 1, 4e5, 8e5, "a.py:1   tanh"),
-        profiling.Step("f1", 1.5e-3, 1000, 0, 0, ""),
-        profiling.Step("f2", 1e-7, 3, 10, 10, "")], [])
+        profiling.Step("f0", 4e-4, 1, 4e5, 8e5, 3e-4, "a.py:1   tanh"),
+        profiling.Step("f1", 1.5e-3, 1000, 0, 0, None, ""),
+        profiling.Step("f2", 1e-7, 3, 10, 10, 1e-7, "")], [])
     assert str(found).splitlines() == [
         "f on cpu: 2 ms a call, median of 10 calls",
-        "    us     %  GFLOP/s  GB/s   runs  step",
-        "1500.0  75.0                 1,000  f1",
-        " 400.0  20.0      1.0   2.0      1  f0   a.py:1   tanh",
-        "   0.1   0.0                     3  1 short step",
-        "  99.9   5.0                        outside of the steps"]
+        "    us     %  GFLOP/s  GB/s  limit   runs  step",
+        "1500.0  75.0                        1,000  f1",
+        " 400.0  20.0      1.0   2.0    75%      1  f0   a.py:1   tanh",
+        "   0.1   0.0                            3  1 short step",
+        "  99.9   5.0                               outside of the steps"]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_of_kernels_on_the_processor_the_least_time_is_known(device):
+    x = array(64, 64)
+    found = fgrad.jit(scanned, device=device).profile(x, array(6, 64))
+    kernels = [step for step in found.steps if step.operations and "times" not in step.name]
+    assert kernels and all((step.least is not None) == (device == "cpu") for step in kernels)
+    (called,) = [s for s in fgrad.profile(fnp.linalg.eigvalsh, fnp.eye(30)).steps
+                 if "not fused" in s.name]
+    assert called.least is None
+
+
+class Machine(Known):
+    """One that computes 1e9 numbers a second, reads 4e8 bytes, and copies 2e8 past the cache."""
+
+    def __init__(self, threads):
+        self.peak = 1e9
+
+    def bytes_per_second(self, name, size):
+        return {"read": 4e8, "copy_past": 2e8}.get(name, 1e8)
+
+
+@pytest.mark.parametrize("dtype, words", [("float32", 1), ("float64", 2)])
+def test_the_least_time_is_of_operations_or_of_bytes(monkeypatch, dtype, words):
+    monkeypatch.setattr(profiling, "limits", lambda: SimpleNamespace(Known=Machine))
+    x = array(300, 300).astype(dtype)
+    (step,) = fgrad.profile(lambda x: x @ x, x).steps
+    assert step.least == step.operations * words / 1e9 > step.bytes / 1e8
+    (step,) = fgrad.profile(lambda x: -x, x).steps
+    assert step.least == 2 * x.nbytes / 2e8
+    (step,) = fgrad.profile(lambda x: fnp.max(x, axis=1), x).steps
+    written = 300 * 4 * words
+    assert step.least == 2 * written / 2e8 + (x.nbytes - written) / 4e8
+
+
+def test_a_size_is_measured_once(monkeypatch):
+    asked = []
+    monkeypatch.setattr(limits, "compiled", dict)
+    monkeypatch.setattr(limits, "WARMING", 0)
+    monkeypatch.setattr(limits.Machine, "flops_per_second", lambda self: asked.append(0) or 1e9)
+    monkeypatch.setattr(limits.Machine, "bytes_per_second",
+                        lambda self, name, size: asked.append((name, size)) or 1e8)
+    machine = limits.Known(1)
+    assert machine.seconds(1e9, 0, 0) == machine.seconds(1e9, 0, 0) == 1 and asked == [0]
+    for size in (1_000_000, 900_000, 10**9, 10**10):
+        assert machine.seconds(0, size, 0) == size / 1e8
+    assert asked[1:] == [("read", 2**20), ("read", 2**limits.LARGEST)]
 
 
 def test_a_saved_trace_has_an_event_for_every_run(tmp_path):

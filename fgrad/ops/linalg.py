@@ -18,10 +18,11 @@ import math
 
 import numpy as np
 
+from ..aligned import copied
 from ..core import Primitive
 from ..errors import DtypeError, GradientError, ShapeError
 from ..types import COMPLEX, F32, F64, I32, SHORT, part_of
-from . import fortran, lapack, move
+from . import lapack, move
 from .complex import complex, imag, real
 from .contract import dot_general
 from .elementwise import add, convert, div, eq, ge, mul, ne, neg, select, sub
@@ -53,7 +54,7 @@ def adjoint(x):
 
 def hermitian(x):
     """(x + xᴴ) / 2 of a NumPy array."""
-    out = x + (fortran.turned(x) if x.ndim == 2 else np.swapaxes(x, -1, -2)).conj()
+    out = x + copied(np.swapaxes(x, -1, -2)).conj()
     out *= x.dtype.type(0.5)
     return out
 

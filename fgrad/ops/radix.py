@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..aligned import copied, fill
 from ..errors import FgradError, notice
 from ..later import lazily
 
@@ -26,14 +27,19 @@ def values(out, x):
     kind = kind_of(x) if x.dtype.itemsize >= 4 and x.shape[-1] >= VALUES else None
     if kind is None or not x.size or not is_ready(kind, x.size):
         return False
-    rows = np.ascontiguousarray(x).reshape(-1, x.shape[-1])
+    rows = in_rows(x)
     to = out if out.flags.c_contiguous else np.empty(x.shape, x.dtype)
     machine().values(rows, to.reshape(rows.shape))
     if x.dtype.kind == "f":
         mend(to.reshape(rows.shape), rows)
     if to is not out:
-        out[...] = to
+        fill(out, to)
     return True
+
+
+def in_rows(x):
+    """The contiguous matrix of the rows of an array."""
+    return (x if x.flags.c_contiguous else copied(x)).reshape(-1, x.shape[-1])
 
 
 def places(x, given):
@@ -42,10 +48,9 @@ def places(x, given):
     """
     if kind_of(x) is None or x.shape[-1] < PLACES or not x.size or not is_ready("places", x.size):
         return None
-    order = None if given is None else np.ascontiguousarray(given).reshape(-1, x.shape[-1])
+    order = None if given is None else in_rows(given)
     for part in parts(x):
-        rows = np.ascontiguousarray(part).reshape(-1, x.shape[-1])
-        order = machine().places(rows, order)
+        order = machine().places(in_rows(part), order)
     return order.reshape(x.shape)
 
 

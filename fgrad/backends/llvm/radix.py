@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import numpy as np
 
@@ -132,14 +132,17 @@ def counts_of(name, parts):
     return np.empty(parts * KINDS[name].digits * 256, np.int64)
 
 
+EMPTY = np.empty(0, np.uint8)
 _spare = []                # memory of an earlier sort; new pages take a third of a sort's time
 
 
 @contextmanager
 def workspace(size):
     """So many bytes to work in, within the block."""
-    memory = _spare.pop() if _spare else None
-    if memory is None or memory.size < size:
+    memory = EMPTY
+    with suppress(IndexError):                   # another thread may have it
+        memory = _spare.pop()
+    if memory.size < size:
         memory = empty((size,), np.uint8, 1)
     yield memory[:size]
     if size <= KEPT and not _spare:
