@@ -65,5 +65,7 @@ def fill(out, x):
 
 def is_turned(x, y):
     """Is x a large array whose elements in a row are in lines that collide, and y in order?"""
-    return (x.ndim > 1 and x.nbytes >= LEAST and y.strides[-1] == y.itemsize
-            and x.strides[-1] % COLLIDING == 0 and x.itemsize in x.strides)
+    if x.ndim < 2 or x.nbytes < LEAST or y.strides[-1] != y.itemsize:
+        return False
+    far = x.strides[-1]
+    return far != 0 and far % COLLIDING == 0 and x.itemsize in x.strides

@@ -1,4 +1,4 @@
-"""LAPACK's own routines, where the library that NumPy brings has them: LU, Cholesky and QR.
+"""LAPACK's own routines, where the library that NumPy brings has them.
 
 NumPy has no LU, computes QR of f32 in f64, and copies what is factorised to the order of Fortran
 and back by single columns, which takes longer than the work.  The names are those of OpenBLAS with
@@ -16,6 +16,7 @@ import numpy as np
 from ..aligned import copied
 
 NAMES = ("scipy_{}_64_", "{}_64_")
+ROUTINES = ("getrf", "getrs", "potrf", "geqrf", "orgqr")
 LETTERS = {"f": "s", "d": "d"}
 BLOCK = 64                 # columns that LAPACK's QR likes to work on at once
 CHOLESKY, QR, LU = 64, 48, 64        # rows from which they are faster than what NumPy does
@@ -24,7 +25,7 @@ CHOLESKY, QR, LU = 64, 48, 64        # rows from which they are faster than what
 @functools.cache
 def found():
     """Are there such routines, and do they do what they should?"""
-    if routine("getrf", "d") is None:
+    if None in [routine(name, letter) for name in ROUTINES for letter in LETTERS]:
         return False
     factors, pivots = lu(np.array([[2.0, 1.0], [4.0, 3.0]]))
     return factors.tolist() == [[4, 3], [0.5, -0.5]] and pivots.tolist() == [1, 1]

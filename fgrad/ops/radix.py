@@ -28,7 +28,8 @@ def values(out, x):
     if kind is None or not x.size or not is_ready(kind, x.size):
         return False
     rows = in_rows(x)
-    to = out if out.flags.c_contiguous else np.empty(x.shape, x.dtype)
+    whole = out.flags.c_contiguous and out.flags.aligned
+    to = out if whole else np.empty(x.shape, x.dtype)
     machine().values(rows, to.reshape(rows.shape))
     if x.dtype.kind == "f":
         mend(to.reshape(rows.shape), rows)
@@ -39,7 +40,8 @@ def values(out, x):
 
 def in_rows(x):
     """The contiguous matrix of the rows of an array."""
-    return (x if x.flags.c_contiguous else copied(x)).reshape(-1, x.shape[-1])
+    whole = x.flags.c_contiguous and x.flags.aligned
+    return (x if whole else copied(x)).reshape(-1, x.shape[-1])
 
 
 def places(x, given):

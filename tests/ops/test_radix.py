@@ -55,6 +55,7 @@ def test_rows_that_are_not_contiguous(ready):
     x = drawn("f4", (2 * N, 3))
     check(x[::2].T, 1)
     check(x[::-2], 0)
+    check(np.frombuffer(b"." + x.tobytes(), np.uint8)[1:].view("f4"), 0)          # not aligned
 
 
 def test_nan_keep_their_order_too(ready):

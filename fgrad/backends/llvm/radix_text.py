@@ -9,8 +9,8 @@ mask and an integer none; what has a sign has the highest bit as top.
          that the counts give
 
 A vector that several threads sort is cut into sides by words between them (`splitters`): they count
-what they have for each side, move it there, then sort sides.  `radix.py` fills in
-the %Job and runs the functions of its parts, void(ptr job, i64 part).
+what they have for each side, move it there, then sort sides.  `radix.py` fills in the %Job and runs
+the functions of its parts, void(ptr job, i64 part).
 """
 
 from __future__ import annotations
