@@ -1,8 +1,8 @@
 """Sorting in machine code: words by their bytes, rows of them or one vector by several threads.
 
-It takes a fifth of the time of NumPy's sort, and a tenth of that of its stable argsort; what of this
-is NumPy's order, and when it is worth loading, `ops/radix.py` knows, which relies on it.  Relies on
-`radix_text.py` for the code, and on the pool.
+It takes a fifth of the time of NumPy's sort, and a tenth of that of its stable argsort.  How this
+becomes NumPy's order, and when it is worth loading, `ops/radix.py` knows, which relies on it.
+Relies on `radix_text.py` for the code, and on the pool.
 
     values(rows, out)      # each row sorted by the order of all bits: -nan … -0.0 0.0 … nan
     places(rows, given)    # of 32-bit elements: the places that those of a sorted row come from
