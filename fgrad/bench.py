@@ -21,7 +21,7 @@ from .types import F32
 
 CALLS = 10_000             # of the function that does next to nothing
 MEMORY = 1 << 28           # bytes that no cache holds
-known = lazily("fgrad.backends.llvm.limits", "Known")
+known = lazily("fgrad.backends.llvm.limits", "known")
 MODEL = nn.Sequential(nn.Dense(512), nn.relu, nn.Dense(10))
 
 

@@ -152,7 +152,7 @@ def profile(jitted, args, kwargs):
         with clock:
             marked(*values)
     by_turns(call, call_marked)
-    known = limits().Known(config.threads()) if device == "cpu" else None
+    known = limits().known(config.threads()) if device == "cpu" else None
     return Profile(jitted.__name__, device, median(seconds[FEWEST:]), len(seconds) - FEWEST,
                    *clock.read(FEWEST, known))
 
@@ -284,8 +284,9 @@ class Clock:
                 found.append(step._replace(
                     seconds=max(0.0, spent), runs=runs[k], operations=step.operations * runs[k],
                     bytes=step.bytes * runs[k], least=least and least * runs[k]))
-        return found, [(step.name, step.where, start - begin, max(0.0, seconds - mark))
-                       for k, start, seconds in self.spent() for step, _ in self.known[k:k + 1]]
+        names = [(step.name, step.where) for step, _ in self.known]
+        return found, [(*names[k], start - begin, max(0.0, seconds - mark))
+                       for k, start, seconds in self.spent()]
 
 
 # ---------------------------------------------------------------------------- steps in words

@@ -212,7 +212,7 @@ class Machine(Known):
 
 @pytest.mark.parametrize("dtype, words", [("float32", 1), ("float64", 2)])
 def test_the_least_time_is_of_operations_or_of_bytes(monkeypatch, dtype, words):
-    monkeypatch.setattr(profiling, "limits", lambda: SimpleNamespace(Known=Machine))
+    monkeypatch.setattr(profiling, "limits", lambda: SimpleNamespace(known=Machine))
     x = array(300, 300).astype(dtype)
     (step,) = fgrad.profile(lambda x: x @ x, x).steps
     assert step.least == step.operations * words / 1e9 > step.bytes / 1e8
@@ -221,6 +221,14 @@ def test_the_least_time_is_of_operations_or_of_bytes(monkeypatch, dtype, words):
     (step,) = fgrad.profile(lambda x: fnp.max(x, axis=1), x).steps
     written = 300 * 4 * words
     assert step.least == 2 * written / 2e8 + (x.nbytes - written) / 4e8
+
+
+def test_a_machine_is_measured_once(monkeypatch):
+    made = []
+    monkeypatch.setattr(limits, "Known", lambda threads: made.append(threads) or object())
+    limits.known.cache_clear()
+    assert limits.known(1) is limits.known(1) and limits.known(2) and made == [1, 2]
+    limits.known.cache_clear()
 
 
 def test_a_size_is_measured_once(monkeypatch):

@@ -119,11 +119,9 @@ def is_ready(kind, size):
     count = _sorted.get(kind, 0)
     if count is True or count is False:
         return count
-    _sorted[kind] = count + size
-    if count + size < LOADING:
-        return False
+    _sorted[kind] = after = count + size
     try:
-        if count + size >= COMPILING or machine().is_kept(kind):
+        if after >= COMPILING or count < LOADING <= after and machine().is_kept(kind):
             machine().library(kind)
             _sorted[kind] = True
     except (FgradError, ImportError, OSError, MemoryError) as error:

@@ -6,6 +6,7 @@ profiler relies on it, and so do the benchmarks.
 
 from __future__ import annotations
 
+import functools
 import time
 
 import numpy as np
@@ -177,6 +178,12 @@ class Known(Machine):
         if key not in self.rates:
             self.rates[key] = super().bytes_per_second(name, 1 << key[1])
         return self.rates[key]
+
+
+@functools.cache
+def known(threads):
+    """What is known of this machine with so many threads; measured at first use."""
+    return Known(threads)
 
 
 def touched(size):
