@@ -25,7 +25,7 @@ _sorted = {}               # kind of words → elements that NumPy sorted, or wh
 def values(out, x):
     """Writes x, sorted stably, to `out`; False where NumPy is to do it."""
     kind = kind_of(x) if x.dtype.itemsize >= 4 and x.shape[-1] >= VALUES else None
-    if kind is None or not x.size or not is_ready(kind, x.size):
+    if kind is None or not x.size or not is_ready(kind, x.size) or not machine().is_faster(x):
         return False
     rows = in_rows(x)
     whole = out.flags.c_contiguous and out.flags.aligned

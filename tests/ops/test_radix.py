@@ -15,8 +15,9 @@ ODD = [0.0, -0.0, 1.0, -1.0, np.nan, -np.nan, np.inf, -np.inf]
 
 @pytest.fixture
 def ready(monkeypatch):
-    """Every kind of words has its machine code."""
+    """Every kind of words has its machine code, and it is asked whatever the processor."""
     monkeypatch.setattr(radix, "_sorted", {})
+    monkeypatch.setattr(radix.machine(), "is_faster", lambda x: True)
     for kind in ("short", "long", "places"):
         radix.prepare(kind)
     assert radix._sorted == {"short": True, "long": True, "places": True}
@@ -64,6 +65,13 @@ def test_nan_keep_their_order_too(ready):
     assert radix.values(out, x)
     for row, to in zip(x, out):
         np.testing.assert_array_equal(np.signbit(to[np.isnan(to)]), np.signbit(row[np.isnan(row)]))
+
+
+def test_numpy_sorts_what_it_sorts_as_fast(ready, monkeypatch):
+    monkeypatch.setattr(radix.machine(), "is_faster", lambda x: False)
+    x = drawn("f4", (2, N))
+    assert not radix.values(np.empty_like(x), x)
+    check(x, 1)
 
 
 def test_several_keys_are_numpys_lexsort(ready):

@@ -10,12 +10,15 @@ mask and an integer none; what has a sign has the highest bit as top.
 
 A vector that several threads sort is cut into sides by words between them (`splitters`): they count
 what they have for each side, move it there, then sort sides.  `radix.py` fills in the %Job and runs
-the functions of its parts, void(ptr job, i64 part).
+the functions of its parts, void(ptr job, i64 part).  Relies on `quick_text`, whose functions do the
+same for values where vectors are compared.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
+
+from . import quick_text
 
 
 class Kind(NamedTuple):
@@ -33,13 +36,14 @@ KINDS = {"short": Kind(32, 0), "long": Kind(64, 0), "places": Kind(64, 4)}
 POINTERS = ("source", "target", "work", "counts", "given", "splitters")
 NUMBERS = ("rows", "n", "parts", "mask", "top", "last_mask", "last_top")
 FIELDS = POINTERS + NUMBERS
+MAPS = "mask top last_mask last_top"
 SIDES = 16                 # of a vector that several threads sort
 
 HEAD = f"""
 %Job = type {{ {", ".join(["ptr"] * len(POINTERS) + ["i64"] * len(NUMBERS))} }}
-declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
-declare i{SIDES} @llvm.ctpop.i{SIDES}(i{SIDES})
 """
+DECLARED = {"declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)",
+            f"declare i{SIDES} @llvm.ctpop.i{SIDES}(i{SIDES})"}
 
 # Every word of %source to its place in %target by one byte; %counts are the places of the next.
 PASS = """
@@ -72,10 +76,9 @@ done:
 # the source.  Passes by bytes that are the same in all fill up.
 ROW = """
 define internal void @row.{name}(ptr %source, ptr %target, ptr %work, ptr %counts, i64 %n,
-                                 ptr %job) nounwind {{
+    {w} %mask, {w} %top, {w} %last_mask, {w} %last_top) nounwind {{
 entry:
   %moving = alloca [{digits} x i64]
-{fields}
   %some = icmp ne i64 %n, 0
   br i1 %some, label %begin, label %done
 begin:
@@ -198,7 +201,7 @@ body:
   %at = mul i64 %r, %n
   %from = getelementptr {w}, ptr %source, i64 %at
   %to = getelementptr {w}, ptr %target, i64 %at
-  call void @row.{name}(ptr %from, ptr %to, ptr %work.p, ptr %counts.p, i64 %n, ptr %job)
+  call void @{sort}.{name}(ptr %from, ptr %to, ptr %work.p, ptr %counts.p, i64 %n, {maps})
   %r1 = add i64 %r, 1
   br label %head
 done:
@@ -256,7 +259,7 @@ entry:
   %words = getelementptr {w}, ptr %target, i64 %lo
   %room = getelementptr {w}, ptr %work, i64 %lo
   %counts.p = getelementptr [{digits} x [256 x i64]], ptr %counts, i64 %part
-  call void @row.{name}(ptr %words, ptr %words, ptr %room, ptr %counts.p, i64 %count, ptr %job)
+  call void @{sort}.{name}(ptr %words, ptr %words, ptr %room, ptr %counts.p, i64 %count, {maps})
   ret void
 }}
 """
@@ -307,24 +310,34 @@ done:
 """
 
 
-def text(name):
-    """The text of all functions for a kind of words."""
+def text(name, compares):
+    """The text of all functions for a kind of words.
+
+    compares: values are sorted by comparing vectors of them; words with a place never are, which
+    may have to stay in the order that they have.
+    """
     kind = KINDS[name]
-    parts = pieces(name, kind)
+    compares = compares and not kind.first
+    parts = pieces(name, kind, compares)
     out = [PASS.format(**parts, turn=turn, **read_and_written(turn, kind))
            for turn in ("first", "next", "last")]
     out += [one.format_map(parts) for one in (ROW, ROWS, SIDE)]
-    out += [EACH.format(**parts, what=what, then=then.format_map(parts))
-            for what, then in (("count", ""), ("move", MOVE))]
+    if not compares:
+        out += [EACH.format(**parts, what=what, then=then.format_map(parts))
+                for what, then in (("count", ""), ("move", MOVE))]
     if kind.first:
         read = fields("source target given rows n parts mask top", "i32")
         out += [WORDS.format(form=form, element=element, words_fields=read,
                              share_whole=share("%whole"))
                 for form, element in (("float", float_element()), ("integer", integer_element()))]
-    return HEAD + "".join(out)
+    declared = DECLARED
+    if compares:
+        functions, more = quick_text.text(name, kind.bits, FIELDS, SIDES)
+        out, declared = out + functions, declared | more
+    return HEAD + "\n".join([*sorted(declared), *out])
 
 
-def pieces(name, kind):
+def pieces(name, kind, compares):
     """What the functions of a kind are made of."""
     w, bits = f"i{kind.bits}", kind.bits
     return {
@@ -333,10 +346,11 @@ def pieces(name, kind):
         "below": 8 * kind.first, "counted": counted(kind),
         "word": as_word("word", "%x", bits), "word0": as_word("word0", "%x0", bits),
         "first_byte": byte("first", "%word0", bits, "%shift"),
-        "fields": fields("mask top last_mask last_top", w),
-        "rows_fields": fields("source target work counts rows n parts"),
+        "sort": "quick.row" if compares else "row",
+        "maps": f"{w} %mask, {w} %top, {w} %last_mask, {w} %last_top",
+        "rows_fields": fields(f"source target work counts rows n parts {MAPS}", w),
         "vector_fields": fields("source target counts splitters n parts mask top", w),
-        "side_fields": fields("target work counts given"),
+        "side_fields": fields(f"target work counts given {MAPS}", w),
         "share": share("%rows"), "share_n": share("%n")}
 
 

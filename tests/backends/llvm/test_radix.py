@@ -1,15 +1,34 @@
 """Sorting by bytes, in machine code: NumPy's stable order, whatever the rows and the threads."""
 
+import functools
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fgrad import config
-from fgrad.backends.llvm import radix
+from fgrad.backends.llvm import quick_text, radix
+from fgrad.backends.llvm.host import HOST
 
 DTYPES = ["f4", "i4", "u4", "f8", "i8", "u8"]
-SHAPES = [(1, 1), (1, 2), (3, 1), (2, 257), (1, 1001), (7, 300), (3, 4099)]
+SHAPES = [(1, 1), (1, 2), (3, 1), (5, 17), (2, 65), (2, 257), (1, 1001), (7, 300), (3, 4099)]
+
+
+@pytest.fixture(params=["counts", "compares"], autouse=True)
+def way(request, monkeypatch):
+    """Values are sorted by counting bytes, and, where the processor can, by comparing vectors."""
+    if request.param == "compares" and HOST.vector_bytes < quick_text.BYTES:
+        pytest.skip("vectors are compared where they are compressed, with AVX-512")
+    anew(monkeypatch, request.param == "compares")
+    return request.param
+
+
+def anew(monkeypatch, compares):
+    """Machine code is made for this test; that of other tests stays."""
+    monkeypatch.setattr(radix, "COMPARES", compares)
+    for name in ("text", "loaded", "function"):
+        monkeypatch.setattr(radix, name, functools.cache(getattr(radix, name).__wrapped__))
 
 
 def drawn(rng, shape, dtype, spread):
@@ -74,6 +93,36 @@ def test_integers_of_any_bytes(numbers):
     np.testing.assert_array_equal(sorted_by_bytes(x), np.sort(x, -1))
     x = x.astype(np.int32)
     np.testing.assert_array_equal(radix.places(x), np.argsort(x, -1, kind="stable"))
+
+
+@pytest.mark.parametrize("dtype", ["f4", "i8"])
+def test_bad_pivots_end_in_the_radix_sort(monkeypatch, way, dtype):
+    """With no depth left after the first pivot every row ends there."""
+    monkeypatch.setattr(quick_text, "DEPTH", 0)
+    anew(monkeypatch, way == "compares")
+    rng = np.random.default_rng(5)
+    for n in (128, 129, 5000):
+        for spread in ("wide", "narrow", "same"):
+            x = drawn(rng, (2, n), dtype, spread)
+            np.testing.assert_array_equal(sorted_by_bytes(x), np.sort(x, -1))
+
+
+@pytest.mark.parametrize("shape", [lambda n: np.arange(n), lambda n: np.arange(n)[::-1],
+                                   lambda n: np.abs(np.arange(n) - n // 2),
+                                   lambda n: np.arange(n) % 2, lambda n: np.arange(n) * 7919 % n,
+                                   lambda n: np.where(np.arange(n) % (n // 16) < 9, 0, n)])
+def test_rows_in_some_order(shape):
+    for dtype in ("i4", "u4", "u8"):
+        x = np.stack([shape(70_000), shape(70_000) // 5]).astype(dtype)
+        np.testing.assert_array_equal(sorted_by_bytes(x), np.sort(x, -1))
+
+
+def test_one_thread_leaves_values_to_numpy_where_it_compares_vectors(monkeypatch, way):
+    x = np.empty((3, 2 * radix.MANY), "f4")
+    for threads in (1, 2):
+        monkeypatch.setattr(config, "threads", lambda: threads)
+        assert radix.is_faster(x) == (way == "counts" or threads == 2)
+        assert radix.is_faster(x[:1, :-1]) == (way == "counts")
 
 
 def test_memory_is_kept_for_the_next_sort_but_not_much_of_it(monkeypatch):

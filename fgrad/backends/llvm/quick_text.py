@@ -1,0 +1,397 @@
+"""The text of a sort by comparing, a vector of words at a time, for processors that compress them.
+
+    quick: few words lie in registers and go through a network; more are parted by a pivot: those up
+           to it stay where they lie, those above it go to other memory, and both are sorted
+    row:   the same of elements that are not words yet, which stay as they are
+    count, move: a vector that several threads sort, cut into sides: each thread parts its share by
+           the splitters, then brings what it has of each side to that of the others
+
+Where pivots are bad, the radix sort takes over: time is never quadratic.  The network is Batcher's
+bitonic one (1968), whose elements lie across the vectors first: most of its steps then compare
+whole vectors.  Relies on `text`; `radix_text` relies on it, and knows what words are.
+"""
+
+from __future__ import annotations
+
+from .text import Function, Mask, iota, mangled, vector
+
+VECTORS = 8                # of a network, the most
+BYTES = 64                 # of a vector
+DEPTH = 2                  # times the depth of perfect pivots, after which the radix sort takes over
+
+MAPS = "word %mask, word %top, word %last_mask, word %last_top"
+
+
+def text(name, bits, fields, sides):
+    """(functions, declarations) for a kind of words.
+
+    fields: the names of those of a job, in order; sides: into how many a vector is cut.
+    """
+    writer = Writer(name, bits, fields, sides)
+    functions = [*map(writer.leaf, counts()), writer.part(), writer.mapping_part(), writer.quick(),
+                 writer.row(), writer.split(), writer.count(), writer.move()]
+    return [str(f) for f in functions], frozenset().union(*(f.declarations for f in functions))
+
+
+def counts():
+    """How many vectors the networks have."""
+    return [1 << k for k in range(VECTORS.bit_length())]
+
+
+def partners(size):
+    """For each step of a network of so many elements, for each of them, which it is compared with.
+
+    The lower one of two gets the lesser word.
+    """
+    width = 2
+    while width <= size:
+        yield [e ^ width - 1 for e in range(size)]
+        apart = width // 4
+        while apart:
+            yield [e ^ apart for e in range(size)]
+            apart //= 2
+        width *= 2
+
+
+class Writer:
+    """Writes the functions of one kind of words."""
+
+    def __init__(self, name, bits, fields, sides):
+        self.name, self.bits, self.word = name, bits, f"i{bits}"
+        self.fields, self.sides = fields, sides
+        self.lanes = 8 * BYTES // bits
+        self.vector = vector(self.word, self.lanes)
+
+    def function(self, stem, parameters, result="void", linkage="internal"):
+        parameters = parameters.replace("word", self.word)
+        return Function(f"{stem}.{self.name}", parameters, result=result, linkage=linkage)
+
+    def call(self, fn, stem, *arguments, result="void"):
+        """Calls a function of this kind; given (type, value) pairs."""
+        return fn.call(f"{stem}.{self.name}", *arguments, result=result, declare=False)
+
+    def leave(self, fn):
+        """Returns from within a block."""
+        fn.ret()
+        fn.label(fn.fresh("rest")[1:])
+
+    def splats(self, fn, *names):
+        return [fn.splat(self.word, self.lanes, name) for name in names]
+
+    def mapped(self, fn, x, mask, top):
+        """The words of elements; see radix_text."""
+        sign = fn.op(f"ashr {self.vector} {x}, {self.all(fn, self.bits - 1)}")
+        flips = fn.op(f"and {self.vector} {sign}, {mask}")
+        return fn.op(f"xor {self.vector} {fn.op(f'xor {self.vector} {x}, {flips}')}, {top}")
+
+    def unmapped(self, fn, x, mask, top):
+        """The elements of words."""
+        return self.mapped(fn, fn.op(f"xor {self.vector} {x}, {top}"), mask, "zeroinitializer")
+
+    def all(self, fn, number):
+        return f"splat ({self.word} {number})"
+
+    # -- networks ----------------------------------------------------------------------------------
+
+    def leaf(self, count):
+        """void(from, target, n, maps): sorts n words, as many as fit into `count` vectors, or
+        fewer."""
+        fn = self.function(f"leaf{count}", f"ptr %from, ptr %target, i64 %n, {MAPS}")
+        mask, top, last_mask, last_top = self.splats(fn, "%mask", "%top", "%last_mask", "%last_top")
+        valid = [fn.mask(self.lanes, fn.sub("%n", v * self.lanes)) for v in range(count)]
+        places = [v * self.lanes for v in range(count)]
+        words = []
+        for on, at in zip(valid, places):
+            x = fn.vector_load(self.word, self.lanes, fn.gep(self.word, "%from", at), on)
+            words.append(self.chosen(fn, on, self.mapped(fn, x, mask, top), self.all(fn, -1)))
+        for on, at, x in zip(valid, places, self.inorder(fn, self.network(fn, words))):
+            x = self.unmapped(fn, x, last_mask, last_top)
+            fn.vector_store(self.word, self.lanes, x, fn.gep(self.word, "%target", at), on)
+        return fn.ret()
+
+    def chosen(self, fn, mask, x, y):
+        return fn.op(f"select {vector('i1', self.lanes)} {mask}, {self.vector} {x}, "
+                     f"{self.vector} {y}")
+
+    def least(self, fn, x, y):
+        return self.of_two(fn, "umin", x, y)
+
+    def greatest(self, fn, x, y):
+        return self.of_two(fn, "umax", x, y)
+
+    def of_two(self, fn, which, x, y):
+        return fn.call(f"llvm.{which}.{mangled(self.word, self.lanes)}", (self.vector, x),
+                       (self.vector, y), result=self.vector)
+
+    def network(self, fn, words):
+        """Vectors whose elements ascend, where element e is in lane e // len(words) of vector
+        e % len(words).
+        """
+        for partner in partners(self.lanes * len(words)):
+            words = [self.compared(fn, words, v, partner) for v in range(len(words))]
+        return words
+
+    def compared(self, fn, words, v, partner):
+        """Vector v after a step."""
+        mine = [partner[lane * len(words) + v] for lane in range(self.lanes)]
+        other, picks = mine[0] % len(words), [e // len(words) for e in mine]
+        low = [e > lane * len(words) + v for lane, e in enumerate(mine)]
+        x, y = words[v], words[other]
+        if picks != list(range(self.lanes)):
+            y = fn.shuffle(self.word, self.lanes, y, "poison", picks)
+        if all(low) or not any(low):
+            return (self.least if low[0] else self.greatest)(fn, x, y)
+        mask = "<" + ", ".join(f"i1 {str(is_low).lower()}" for is_low in low) + ">"
+        return self.chosen(fn, mask, self.least(fn, x, y), self.greatest(fn, x, y))
+
+    def inorder(self, fn, words):
+        """The vectors as they lie in memory, whose elements lie across the vectors."""
+        if len(words) == 1:
+            return words
+        lower, upper = self.inorder(fn, words[0::2]), self.inorder(fn, words[1::2])
+        out = []
+        for x, y in zip(lower, upper):
+            for first in (0, self.lanes // 2):
+                picks = [k for lane in range(first, first + self.lanes // 2)
+                         for k in (lane, lane + self.lanes)]
+                out.append(fn.shuffle(self.word, self.lanes, x, y, picks))
+        return out
+
+    # -- quicksort ---------------------------------------------------------------------------------
+
+    def part(self):
+        """i64(from, low, high, n, pivot): the words up to the pivot go to `low`, the others to the
+        end of n words at `high`; gives how many are up to it.
+
+        `low` may be `from`, or `high`: a vector is written as a whole there, and what it has too
+        much is overwritten, as there is room for all words that are still to come.
+        """
+        fn = self.function("part", "ptr %from, ptr %low, ptr %high, i64 %n, word %pivot", "i64")
+        return self.parting(fn, lambda x: x)
+
+    def mapping_part(self):
+        """The same of elements that are not words yet."""
+        fn = self.function("part.maps", "ptr %from, ptr %low, ptr %high, i64 %n, word %pivot, "
+                                        "word %mask, word %top", "i64")
+        mask, top = self.splats(fn, "%mask", "%top")
+        return self.parting(fn, lambda x: self.mapped(fn, x, mask, top))
+
+    def parting(self, fn, mapped):
+        """Writes these functions."""
+        [pivot] = self.splats(fn, "%pivot")
+        whole = fn.sub("%n", fn.rem("%n", self.lanes))
+        with fn.loop(0, whole, self.lanes, [("i64", 0), ("i64", "%n")]) as loop:
+            x = fn.vector_load(self.word, self.lanes, fn.gep(self.word, "%from", loop.index))
+            loop.next = self.parted(fn, mapped(x), pivot, *loop.values)
+        left = fn.sub("%n", whole)
+        x = fn.vector_load(self.word, self.lanes, fn.gep(self.word, "%from", whole),
+                           self.first(fn, left))
+        low, _ = self.parted(fn, mapped(x), pivot, *loop.values, left)
+        return fn.ret(low)
+
+    def parted(self, fn, x, pivot, low, high, valid=None):
+        """(how many words are low, where the high ones begin) after a vector, of which `valid`
+        words count, all if None.
+        """
+        flags, bits = vector("i1", self.lanes), f"i{self.lanes}"
+        above = fn.op(f"icmp ugt {self.vector} {x}, {pivot}")
+        below = fn.op(f"xor {flags} {above}, splat (i1 true)")
+        if valid is not None:
+            on = self.first(fn, valid)
+            above, below = (fn.op(f"and {flags} {mask}, {on}") for mask in (above, below))
+        many = fn.op(f"bitcast {flags} {above} to {bits}")
+        many = fn.call(f"llvm.ctpop.{bits}", (bits, many), result=bits)
+        many = fn.op(f"zext {bits} {many} to i64")
+        few = fn.sub(self.lanes if valid is None else valid, many)
+        start = fn.sub(high, many)
+        fn.vector_store(self.word, self.lanes, self.compressed(fn, x, below),
+                        fn.gep(self.word, "%low", low),
+                        None if valid is None else self.first(fn, few))
+        fn.vector_store(self.word, self.lanes, self.compressed(fn, x, above),
+                        fn.gep(self.word, "%high", start), self.first(fn, many))
+        return [fn.add(low, few), start]
+
+    def first(self, fn, count):
+        """The mask of so many lanes, by bits: fewer instructions than comparing."""
+        long = fn.op(f"shl i64 1, {count}")
+        bits = fn.op(f"trunc i64 {fn.sub(long, 1)} to i{self.lanes}")
+        return Mask(fn.op(f"bitcast i{self.lanes} {bits} to {vector('i1', self.lanes)}"))
+
+    def compressed(self, fn, x, mask):
+        """The lanes of a vector that are on, next to each other; those behind hold anything."""
+        return fn.call(f"llvm.experimental.vector.compress.{mangled(self.word, self.lanes)}",
+                       (self.vector, x), (vector("i1", self.lanes), mask), (self.vector, "poison"),
+                       result=self.vector)
+
+    def quick(self):
+        """void(from, to, target, counts, n, depth, last maps): sorts words at `from` to `target`,
+        which is `from` or `to`; the other one is room.
+        """
+        fn = self.function("quick", "ptr %from, ptr %to, ptr %target, ptr %counts, i64 %n, "
+                                    "i64 %depth, word %last_mask, word %last_top")
+        self.leaves(fn, "%from", 0, 0)
+        with fn.if_(fn.compare("eq", "%depth", 0)):
+            self.give_up(fn)
+            self.leave(fn)
+        depth, pivot = fn.sub("%depth", 1), self.pivot(fn, "%from", lambda x: x)
+        low = self.parts(fn, pivot)
+        with fn.if_(fn.compare("eq", low, "%n")):        # the pivot is the greatest: out with it
+            zero, less = (fn.compare("eq", pivot, 0, self.word),
+                          fn.op(f"sub {self.word} {pivot}, 1"))
+            less = fn.select(zero, "i64", 0, self.parts(fn, less))
+            self.fill(fn, pivot, less)
+            self.again(fn, "%from", "%to", 0, less, depth)
+            self.leave(fn)
+        self.again(fn, "%from", "%to", 0, low, depth)
+        self.again(fn, "%to", "%from", low, fn.sub("%n", low), depth)
+        return fn.ret()
+
+    def leaves(self, fn, source, mask, top):
+        """Few words, or elements, are sorted by a network."""
+        for count in counts():
+            with fn.if_(fn.compare("sle", "%n", count * self.lanes)):
+                self.call(fn, f"leaf{count}", ("ptr", source), ("ptr", "%target"), ("i64", "%n"),
+                          *self.words(mask, top, "%last_mask", "%last_top"))
+                self.leave(fn)
+
+    def parts(self, fn, pivot):
+        """The words at `from` are parted; gives how many stay."""
+        return self.call(fn, "part", ("ptr", "%from"), ("ptr", "%from"), ("ptr", "%to"),
+                         ("i64", "%n"), (self.word, pivot), result="i64")
+
+    def again(self, fn, source, to, start, count, depth):
+        """Sorts words that are parted."""
+        pointers = [("ptr", fn.gep(self.word, p, start)) for p in (source, to, "%target")]
+        self.call(fn, "quick", *pointers, ("ptr", "%counts"), ("i64", count), ("i64", depth),
+                  *self.words("%last_mask", "%last_top"))
+
+    def pivot(self, fn, source, mapped):
+        """The median of some words."""
+        w, lanes = self.word, self.lanes
+        step = fn.splat("i64", lanes, fn.div("%n", lanes))
+        steps = fn.op(f"mul {vector('i64', lanes)} {step}, {iota('i64', lanes)}")
+        places = fn.op(f"getelementptr {w}, ptr {source}, {vector('i64', lanes)} {steps}")
+        x = fn.call(f"llvm.masked.gather.{mangled(w, lanes)}.v{lanes}p0",
+                    (vector("ptr", lanes), places), ("i32", self.bits // 8),
+                    (vector("i1", lanes), "splat (i1 true)"), (self.vector, "poison"),
+                    result=self.vector)
+        [x] = self.network(fn, [mapped(x)])
+        return fn.op(f"extractelement {self.vector} {x}, i64 {lanes // 2 - 1}")
+
+    def fill(self, fn, word, start):
+        """The target from `start` on is this word's element."""
+        mask, top, x = self.splats(fn, "%last_mask", "%last_top", word)
+        x = self.unmapped(fn, x, mask, top)
+        with fn.loop(start, "%n", self.lanes) as loop:
+            fn.vector_store(self.word, self.lanes, x, fn.gep(self.word, "%target", loop.index),
+                            fn.mask(self.lanes, fn.sub("%n", loop.index)))
+
+    def give_up(self, fn):
+        """The radix sort of the words at `from`."""
+        size = fn.mul("%n", self.bits // 8)
+        fn.call("llvm.memmove.p0.p0.i64", ("ptr", "%target"), ("ptr", "%from"), ("i64", size),
+                ("i1", "false"))
+        room = self.other(fn, "%from", "%to", "%target")
+        self.call(fn, "row", ("ptr", "%target"), ("ptr", "%target"), ("ptr", room),
+                  ("ptr", "%counts"), ("i64", "%n"), *self.words(0, 0, "%last_mask", "%last_top"))
+
+    def other(self, fn, first, second, than):
+        """The one of two places that is not the third."""
+        return fn.op(f"select i1 {fn.compare('eq', first, than, 'ptr')}, ptr {second}, "
+                     f"ptr {first}")
+
+    def row(self):
+        """What @row of the radix sort does: elements at `source` are sorted to `target`, which may
+        be the source, by way of `work`.
+        """
+        fn = self.function("quick.row", "ptr %source, ptr %target, ptr %work, ptr %counts, i64 %n, "
+                           + MAPS)
+        self.leaves(fn, "%source", "%mask", "%top")
+        mask, top = self.splats(fn, "%mask", "%top")
+        pivot = self.pivot(fn, "%source", lambda x: self.mapped(fn, x, mask, top))
+        same = fn.compare("eq", "%source", "%target", "ptr")
+        to, room = (fn.op(f"select i1 {same}, ptr {a}, ptr {b}")
+                    for a, b in (("%work", "%target"), ("%target", "%work")))
+        low = self.call(fn, "part.maps", ("ptr", "%source"), ("ptr", to), ("ptr", to),
+                        ("i64", "%n"), *self.words(pivot, "%mask", "%top"), result="i64")
+        zeros = fn.call("llvm.ctlz.i64", ("i64", "%n"), ("i1", "true"), result="i64")
+        depth = fn.mul(fn.sub(64, zeros), DEPTH)
+        for start, count in ((0, low), (low, fn.sub("%n", low))):
+            with fn.if_(fn.compare("ne", count, 0)):
+                self.again(fn, to, room, start, count, depth)
+        return fn.ret()
+
+    def words(self, *names):
+        return [(self.word, name) for name in names]
+
+    # -- a vector that several threads sort --------------------------------------------------------
+
+    def split(self):
+        """void(from, to, other, n, first, sides, splitters, counts): words are parted into so many
+        sides, from the `first` one on: by turns to `to` and `other`, two or eight sides to `to`.
+        """
+        fn = self.function("split", "ptr %from, ptr %to, ptr %other, i64 %n, i64 %first, "
+                                    "i64 %sides, ptr %splitters, ptr %counts")
+        with fn.if_(fn.compare("eq", "%sides", 1)):
+            fn.store("i64", "%n", fn.gep("i64", "%counts", "%first"))
+            self.leave(fn)
+        half = fn.div("%sides", 2)
+        middle = fn.add("%first", half)
+        pivot = fn.load(self.word, fn.gep(self.word, "%splitters", fn.sub(middle, 1)))
+        low = self.call(fn, "part", ("ptr", "%from"), ("ptr", "%to"), ("ptr", "%to"),
+                        ("i64", "%n"), (self.word, pivot), result="i64")
+        own = "%splitters", "%counts"
+        self.split_again(fn, "%to", "%other", 0, low, "%first", half, *own)
+        self.split_again(fn, "%to", "%other", low, fn.sub("%n", low), middle, half, *own)
+        return fn.ret()
+
+    def split_again(self, fn, source, to, start, count, first, sides, splitters, counts):
+        places = [("ptr", fn.gep(self.word, p, start)) for p in (source, to, source)]
+        self.call(fn, "split", *places, ("i64", count), ("i64", first), ("i64", sides),
+                  ("ptr", splitters), ("ptr", counts))
+
+    def count(self):
+        """void(job, part): the words of a part's elements, by sides, in %work; %counts has how many
+        are of each side.
+        """
+        fn = self.function("count", "ptr %job, i64 %part", linkage="")
+        source, target, work, counts, splitters, mask, top = self.read(
+            fn, "source target work counts splitters mask top")
+        start, count = self.share(fn)
+        pivot = fn.load(self.word, fn.gep(self.word, splitters, self.sides // 2 - 1))
+        source, target, work = (fn.gep(self.word, p, start) for p in (source, target, work))
+        low = self.call(fn, "part.maps", ("ptr", source), ("ptr", target), ("ptr", target),
+                        ("i64", count), *self.words(pivot, mask, top), result="i64")
+        half, counts = self.sides // 2, fn.gep("i64", counts, fn.mul("%part", self.sides))
+        self.split_again(fn, target, work, 0, low, 0, half, splitters, counts)
+        self.split_again(fn, target, work, low, fn.sub(count, low), half, half, splitters, counts)
+        return fn.ret()
+
+    def move(self):
+        """void(job, part): they go to their sides in %target, where %counts says; `given` says how
+        many they are.
+        """
+        fn = self.function("move", "ptr %job, i64 %part", linkage="")
+        target, work, counts, given = self.read(fn, "target work counts given")
+        start, _ = self.share(fn)
+        row = fn.mul("%part", self.sides)
+        with fn.loop(0, self.sides, 1, [("i64", start)]) as loop:
+            at = fn.add(row, loop.index)
+            count, place = (fn.load("i64", fn.gep("i64", p, at)) for p in (given, counts))
+            fn.call("llvm.memcpy.p0.p0.i64", ("ptr", fn.gep(self.word, target, place)),
+                    ("ptr", fn.gep(self.word, work, *loop.values)),
+                    ("i64", fn.mul(count, self.bits // 8)), ("i1", "false"))
+            loop.next = [fn.add(*loop.values, count)]
+        return fn.ret()
+
+    def read(self, fn, names):
+        """The fields of the job; masks are words."""
+        types = {"n": "i64", "parts": "i64", "mask": self.word, "top": self.word}
+        return [fn.load(types.get(name, "ptr"), fn.gep("i64", "%job", self.fields.index(name)))
+                for name in names.split()]
+
+    def share(self, fn):
+        """(where the part's share of the vector starts, how many elements it has)."""
+        n, parts = self.read(fn, "n parts")
+        start = fn.div(fn.mul(n, "%part"), parts)
+        return start, fn.sub(fn.div(fn.mul(n, fn.add("%part", 1)), parts), start)
