@@ -15,7 +15,7 @@ from ... import index
 from ...loop import Accumulate, Buffer, For, Let, Start, Store, accumulators
 from ...scalar import REDUCTIONS
 from ...passes.jam import together
-from ...types import BOOL
+from ...types import BOOL, F64
 from .addresses import Scope
 from .fetches import LINE, fetchers, row_of, rows_ahead, used_by
 from .instructions import number, stored, type_text
@@ -162,8 +162,18 @@ class Emitter(Stores):
             halves = [[self.fn.shuffle(t, width, a, b, p) for p in picks] for a, b in pairs]
             width, share = len(picks[0]), half
             parts = [self.instructions.apply(how, two, dtype, width) for two in halves]
-        t = type_text(dtype, width)
-        return [self.op(f"extractelement {t} {parts[0]}, i64 {k}") for k in range(len(vectors))]
+        return [self.lane(parts[0], k, dtype, width) for k in range(len(vectors))]
+
+    def lane(self, name, k, dtype, lanes):
+        """Lane k of a vector, as a number.
+
+        Of eight f64 LLVM must not see where it comes from: where one lane is compared with its
+        splat, LLVM 22 reads lane 0 for lane 1 (VPERMPD becomes VPERMILPD, whose index is bit 1).
+        """
+        one = self.op(f"extractelement {type_text(dtype, lanes)} {name}, i64 {k}")
+        if dtype != F64 or lanes < 8:
+            return one
+        return self.op(f"call double @llvm.arithmetic.fence.f64(double {one})")
 
     # -- loops ----------------------------------------------------------------------------------
 

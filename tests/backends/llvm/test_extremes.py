@@ -47,6 +47,18 @@ def test_of_a_constant(how, dtype, number):
     same_floats(fgrad.jit(lambda x: op(number, x))(x), chosen(how, c, x))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("columns", [1, 9, 17, 33])
+@pytest.mark.parametrize("rows", [1, 8, 17])
+def test_where_rows_reach_their_largest(rows, columns, dtype):
+    """The last vector has one element, which is compared with one lane of eight rows' largest."""
+    x = np.arange(rows * columns, dtype=dtype).reshape(rows, columns)
+    largest = fgrad.jit(lambda x: x == fnp.max(x, axis=1, keepdims=True))(x)
+    np.testing.assert_array_equal(largest, x == x.max(1, keepdims=True))
+    place = fgrad.jit(lambda x: fnp.argmax(fnp.where(x < 0, -fnp.inf, x), axis=1))(x)
+    np.testing.assert_array_equal(place, np.full(rows, columns - 1))
+
+
 @pytest.mark.parametrize("function, comparisons", [
     (lambda x, y: fnp.maximum(x, 0.5), 1), (lambda x, y: fnp.minimum(-2.0, x), 1),
     (lambda x, y: fnp.maximum(x, 0.0), 1),
