@@ -167,11 +167,11 @@ class Emitter(Stores):
     def lane(self, name, k, dtype, lanes):
         """Lane k of a vector, as a number.
 
-        Of eight f64 LLVM must not see where it comes from: where one lane is compared with its
-        splat, LLVM 22 reads lane 0 for lane 1 (VPERMPD becomes VPERMILPD, whose index is bit 1).
+        LLVM must not see that it is lane 1 of a vector of f64: where one lane of eight is compared
+        with its splat, LLVM 22 reads lane 0 (VPERMPD becomes VPERMILPD, whose index is bit 1).
         """
         one = self.op(f"extractelement {type_text(dtype, lanes)} {name}, i64 {k}")
-        if dtype != F64 or lanes < 8:
+        if dtype != F64 or k != 1:
             return one
         return self.op(f"call double @llvm.arithmetic.fence.f64(double {one})")
 
