@@ -17,20 +17,20 @@ from .text import Function, Mask, iota, mangled, vector
 
 VECTORS = 8                # of a network, the most
 BYTES = 64                 # of a vector
-DEPTH = 2                  # times the depth of perfect pivots, after which the radix sort takes over
+DEPTH = 2      # times the depth of perfect pivots, after which the radix sort takes over
 
 MAPS = "word %mask, word %top, word %last_mask, word %last_top"
 
 
-def text(name, bits, fields, sides):
-    """(functions, declarations) for a kind of words.
+def functions(name, kind, fields, sides):
+    """(their texts, declarations) for a kind of words.
 
     fields: the names of those of a job, in order; sides: into how many a vector is cut.
     """
-    writer = Writer(name, bits, fields, sides)
-    functions = [*map(writer.leaf, counts()), writer.part(), writer.mapping_part(), writer.quick(),
-                 writer.row(), writer.split(), writer.count(), writer.move()]
-    return [str(f) for f in functions], frozenset().union(*(f.declarations for f in functions))
+    writer = Writer(name, kind, fields, sides)
+    made = [*map(writer.leaf, counts()), writer.part(), writer.mapping_part(), writer.quick(),
+            writer.row(), writer.split(), writer.count(), writer.move()]
+    return [str(f) for f in made], frozenset().union(*(f.declarations for f in made))
 
 
 def counts():
@@ -56,10 +56,10 @@ def partners(size):
 class Writer:
     """Writes the functions of one kind of words."""
 
-    def __init__(self, name, bits, fields, sides):
-        self.name, self.bits, self.word = name, bits, f"i{bits}"
+    def __init__(self, name, kind, fields, sides):
+        self.name, self.bits, self.places = name, kind.bits, kind.places
         self.fields, self.sides = fields, sides
-        self.lanes = 8 * BYTES // bits
+        self.word, self.lanes = f"i{self.bits}", 8 * BYTES // self.bits
         self.vector = vector(self.word, self.lanes)
 
     def function(self, stem, parameters, result="void", linkage="internal"):
@@ -80,15 +80,17 @@ class Writer:
 
     def mapped(self, fn, x, mask, top):
         """The words of elements; see radix_text."""
-        sign = fn.op(f"ashr {self.vector} {x}, {self.all(fn, self.bits - 1)}")
+        sign = fn.op(f"ashr {self.vector} {x}, {self.all(self.bits - 1)}")
         flips = fn.op(f"and {self.vector} {sign}, {mask}")
         return fn.op(f"xor {self.vector} {fn.op(f'xor {self.vector} {x}, {flips}')}, {top}")
 
     def unmapped(self, fn, x, mask, top):
-        """The elements of words."""
+        """The elements of words, or their places."""
+        if self.places:
+            return fn.op(f"and {self.vector} {x}, {self.all(2**32 - 1)}")
         return self.mapped(fn, fn.op(f"xor {self.vector} {x}, {top}"), mask, "zeroinitializer")
 
-    def all(self, fn, number):
+    def all(self, number):
         return f"splat ({self.word} {number})"
 
     # -- networks ----------------------------------------------------------------------------------
@@ -103,7 +105,7 @@ class Writer:
         words = []
         for on, at in zip(valid, places):
             x = fn.vector_load(self.word, self.lanes, fn.gep(self.word, "%from", at), on)
-            words.append(self.chosen(fn, on, self.mapped(fn, x, mask, top), self.all(fn, -1)))
+            words.append(self.chosen(fn, on, self.mapped(fn, x, mask, top), self.all(-1)))
         for on, at, x in zip(valid, places, self.inorder(fn, self.network(fn, words))):
             x = self.unmapped(fn, x, last_mask, last_top)
             fn.vector_store(self.word, self.lanes, x, fn.gep(self.word, "%target", at), on)

@@ -1,10 +1,11 @@
 """Sorting in machine code: words by their bytes, rows of them or one vector by several threads.
 
-It takes a tenth of the time of NumPy's stable argsort.  Of values it takes a fifth of that of
-NumPy's sort, but where NumPy's sort is quick: with the AVX-512 of Intel's processors, on which
-counting bytes is slow too.  There values are sorted by comparing vectors of them, by several
-threads; by one NumPy is as quick.  How this becomes NumPy's order, and when it is worth loading,
-`ops/radix.py` knows, which relies on it.  Relies on `radix_text.py` for the code, and on the pool.
+It takes a tenth of the time of NumPy's stable argsort, and a fifth of that of its sort of values,
+but where that is quick: with the AVX-512 of Intel's processors, on which counting bytes is slow.
+There what need not be stable is sorted by comparing vectors: values, by several threads (by one
+NumPy is as quick), and elements with their places, of which no two are equal.  How this becomes
+NumPy's order, and when it is worth loading, `ops/radix.py` knows, which relies on it.  Relies on
+`radix_text.py` for the code, and on the pool.
 
     values(rows, out)      # each row sorted by the order of all bits: -nan … -0.0 0.0 … nan
     places(rows, given)    # of 32-bit elements: the places that those of a sorted row come from
@@ -61,17 +62,18 @@ def places(rows, given=None):
     form = "float" if rows.dtype.kind == "f" else "integer"
     mask, top = mapped(rows.dtype)
     out, parts = empty(rows.shape, np.int64), parts_of(rows.size)
+    name = "pairs" if COMPARES and given is None else "places"
     words = job("places", source=rows, given=given, rows=len(rows), n=rows.shape[1], mask=mask,
                 top=top)
     if not is_cut(rows):
         words(f"words.{form}", parts, target=out)
-        whole("places", out, out)
+        whole(name, out, out)
         return out
     with workspace(out.nbytes) as made:
         made = made.view(np.int64).reshape(rows.shape)
         words(f"words.{form}", parts, target=made)
         for row, to in zip(made, out):
-            cut("places", row, to, row)
+            cut(name, row, to, row)
     return out
 
 
@@ -163,7 +165,8 @@ def job(kind, **fields):
     """A function that runs (what, parts) with these arrays and numbers, and more of them."""
     def run(what, parts, **more):
         made = Job(parts=parts, **{name: address(x) for name, x in {**fields, **more}.items()})
-        threads.pool().run(function(what if "." in what else f"{what}.{kind}", kind),
+        name = what if "." in what else f"{what}.{kind}"
+        threads.pool().run(function(name, "places" if kind == "pairs" else kind),
                            ctypes.addressof(made), parts)
     return run
 

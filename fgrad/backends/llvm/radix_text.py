@@ -22,9 +22,13 @@ from . import quick_text
 
 
 class Kind(NamedTuple):
-    """Words of so many bits, which are sorted by their bytes from `first` on."""
+    """Words of so many bits, which are sorted by their bytes from `first` on.
+
+    places: the lower half of a word is the place of its element, which is all that is asked for.
+    """
     bits: int
-    first: int
+    first: int = 0
+    places: bool = False
 
     @property
     def digits(self):
@@ -32,9 +36,12 @@ class Kind(NamedTuple):
         return self.bits // 8 - self.first
 
 
-KINDS = {"short": Kind(32, 0), "long": Kind(64, 0), "places": Kind(64, 4)}
+KINDS = {"short": Kind(32), "long": Kind(64),
+         "places": Kind(64, 4, True),            # in the order that they have, where equal
+         "pairs": Kind(64, 0, True)}             # no two are equal
 POINTERS = ("source", "target", "work", "counts", "given", "splitters")
 NUMBERS = ("rows", "n", "parts", "mask", "top", "last_mask", "last_top")
+PLACE = 2**32 - 1          # the bits of a word that are a place
 FIELDS = POINTERS + NUMBERS
 MAPS = "mask top last_mask last_top"
 SIDES = 16                 # of a vector that several threads sort
@@ -313,28 +320,34 @@ done:
 def text(name, compares):
     """The text of all functions for a kind of words.
 
-    compares: values are sorted by comparing vectors of them; words with a place never are, which
-    may have to stay in the order that they have.
+    compares: they are sorted by comparing vectors of them.  Words with a place may have to stay in
+    the order that they have, which nothing but counting does; so both ways are there.
     """
+    own, declared = functions(name, compares and name != "places")
+    if compares and name == "places":
+        pairs, more = functions("pairs", True)
+        own, declared = own + pairs, declared | more
+    return HEAD + "\n".join([*sorted(declared), *own])
+
+
+def functions(name, compares):
+    """(their texts, declarations) for a kind of words."""
     kind = KINDS[name]
-    compares = compares and not kind.first
     parts = pieces(name, kind, compares)
     out = [PASS.format(**parts, turn=turn, **read_and_written(turn, kind))
            for turn in ("first", "next", "last")]
     out += [one.format_map(parts) for one in (ROW, ROWS, SIDE)]
-    if not compares:
-        out += [EACH.format(**parts, what=what, then=then.format_map(parts))
-                for what, then in (("count", ""), ("move", MOVE))]
     if kind.first:
         read = fields("source target given rows n parts mask top", "i32")
         out += [WORDS.format(form=form, element=element, words_fields=read,
                              share_whole=share("%whole"))
                 for form, element in (("float", float_element()), ("integer", integer_element()))]
-    declared = DECLARED
     if compares:
-        functions, more = quick_text.text(name, kind.bits, FIELDS, SIDES)
-        out, declared = out + functions, declared | more
-    return HEAD + "\n".join([*sorted(declared), *out])
+        more, declared = quick_text.functions(name, kind, FIELDS, SIDES)
+        return out + more, DECLARED | declared
+    out += [EACH.format(**parts, what=what, then=then.format_map(parts))
+            for what, then in (("count", ""), ("move", MOVE))]
+    return out, DECLARED
 
 
 def pieces(name, kind, compares):
@@ -363,7 +376,7 @@ def read_and_written(turn, kind):
         read, word, out = as_word("word", "%x", bits), "%word", "%word"
     if turn == "last":
         out, written = "%out", (
-            f"  %out = and {w} %x, {2 ** (8 * kind.first) - 1}\n" if kind.first else
+            f"  %out = and {w} %x, {PLACE}\n" if kind.places else
             f"  %y = xor {w} %x, %top\n" + as_word("out", "%y", bits, top="0"))
     return {"read": read, "digit": byte("digit", word, bits, "%shift"), "written": written,
             "out": out}
