@@ -703,8 +703,17 @@ def sort(operand, dimension=-1, is_stable=True, num_keys=1):
     """An array sorted along a dimension; of a tuple all, by the first num_keys of them."""
     several = isinstance(operand, (tuple, list))
     xs = [as_value(x) for x in (operand if several else (operand,))]
-    out = ops.sort(*xs, axis=dimension_of(dimension, xs[0].ndim, "sort"), keys=num_keys)
-    return tuple(out) if several else out[0]
+    axis = dimension_of(dimension, xs[0].ndim, "sort")
+    if any(x.shape != xs[0].shape for x in xs):
+        raise ShapeError("sort needs operands of one shape.",
+                         given=[f"operand {k + 1}: {x.type}" for k, x in enumerate(xs)])
+    if not 1 <= num_keys <= len(xs):
+        raise ArgumentError(f"sort(…, num_keys={num_keys}) needs between 1 and {len(xs)} keys.")
+    if len(xs) == 1:
+        out = ops.sort(xs[0], axis=axis)
+        return (out,) if several else out
+    order = ops.order(*xs[:num_keys], axis=axis)
+    return tuple([ops.take_along(x, order, axis) for x in xs])
 
 
 def sort_key_val(keys, values, dimension=-1, is_stable=True):

@@ -131,6 +131,23 @@ def test_sort_key_val_moves_values_with_their_keys():
     assert keys.tolist() == [1, 2, 3] and values.tolist() == [10.0, 20.0, 30.0]
 
 
+@pytest.mark.parametrize("axis", [0, 1])
+def test_several_arrays_are_sorted_by_the_first_of_them(axis):
+    rng = np.random.default_rng(0)
+    a, b, c = [rng.integers(0, 3, (6, 5)).astype("float32") for _ in range(3)]
+    for keys in (1, 2, 3):
+        order = np.lexsort((a, b, c)[:keys][::-1], axis)
+        want = [np.take_along_axis(x, order, axis) for x in (a, b, c)]
+        sort = lambda a, b, c: lax.sort((a, b, c), axis, num_keys=keys)
+        for f in (sort, jit(sort)):
+            for got, x in zip(f(a, b, c), want, strict=True):
+                same(got, x)
+        stacked = vmap(sort, (None, None, 0))(a, b, np.stack([c, c + 1]))
+        same(stacked[2], np.stack([sort(a, b, x)[2] for x in (c, c + 1)]))
+    check_grads(lambda c: lax.sort((a, b, c), axis)[2], (c,), order=2)
+    assert len(lax.sort((a,), axis)) == 1
+
+
 def test_cumlogsumexp_has_infinities_and_derivatives():
     x = np.array([-np.inf, 0.0, 1000.0, np.inf], np.float32)
     same(lax.cumlogsumexp(x), np.array([-np.inf, 0.0, 1000.0, np.inf], np.float32))
@@ -167,6 +184,9 @@ def test_operations_neither_broadcast_nor_promote():
     assert message(ArgumentError, lax.round, X, 2).startswith(
         "round takes halves away from zero, or to even numbers.")
     assert message(ShapeError, lax.top_k, X, 5).startswith("top_k cannot take 5 of the last axis.")
+    assert message(ShapeError, lax.sort, (X, X[:1])).startswith("sort needs operands of one shape.")
+    assert message(ArgumentError, lambda: lax.sort((X, X), num_keys=3)).startswith(
+        "sort(…, num_keys=3) needs between 1 and 2 keys.")
 
 
 @pytest.mark.parametrize("computation, init, plain", [

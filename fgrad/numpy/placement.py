@@ -189,10 +189,10 @@ def extract(condition, arr, *, size=None, fill_value=0):
     x, mask = ravel(arr), ravel(as_bool(condition))
     if size is None:
         return x[mask]
-    order = ops.sort(ops.not_(mask), ops.iota(shape=mask.shape, axis=0, dtype=I32), axis=0, keys=1)
-    found = concatenate([ops.gather(x, order[1], axes=(0,)),
+    order = ops.order(ops.not_(mask), axis=0)
+    found = concatenate([ops.gather(x, order, axes=(0,)),
                          ops.full(shape=(size,), value=0, dtype=x.dtype)])[:size]
-    there = ops.sort(ops.not_(mask), axis=0, keys=1)[0]
+    there = ops.sort(ops.not_(mask), axis=0)
     gone = concatenate([there, ops.full(shape=(size,), value=True, dtype=mask.dtype)])[:size]
     return where(gone, cast(as_value(fill_value), x.dtype), found)
 

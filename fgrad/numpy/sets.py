@@ -62,7 +62,8 @@ def of_size(x, size, fill, shape):
         values = ops.full(shape=(size,), value=fill or 0, dtype=x.dtype)
         return values, empty, ops.full(shape=shape, value=0, dtype=I32), empty
     places = ops.iota(shape=x.shape, axis=0, dtype=I32)
-    ordered, order = ops.sort(x, places, axis=0, keys=1)
+    order = ops.order(x, axis=0)
+    ordered = ops.gather(x, order, axes=(0,))
     first = concatenate([ops.full(shape=(1,), value=True, dtype=np.dtype(bool)),
                          same(ops.ne, ordered[1:], ordered[:-1])])
     number = same(ops.sub, cumsum(cast(first, I32)), 1)      # which different element each is

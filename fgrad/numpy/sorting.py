@@ -45,7 +45,7 @@ def sort(a, axis=-1, descending=False, *, kind=None, stable=True):
     """
     check_kind(kind, "sort")
     x, k = flattened(a, axis, "sort")
-    (out,) = ops.sort(x, axis=k, keys=1)
+    out = ops.sort(x, axis=k)
     return ops.rev(out, axes=(k,)) if descending else out
 
 
@@ -62,8 +62,7 @@ def argsort(a, axis=-1, descending=False, *, kind=None, stable=True):
     x, k = flattened(a, axis, "argsort")
     if descending:
         x = ops.rev(x, axes=(k,))
-    places = ops.iota(shape=x.shape, axis=k, dtype=I32)
-    out = ops.sort(x, places, axis=k, keys=1)[1]
+    out = ops.order(x, axis=k)
     if not descending:
         return out
     return same(ops.sub, x.shape[k] - 1, ops.rev(out, axes=(k,)))

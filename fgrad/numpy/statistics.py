@@ -12,7 +12,7 @@ import math
 from .. import ops
 from ..core import as_value
 from ..errors import ArgumentError, ShapeError
-from ..types import I32, default_float, default_int
+from ..types import default_float, default_int
 from .axes import axes_in_order, axis_of, typed
 from .compare import searchsorted
 from .contract import numbers
@@ -327,5 +327,4 @@ def lexsort(keys, axis=-1):
     if not values:
         raise ShapeError("lexsort needs at least one key.")
     k = axis_of(axis, values[0].ndim, "lexsort")
-    places = ops.iota(shape=values[0].shape, axis=k, dtype=I32)
-    return ops.sort(*values[::-1], places, axis=k, keys=len(values))[-1]
+    return ops.order(*values[::-1], axis=k)

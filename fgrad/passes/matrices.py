@@ -221,12 +221,14 @@ def passes(x, k):
     return x.shape[-1] * k if 0 < k <= 16 else math.inf
 
 
-def pairs(x, *others, axis, keys):
-    """The pairs of elements that all rows compare, less those for which a row takes NumPy as long;
-    it moves other arrays one after the other.
+def pairs(alone):
+    """The pairs of elements that all rows compare, less those for which a row takes NumPy as long
+    as for a call: `alone`.
     """
-    n = x.shape[axis]
-    return x.size // n * (n**2 - (1024 if others else 100)) if keys == 1 else math.inf
+    def work(x, *others, axis):
+        n = x.shape[axis]
+        return math.inf if others else x.size // n * (n**2 - alone)
+    return work
 
 
 def of_rows(a, **params):
@@ -242,7 +244,8 @@ RULES = {
     "cholesky": Rule(loops.cholesky, cubed, 1 << 21, stacked=24),
     "pivots_to_permutation": Rule(loops.pivots_to_permutation, squared, 1 << 16, stacked=64,
                                   axes=1),
-    "sort": Rule(loops.sort, pairs, 40_000, axes=1, side_by_side=True),
+    "sort": Rule(loops.sort, pairs(100), 40_000, axes=1, side_by_side=True),
+    "order": Rule(loops.order, pairs(1024), 40_000, axes=1, side_by_side=True),
     "top_k": Rule(loops.top_k, passes, 1 << 30, axes=1, side_by_side=True),
     "pinv": Rule(loops.pinv, always, 0, side_by_side=True),
     "qr": Rule(loops.qr, of_rows, 1 << 16, stacked=32),

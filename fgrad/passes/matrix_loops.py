@@ -288,11 +288,13 @@ def pinv(x, *, rtol):
 
 # ---------------------------------------------------------------------------- orders
 
-def sort(x, *others, keys):
-    """x and others along the first axis in the order of x: each goes where as many are before it.
-    """
-    if x.shape[0] == 1:
-        return x, *others
+def sort(x):
+    """x along the first axis in order."""
+    return (take_along(x, order(x)[0], 0),)
+
+
+def order(x):
+    """The places along the first axis in the order of x: each goes where as many are before it."""
     shape = (x.shape[0], *x.shape)
     mine, other = (ops.broadcast(x, shape=shape, axes=(axis,)) for axis in (1, 0))
     rows, columns = (ops.iota(shape=shape, axis=axis, dtype=I32) for axis in (0, 1))
@@ -304,8 +306,7 @@ def sort(x, *others, keys):
     before = ops.or_(before, ops.and_(equal, ops.lt(columns, rows)))
     place = ops.reduce_sum(ops.convert(before, dtype=I32), axes=(1,))
     here = ops.eq(ops.broadcast(place, shape=shape, axes=(0,)), rows)
-    order = ops.reduce_sum(ops.select(here, columns, 0), axes=(1,))
-    return tuple([take_along(v, order, 0) for v in (x, *others)])
+    return (ops.reduce_sum(ops.select(here, columns, 0), axes=(1,)),)
 
 
 # ---------------------------------------------------------------------------- the largest

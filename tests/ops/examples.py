@@ -366,8 +366,8 @@ EXAMPLES = {
     "bitcast": [case(X((3,)), dtype=np.dtype("int8")), case(X((0, 8)), dtype=np.dtype("uint8"))],
 
     # sort
-    "sort": [case(X((5,)), axis=0, keys=1), case(X((2, 3)), axis=1, keys=1),
-             case(X((0,)), axis=0, keys=1), case(I(6, high=2), X((6,)), axis=0, keys=1),
-             case(I(6, high=2), X((6,)), X((6,)), axis=0, keys=2)],
+    "sort": [case(X((5,)), axis=0), case(X((2, 3)), axis=1), case(X((0,)), axis=0)],
+    "order": [case(X((5,)), axis=0), case(X((2, 3)), axis=1), case(X((0,)), axis=0),
+              case(I(6, high=2), X((6,)), axis=0)],
     "top_k": [case(X((5,)), k=2), case(X((2, 3)), k=3), case(X((2, 3)), k=0), case(X((0, 2)), k=1)],
 }
