@@ -122,7 +122,7 @@ class Gather(Primitive):
             return np.take(x.transpose(in_front(x, axes)), indices[0], 0, mode="clip")
         if mode == "clip" and x.flags.c_contiguous and axes == tuple(range(len(axes))):
             rows = x.reshape(math.prod(x.shape[:len(axes)]), *x.shape[len(axes):])
-            return np.take(rows, flat(indices, x.shape), 0)          # three times as fast
+            return np.take(rows, flat(indices, x.shape), 0)          # twice as fast
         at, inside = clipped(indices, x, axes)
         rest = without(x.shape, axes)
         if mode == "fill" and not inside.all():

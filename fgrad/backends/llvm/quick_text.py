@@ -13,11 +13,11 @@ whole vectors.  Relies on `text`; `radix_text` relies on it, and knows what word
 
 from __future__ import annotations
 
-from .text import Function, Mask, iota, mangled, vector
+from .text import Function, Mask, constant, iota, mangled, vector
 
 VECTORS = 8                # of a network, the most
 BYTES = 64                 # of a vector
-DEPTH = 2      # times the depth of perfect pivots, after which the radix sort takes over
+DEPTH = 2                  # times that of perfect pivots; deeper down the radix sort takes over
 
 MAPS = "word %mask, word %top, word %last_mask, word %last_top"
 
@@ -57,7 +57,7 @@ class Writer:
     """Writes the functions of one kind of words."""
 
     def __init__(self, name, kind, fields, sides):
-        self.name, self.bits, self.places = name, kind.bits, kind.places
+        self.name, self.bits, self.place = name, kind.bits, kind.place
         self.fields, self.sides = fields, sides
         self.word, self.lanes = f"i{self.bits}", 8 * BYTES // self.bits
         self.vector = vector(self.word, self.lanes)
@@ -86,8 +86,8 @@ class Writer:
 
     def unmapped(self, fn, x, mask, top):
         """The elements of words, or their places."""
-        if self.places:
-            return fn.op(f"and {self.vector} {x}, {self.all(2**32 - 1)}")
+        if self.place:
+            return fn.op(f"and {self.vector} {x}, {self.all(self.place)}")
         return self.mapped(fn, fn.op(f"xor {self.vector} {x}, {top}"), mask, "zeroinitializer")
 
     def all(self, number):
@@ -96,8 +96,8 @@ class Writer:
     # -- networks ----------------------------------------------------------------------------------
 
     def leaf(self, count):
-        """void(from, target, n, maps): sorts n words, as many as fit into `count` vectors, or
-        fewer."""
+        """void(from, target, n, maps): sorts n elements, at most as many as `count` vectors hold.
+        """
         fn = self.function(f"leaf{count}", f"ptr %from, ptr %target, i64 %n, {MAPS}")
         mask, top, last_mask, last_top = self.splats(fn, "%mask", "%top", "%last_mask", "%last_top")
         valid = [fn.mask(self.lanes, fn.sub("%n", v * self.lanes)) for v in range(count)]
@@ -143,7 +143,7 @@ class Writer:
             y = fn.shuffle(self.word, self.lanes, y, "poison", picks)
         if all(low) or not any(low):
             return (self.least if low[0] else self.greatest)(fn, x, y)
-        mask = "<" + ", ".join(f"i1 {str(is_low).lower()}" for is_low in low) + ">"
+        mask = constant("i1", [str(is_low).lower() for is_low in low])
         return self.chosen(fn, mask, self.least(fn, x, y), self.greatest(fn, x, y))
 
     def inorder(self, fn, words):
@@ -238,9 +238,9 @@ class Writer:
         depth, pivot = fn.sub("%depth", 1), self.pivot(fn, "%from", lambda x: x)
         low = self.parts(fn, pivot)
         with fn.if_(fn.compare("eq", low, "%n")):        # the pivot is the greatest: out with it
-            zero, less = (fn.compare("eq", pivot, 0, self.word),
-                          fn.op(f"sub {self.word} {pivot}, 1"))
-            less = fn.select(zero, "i64", 0, self.parts(fn, less))
+            zero = fn.compare("eq", pivot, 0, self.word)
+            before = fn.op(f"sub {self.word} {pivot}, 1")
+            less = fn.select(zero, "i64", 0, self.parts(fn, before))
             self.fill(fn, pivot, less)
             self.again(fn, "%from", "%to", 0, less, depth)
             self.leave(fn)
@@ -293,14 +293,9 @@ class Writer:
         size = fn.mul("%n", self.bits // 8)
         fn.call("llvm.memmove.p0.p0.i64", ("ptr", "%target"), ("ptr", "%from"), ("i64", size),
                 ("i1", "false"))
-        room = self.other(fn, "%from", "%to", "%target")
+        room = fn.select(fn.compare("eq", "%from", "%target", "ptr"), "ptr", "%to", "%from")
         self.call(fn, "row", ("ptr", "%target"), ("ptr", "%target"), ("ptr", room),
                   ("ptr", "%counts"), ("i64", "%n"), *self.words(0, 0, "%last_mask", "%last_top"))
-
-    def other(self, fn, first, second, than):
-        """The one of two places that is not the third."""
-        return fn.op(f"select i1 {fn.compare('eq', first, than, 'ptr')}, ptr {second}, "
-                     f"ptr {first}")
 
     def row(self):
         """What @row of the radix sort does: elements at `source` are sorted to `target`, which may
@@ -312,8 +307,8 @@ class Writer:
         mask, top = self.splats(fn, "%mask", "%top")
         pivot = self.pivot(fn, "%source", lambda x: self.mapped(fn, x, mask, top))
         same = fn.compare("eq", "%source", "%target", "ptr")
-        to, room = (fn.op(f"select i1 {same}, ptr {a}, ptr {b}")
-                    for a, b in (("%work", "%target"), ("%target", "%work")))
+        to = fn.select(same, "ptr", "%work", "%target")
+        room = fn.select(same, "ptr", "%target", "%work")
         low = self.call(fn, "part.maps", ("ptr", "%source"), ("ptr", to), ("ptr", to),
                         ("i64", "%n"), *self.words(pivot, "%mask", "%top"), result="i64")
         zeros = fn.call("llvm.ctlz.i64", ("i64", "%n"), ("i1", "true"), result="i64")

@@ -119,7 +119,7 @@ def cut(name, row, out, work, mask=0, top=0):
     ends = counts.T.cumsum().reshape(SIDES, parts)
     first = np.concatenate([[0], ends[:, -1]])
     counts[...] = ends.T - counts
-    moving("move", parts, given=given)                        # from now on they are words
+    moving("move", parts, given=given)           # from now on they are words
     job(name, target=out, work=work, counts=counts_of(name, SIDES), given=first,
         last_mask=mask, last_top=top)("side", SIDES)
 
@@ -166,8 +166,8 @@ def job(kind, **fields):
     def run(what, parts, **more):
         made = Job(parts=parts, **{name: address(x) for name, x in {**fields, **more}.items()})
         name = what if "." in what else f"{what}.{kind}"
-        threads.pool().run(function(name, "places" if kind == "pairs" else kind),
-                           ctypes.addressof(made), parts)
+        library = "places" if kind == "pairs" else kind           # one has both, see radix_text
+        threads.pool().run(function(name, library), ctypes.addressof(made), parts)
     return run
 
 

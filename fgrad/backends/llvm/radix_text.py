@@ -24,11 +24,11 @@ from . import quick_text
 class Kind(NamedTuple):
     """Words of so many bits, which are sorted by their bytes from `first` on.
 
-    places: the lower half of a word is the place of its element, which is all that is asked for.
+    place: the bits that are the place of an element, where that is all that is asked for.
     """
     bits: int
     first: int = 0
-    places: bool = False
+    place: int = 0
 
     @property
     def digits(self):
@@ -36,12 +36,12 @@ class Kind(NamedTuple):
         return self.bits // 8 - self.first
 
 
+PLACE = 2**32 - 1          # the lower half of a word with an element and its place
 KINDS = {"short": Kind(32), "long": Kind(64),
-         "places": Kind(64, 4, True),            # in the order that they have, where equal
-         "pairs": Kind(64, 0, True)}             # no two are equal
+         "places": Kind(64, 4, PLACE),           # where elements are equal, as they lie
+         "pairs": Kind(64, 0, PLACE)}            # where elements are equal, by their places
 POINTERS = ("source", "target", "work", "counts", "given", "splitters")
 NUMBERS = ("rows", "n", "parts", "mask", "top", "last_mask", "last_top")
-PLACE = 2**32 - 1          # the bits of a word that are a place
 FIELDS = POINTERS + NUMBERS
 MAPS = "mask top last_mask last_top"
 SIDES = 16                 # of a vector that several threads sort
@@ -376,7 +376,7 @@ def read_and_written(turn, kind):
         read, word, out = as_word("word", "%x", bits), "%word", "%word"
     if turn == "last":
         out, written = "%out", (
-            f"  %out = and {w} %x, {PLACE}\n" if kind.places else
+            f"  %out = and {w} %x, {kind.place}\n" if kind.place else
             f"  %y = xor {w} %x, %top\n" + as_word("out", "%y", bits, top="0"))
     return {"read": read, "digit": byte("digit", word, bits, "%shift"), "written": written,
             "out": out}
