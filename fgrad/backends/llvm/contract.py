@@ -19,11 +19,11 @@ from itertools import product
 from math import gcd
 
 from . import winograd
-from .contract_cost import DISPATCH, PAGE, cycles, held_second
+from .contract_cost import DISPATCH, PAGE, cycles, held_first, held_second
 from .dots import lanes_of_sums, shape
 from .operands import Bordered, Offset, Pieced, Pulled, Strided, Strips
 from .text import BYTES
-from .tiles import Machine, Tile, shapes
+from .tiles import AHEAD, Machine, Tile, shapes
 
 SHORT_ROWS = 48, 144, 272   # strides of packed rows of A, in elements, where they are short
 WINDOW_ROWS = 10         # the most rows of a tile read through tables: of 14, 8 % slower on Zen 4
@@ -44,7 +44,7 @@ WIDE_PANEL = 256         # bytes of a row of panels; of half that, blocks of run
 ADDED_ALONE = 1 << 14    # elements of a result whose depths one thread adds up
 SHALLOW = 32             # depth up to which a product is as long as its result takes to be written
 LARGE = 1 << 25          # multiply-adds of a part that is worth having for balance alone
-FEW = 4                  # tiles of rows up to which B may be read where it lies
+FEW = 40                 # tiles of rows up to which B may be read where it lies
 FEW_ROWS = 36            # rows up to which B that the second cache lacks is not copied by tiles
 
 
@@ -308,9 +308,13 @@ class Plan:
         return self.staged and self.blocks > 1 and not self.split
 
     @property
-    def far(self):
-        """Whether B is read where it lies, in memory that the second cache does not hold."""
-        return not self.pack_b and self.large_b
+    def fetches_b(self):
+        """Whether tiles fetch the rows of B in advance: where they read them where they lie, unless
+        the first cache holds all, or loses what it has fetched."""
+        if self.pack_b:
+            return False
+        held = held_first(self.b.first * BYTES[self.type], self.machine)
+        return self.large_b or self.b_size > 2 * self.machine.l1 and held >= 2 * AHEAD
 
     @property
     def packs_along(self):

@@ -21,6 +21,7 @@ PLACE = 1.5              # cycles of an entry of a table of runs, and of reading
 SEGMENT = 30             # cycles of an entry of a table of segments
 NEAR = 32                # bytes a cycle that a processor reads of what its second cache holds
 FAR = 3.3                # the same, of what it lacks, a vector of each row at a time
+FETCHED = 4              # the same, of rows that are fetched in advance
 MOST_FAR = 10            # the same, of whole rows
 MANY_FAR = 7.5           # the same, of more rows than BESIDE at once
 COPIED = 4.5             # the same, where it is copied
@@ -30,8 +31,8 @@ BESIDE = 8               # rows that a processor fetches ahead well
 BY_COLUMNS = 2, 11       # cycles of a step for a line of A that the first, and second, cache lost
 STRIDE = 2048            # bytes from step to step up to which a processor fetches columns ahead
 PACK_ROW, PACK_COLUMN = 1.6, 4.5       # cycles of a vector of A that is packed, and of a column
-PACK_PANEL, PACK_SQUARE = 2.5, 6       # cycles of a vector of B, as it lies and transposed
-ACROSS = 1.1             # times as long as a step takes that reads vectors across two lines
+PACK_PANEL, PACK_SQUARE = 3, 6         # cycles of a vector of B, as it lies and transposed
+ACROSS = 0.04            # cycles of each pair of a step's vectors of B that are read where they lie
 PIECE = 100              # cycles of what is in one page, of a result or of what an epilogue reads
 WRITTEN = 4, 12          # cycles of a tile's row in a large result, behind the one before or not
 LINE, PAGE = 64, 4096    # bytes
@@ -90,10 +91,17 @@ def tile_cycles(p, rows, columns, depth):
         for w, times_c in ((tile.width, columns[0]), (columns[1], bool(columns[1]))):
             if times_r and times_c:
                 v = -(-w // tile.lanes)
-                step = step_cycles(r, v) * (1 if p.pack_b else ACROSS)
-                one = depth * step + p.blocks * (30 + 2 * r * v)
+                one = depth * step_of(p, r, v) + p.blocks * (30 + 2 * r * v)
                 total += times_r * times_c * one
     return total
+
+
+def step_of(p, rows, vectors):
+    """Cycles of one step of a tile: of B where it lies it takes what the second cache gives."""
+    if p.pack_b:
+        return step_cycles(rows, vectors)
+    read = vectors * p.machine.vector_bytes / NEAR if p.fetches_b else 0
+    return max(step_cycles(rows, vectors) + ACROSS * vectors ** 2, read)
 
 
 def a_cycles(p, height, width, depth):
@@ -158,14 +166,17 @@ def held(step, size, ways):
 def b_cycles(p, height, width, depth):
     """Cycles of reading, or packing, a part's columns of B; where they lie, each tile's rows read
     them anew."""
-    elements, whole = width * depth, p.columns * p.depth
+    elements, vectors = width * depth, p.tile.vectors
+    whole = 2 * p.columns * p.depth                  # beside A and the result
     if p.pack_b:
         vector = PACK_PANEL if p.b_by_rows else PACK_SQUARE
         each = vector / p.tile.lanes + pull_cycles(p.b, p.tile)
         far = ALONG if p.packs_along else COPIED
         return read_cycles(p, elements, whole, far) + elements * each
+    if p.fetches_b:
+        return read_cycles(p, elements, whole, min(ALONG, FETCHED * vectors))
     again = elements * (-(-height // p.tile.rows) - 1) * BYTES[p.type] / NEAR
-    return read_cycles(p, elements, whole, min(MOST_FAR, FAR * p.tile.vectors)) + again
+    return read_cycles(p, elements, whole, min(MOST_FAR, FAR * vectors)) + again
 
 
 def piece_cycles(p, height, width):

@@ -452,7 +452,7 @@ class Writer:
             a_stride, b_stride = p.a.first, p.b.second
         else:
             odd = p.odd and not p.strips
-            kernel = Kernel(tile, form, count is not None, p.blocks > 1, odd, p.far or packs,
+            kernel = Kernel(tile, form, count is not None, p.blocks > 1, odd, p.fetches_b or packs,
                             p.tile.width * packs)
         to = [b] * packs
         if packs:
@@ -491,7 +491,7 @@ class Writer:
         def write(j, vectors, tail):
             count = self.valid_lanes(tail)
             kernel = Kernel(Tile(p.type, p.tile.lanes, 1, vectors), Columns(), count is not None,
-                            True, p.odd, p.far)
+                            True, p.odd, p.fetches_b)
             self.kernels[kernel.name] = kernel
             to = fn.gep(p.type, self.totals, fn.add(panels.j, j))
             add = fn.compare("ne", panels.k, self.first_step)

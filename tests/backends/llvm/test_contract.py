@@ -442,12 +442,22 @@ def test_few_rows_read_a_large_matrix_where_it_lies(m, n, k):
         assert not planned.pack_b and planned.blocks > 1
 
 
-@pytest.mark.parametrize("m, n, k", [(101, 75, 303), (64, 130, 1501), (200, 33, 77)])
+@pytest.mark.parametrize("m, n, k", [(501, 75, 303), (640, 130, 501), (400, 33, 77)])
 def test_the_first_tiles_pack_what_they_read(m, n, k):
     for forms, workers, epilogue in [("nn", 1, False), ("tn", 2, True), ("nn", 2, True)]:
         assert check(m, n, k, forms, workers=workers, epilogue=epilogue).packs_along
     assert check(m, n, k, batch=3, workers=2).packs_along
-    assert check(40, 1030, 300).packs_along and not check(24, 1030, 300).packs_along
+
+
+@pytest.mark.parametrize("m, n, k, fetches", [
+    (16, 512, 512, True), (64, 256, 784, True), (40, 1030, 300, True),
+    (64, 1024, 256, False),                        # whose rows meet in few sets of the first cache
+    (512, 256, 784, False), (64, 64, 64, False)])
+def test_few_rows_fetch_a_matrix_where_it_lies(m, n, k, fetches):
+    planned = plan(m, n, k, "float", Strided(k, 1), Strided(n, 1), out=Strided(n, 1),
+                   machine=Machine(64, 32))
+    assert planned.fetches_b == fetches and planned.pack_b == (not fetches)
+    check(m, n, k)
 
 
 def test_copied_columns_of_a_leave_room_to_b():
@@ -474,7 +484,7 @@ def test_equal_tiles_are_one_function():
     product = Buffers("float", (0, 0, 0))
     make = lambda name, m: emit(plan(m, 128, 256, "float", Strided(256, 1), Strided(128, 1),
                                      machine=MACHINE, out=Strided(128, 1)), product, name).functions
-    first, second = make("first", 60), make("second", 120)
+    first, second = make("first", 480), make("second", 960)
     shared = set(first) & set(second)
     assert shared and all(first[name] == second[name] for name in shared)
     assert set(first) - shared == {"first"}
