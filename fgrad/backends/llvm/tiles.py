@@ -17,6 +17,7 @@ from .text import BYTES, Function, mangled, vector
 FLOATS = ("float", "double")
 TALL = 9                   # rows from which their stride is a constant: 14 × 2 would spill
 AHEAD = 8                  # steps that rows of B are fetched in advance, where they are far apart
+BESIDE = 2                 # tiles in a row of a result that a processor sees as one stream
 ATTRIBUTES = "nounwind noinline align 64"   # where a module had them made up to 6 % of the speed
 KERNEL_PARAMETERS = ("i64 %depth, ptr noalias readonly %a, i64 %as, ptr noalias readonly %b, "
                      "i64 %bs, ptr noalias %c, i64 %cs, i64 %count, i1 %add")
@@ -387,9 +388,10 @@ class Kernel:
         fn = Function(self.name, parameters, linkage="internal", attributes=ATTRIBUTES)
         count = fn.mask(tile.lanes, "%count") if self.tail else None
         rows = [fn.gep(tile.type, "%c", fn.mul("%cs", r)) for r in range(tile.rows)]
-        for row in rows:
-            for line in range(0, tile.width, 64 // BYTES[tile.type]):
-                fn.prefetch(fn.gep(tile.type, row, line), write=True)
+        with fn.if_(fn.compare("sgt", "%cs", BESIDE * tile.width)):
+            for row in rows:
+                for line in range(0, tile.width, 64 // BYTES[tile.type]):
+                    fn.prefetch(fn.gep(tile.type, row, line), write=True)
         steps = Steps(fn, tile, self.a_form, "%as", "%bs", count, self.far, self.panel)
         sums = steps.run("%a", "%b", "%depth", self.odd, "%to")
         places = [(fn.gep(tile.type, row, q * tile.lanes), count if q == tile.vectors - 1 else None)
