@@ -6,6 +6,7 @@ import pytest
 import fgrad
 import fgrad.numpy as fnp
 from fgrad import nn, passes
+from fgrad.backends.base import find
 from fgrad.backends.llvm import emit, host, late_rows, module
 from fgrad.backends.llvm.host import HOST
 
@@ -74,7 +75,7 @@ def counted(monkeypatch):
 
 def results(function, x):
     """What a function gives, compiled anew."""
-    executable = fgrad.backends.base.find("cpu").compile(planned(function, x), "cpu")
+    executable = find("cpu").compile(planned(function, x), "cpu")
     return [np.asarray(y) for y in executable([fnp.array(x)])]
 
 
