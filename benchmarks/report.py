@@ -12,9 +12,9 @@ Versions: {versions}.
 
 {clock} of one call, f32: the median of {rounds} rounds, in which the implementations take turns;
 the fastest is **bold**. `÷ jax` and `÷ best` say how many times as fast as jax, and as the best of
-the others, {subject} is (above 1 is faster). The limit is what the multiply-add units, and reading
-and writing as many bytes, allow, measured in the same rounds; for whole processes it is Python's
-own start. Answers are checked before anything is timed.
+the others, {subject} is (above 1 is faster): the median of what each round says. The limit is what
+the multiply-add units, and reading and writing as many bytes, allow, measured in the same rounds;
+for whole processes it is Python's own start. Answers are checked before anything is timed.
 {note}"""
 
 REFERENCE = ("jax",)       # peers with a column of their own for the ratio
@@ -83,15 +83,20 @@ def markdown(results):
 
 
 def summary(results):
-    """Lines: the geometric mean over each peer, and where the subject is not the fastest."""
+    """Lines: the geometric mean over each peer, where the subject is not the fastest, and how much
+    rounds differ."""
     lines = []
     for peer in results.names[1:]:
         mean, count = results.mean_speed(peer)
         if count:
             lines.append(f"{results.subject} over {peer}: {mean:.2f} "
                          f"(geometric mean of {count} workloads)")
-    slower = ", ".join(f"{w} {s:.2f}" for w, s in results.slower())
-    return lines + ([f"slower than the best of the others: {slower}"] if slower else [])
+    if slower := ", ".join(f"{w} {s:.2f}" for w, s in results.slower()):
+        lines.append(f"slower than the best of the others: {slower}")
+    if found := results.unevenness():
+        lines.append(f"the slowest round took {found[0]:.2f} times as long as the quickest in the "
+                     f"median row, {found[1]:.2f} times in one row of ten")
+    return lines
 
 
 def problems(results):

@@ -24,22 +24,37 @@ class Results:
         """The implementation that the others are compared with."""
         return self.names[0]
 
+    def rounds(self, workload, name):
+        """The times of all rounds; none where something went wrong."""
+        return [] if (workload, name) in self.problems else self.times.get((workload, name), [])
+
     def time(self, workload, name):
         """The median of the rounds, None where there is none.  For the limit, the least."""
-        found = self.times.get((workload, name))
-        if not found or (workload, name) in self.problems:
-            return None
-        return min(found) if name == "limit" else median(found)
+        found = self.rounds(workload, name)
+        middle = min if name == "limit" else median
+        return middle(found) if found else None
 
     def best_peer(self, workload):
-        """The fastest other implementation, None where no other ran."""
-        peers = [name for name in self.names[1:] if self.time(workload, name)]
-        return min(peers, key=lambda name: self.time(workload, name), default=None)
+        """The other implementation that is as fast as the subject, or as little slower, as any;
+        None where no other ran."""
+        speeds = {name: self.speed(workload, name) for name in self.names[1:]}
+        return min((name for name, s in speeds.items() if s), key=speeds.get, default=None)
 
     def speed(self, workload, peer):
-        """How many times as fast as the peer the subject is; None where one of them did not run."""
-        own, other = self.time(workload, self.subject), peer and self.time(workload, peer)
-        return other / own if own and other else None
+        """How many times as fast as the peer the subject is; None where one of them did not run.
+
+        The median of what each round says, in which the two ran one after the other: a machine that
+        others use is slower in some rounds, for both.
+        """
+        rounds = zip(self.rounds(workload, self.subject), self.rounds(workload, peer))
+        return median([other / own for own, other in rounds] or [0]) or None
+
+    def unevenness(self):
+        """(in the median, in one of ten) how many times as long the slowest of a row's rounds took
+        as the quickest; None where there is one round."""
+        found = sorted(max(times) / min(times) for (_, name), times in self.times.items()
+                       if name != "limit" and len(times) > 1)
+        return (median(found), found[-(len(found) // 10) - 1]) if found else None
 
     def of_limit(self, workload):
         """The limit's time by the subject's: 1 is as fast as the machine allows."""

@@ -93,11 +93,24 @@ def test_a_sample_holds_the_first_and_the_last_element():
 
 def test_ratios_above_one_mean_that_the_subject_is_faster():
     results = Results(["fgrad", "jax", "numpy"], 1, ["w"])
-    times = {"fgrad": [1.0, 9.0, 2.0], "jax": [8.0], "numpy": [1.0], "limit": [1.0, 0.5]}
+    times = {"fgrad": [2.0, 9.0, 2.0], "jax": [8.0, 36.0, 9.0], "numpy": [1.0, 4.5, 1.0],
+             "limit": [1.0, 0.5, 0.7]}
     results.times.update({("w", name): seconds for name, seconds in times.items()})
     assert results.time("w", "fgrad") == 2.0 and results.time("w", "limit") == 0.5
     assert results.speed("w", "jax") == 4.0 and results.best_peer("w") == "numpy"
     assert results.slower() == [("w", 0.5)] and results.mean_speed("jax") == (4.0, 1)
+    assert results.unevenness() == (4.5, 4.5)
+
+
+def test_a_ratio_is_that_of_rounds_in_which_the_machine_was_as_fast():
+    results = Results(["fgrad", "jax"], 1, ["w", "v"])
+    for own, other in ((1.0, 2.0), (3.0, 6.0), (1.0, 6.0)):      # jax met a slow moment alone once
+        results.add("w", "fgrad", own)
+        results.add("w", "jax", other)
+    assert results.speed("w", "jax") == 2.0 and results.time("w", "jax") == 6.0
+    assert results.speed("v", "jax") is None and results.best_peer("v") is None
+    results.problems["w", "jax"] = "wrong"
+    assert results.speed("w", "jax") is None and results.slower() == []
 
 
 @pytest.mark.parametrize("seconds, text", [
