@@ -16,6 +16,7 @@ from .dots import Dots
 from .operands import Pieced, Pulled, Strided
 from .packing import Packer
 from .places import Places
+from .streams import Streams
 from .strips import SegmentTable
 from .text import BYTES, KERNEL, Function, vector
 from .tiles import (FLOATS, KERNEL_TYPES, Columns, Kernel, Offsets, Rows, Runs, Segments, Steps,
@@ -174,6 +175,7 @@ class Writer:
         rows, rest = self.cut(rest, p.rows, p.row_step, p.grid[1])
         columns, rest = self.cut(rest, p.columns, p.width, p.grid[2])
         self.depth_part = rest
+        self.streams = Streams(fn, p, self.product) if p.fetches_next else None
         self.clear(self.row_sums, p.columns)
         with fn.loop(*batches) as b:
             self.blocks(b.index, rows, columns, self.depth_range(rest))
@@ -201,6 +203,8 @@ class Writer:
         """One batch of one part; a product without depth has one empty block."""
         fn, p = self.fn, self.plan
         self.bases = self.pointers(b)
+        if self.streams:
+            self.streams.begin(b)
         self.first_row, self.first_step = rows[0], depth[0]
         with fn.loop(*columns, p.nc) as j:
             width = fn.min(fn.sub(columns[1], j.index), p.nc)
@@ -445,22 +449,26 @@ class Writer:
         """The call of one kernel; packs: it reads B where it lies, and packs it."""
         fn, p = self.fn, self.plan
         form, depth, a, a_stride, b, b_stride = self.operands(block, tile, i, j)
-        count = self.valid_lanes(tail)
+        count, more = self.valid_lanes(tail), []       # what some kernels are called with besides
         if p.dots:
             kernel = Dots(p.type, tile.lanes, tile.rows, tile.vectors, p.depth % tile.lanes,
                           not p.staged and tile.vectors % p.sum_lanes > 0)
             a_stride, b_stride = p.a.first, p.b.second
         else:
-            odd = p.odd and not p.strips
-            kernel = Kernel(tile, form, count is not None, p.blocks > 1, odd, p.fetches_b or packs,
-                            p.tile.width * packs)
-        to = [b] * packs
+            streams = self.streams if tile.rows == p.tile.rows else None
+            kernel = Kernel(tile, form, count is not None, p.blocks > 1, p.odd and not p.strips,
+                            p.fetches_b or packs, p.tile.width * packs,
+                            streams.count if streams else 0)
+            if streams:
+                streams.of_tile(fn.add(block.i, i), fn.add(block.j, j))
+                more = [("ptr", streams.table)]
         if packs:
+            more = [("ptr", b), *more]
             b, b_stride = self.b_in_place(block, j)
         self.kernels[kernel.name] = kernel
         add = fn.compare("ne", block.k, self.first_step)
-        values = depth, a, a_stride, b, b_stride, c, stride, count or 0, add, *to
-        fn.call(kernel.name, *zip(KERNEL_TYPES, values), declare=False)
+        values = depth, a, a_stride, b, b_stride, c, stride, count or 0, add
+        fn.call(kernel.name, *zip(KERNEL_TYPES, values), *more, declare=False)
 
     def written_out(self, block, j, vectors, tail):
         """A product of one tile, without a call and without memory between sums and epilogue."""

@@ -21,8 +21,9 @@ BESIDE = 2                 # tiles in a row of a result that a processor sees as
 ATTRIBUTES = "nounwind noinline align 64"   # where a module had them made up to 6 % of the speed
 KERNEL_PARAMETERS = ("i64 %depth, ptr noalias readonly %a, i64 %as, ptr noalias readonly %b, "
                      "i64 %bs, ptr noalias %c, i64 %cs, i64 %count, i1 %add")
-PACKING = ", ptr noalias %to"          # of kernels that pack, whose last type this is
-KERNEL_TYPES = ("i64", "ptr", "i64", "ptr", "i64", "ptr", "i64", "i64", "i1", "ptr")
+PACKING = ", ptr noalias %to"          # of kernels that pack
+FETCHING = ", ptr noalias readonly %streams"     # of kernels that fetch, behind that
+KERNEL_TYPES = ("i64", "ptr", "i64", "ptr", "i64", "ptr", "i64", "i64", "i1")
 
 
 @dataclass(frozen=True)
@@ -251,10 +252,12 @@ class Steps:
     a_form: Rows, Columns, Offsets, Runs or Segments.  `count`: the valid lanes of the last vector,
     or None.  far: B is read where it lies, so that its rows may be pages apart; they are fetched in
     advance.  panel: how many elements apart the rows of B are written that `run` is told to pack.
+    streams: how many are fetched, of a function with the parameter %streams.
     """
 
-    def __init__(self, fn, tile, a_form, a_stride, b_stride, count=None, far=False, panel=0):
-        self.fn, self.tile, self.a_form, self.panel = fn, tile, a_form, panel
+    def __init__(self, fn, tile, a_form, a_stride, b_stride, count=None, far=False, panel=0,
+                 streams=0):
+        self.fn, self.tile, self.a_form, self.panel, self.streams = fn, tile, a_form, panel, streams
         self.a_stride, self.b_stride, self.count, self.far = a_stride, b_stride, count, far
 
     def b_vectors(self, b):
@@ -349,6 +352,7 @@ class Steps:
         fn, types = self.fn, self.types(first)
         pairs = fn.sub(depth, fn.rem(depth, 2)) if odd else depth
         with fn.loop(0, pairs, 2, list(zip(types, start))) as loop:
+            self.fetch(loop.index)
             loop.next = self.step(self.step(loop.values))
         if not odd:
             return loop.values
@@ -358,13 +362,24 @@ class Steps:
         return branch.values
 
 
+    def fetch(self, step):
+        """Fetches a line of each stream, into the second cache."""
+        fn = self.fn
+        for n in range(self.streams):
+            first, rate = (fn.load(type, fn.gep("i64", "%streams", 2 * n + word))
+                           for word, type in enumerate(("ptr", "i64")))
+            fn.prefetch(fn.gep("i8", first, fn.mul(step, rate)), near=False)
+
+
 @dataclass(frozen=True)
 class Kernel:
     """A shareable function that computes one tile.
 
-    void (depth, a, a stride, b, b stride, c, c stride, count, add, to): the tile at c becomes A·B,
-    or, with `adds` and add, A·B is added to it.  `tail`: only `count` lanes of the last vector are
-    valid.  `odd`: the depth may be odd.  `far`, `panel`: see Steps; `to`: where a panel is packed.
+    void (depth, a, a stride, b, b stride, c, c stride, count, add, to, streams): the tile at c
+    becomes A·B, or, with `adds` and add, A·B is added to it.  `tail`: only `count` lanes of the
+    last vector are valid.  `odd`: the depth may be odd.  `far`, `panel`: see Steps; `to`: where a
+    panel is packed.  `streams`: how many are fetched; each is two words, where it begins and how
+    many bytes a step goes.
     """
     tile: Tile
     a_form: Rows | Columns | Offsets | Runs | Segments
@@ -373,18 +388,21 @@ class Kernel:
     odd: bool = False
     far: bool = False
     panel: int = 0
+    streams: int = 0
 
     @property
     def name(self):
         t = self.tile
         flags = "".join(f".{n}" for n in ("tail", "adds", "odd", "far") if getattr(self, n))
         flags += f".packs{self.panel}" if self.panel else ""
+        flags += f".streams{self.streams}" if self.streams else ""
         return f"fg.tile.{mangled(t.type, t.lanes)}.{t.rows}x{t.vectors}.{self.a_form.name}{flags}"
 
     def text(self):
         """The kernel as a Function."""
         tile = self.tile
-        parameters = KERNEL_PARAMETERS + (PACKING if self.panel else "")
+        parameters = KERNEL_PARAMETERS + (PACKING if self.panel else "") + (
+            FETCHING if self.streams else "")
         fn = Function(self.name, parameters, linkage="internal", attributes=ATTRIBUTES)
         count = fn.mask(tile.lanes, "%count") if self.tail else None
         rows = [fn.gep(tile.type, "%c", fn.mul("%cs", r)) for r in range(tile.rows)]
@@ -392,7 +410,8 @@ class Kernel:
             for row in rows:
                 for line in range(0, tile.width, 64 // BYTES[tile.type]):
                     fn.prefetch(fn.gep(tile.type, row, line), write=True)
-        steps = Steps(fn, tile, self.a_form, "%as", "%bs", count, self.far, self.panel)
+        steps = Steps(fn, tile, self.a_form, "%as", "%bs", count, self.far, self.panel,
+                      self.streams)
         sums = steps.run("%a", "%b", "%depth", self.odd, "%to")
         places = [(fn.gep(tile.type, row, q * tile.lanes), count if q == tile.vectors - 1 else None)
                   for row in rows for q in range(tile.vectors)]

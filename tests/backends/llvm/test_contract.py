@@ -11,7 +11,8 @@ from fgrad.backends.llvm.contract import Product, plan
 from fgrad.backends.llvm.contract_emit import emit
 from fgrad.backends.llvm.operands import Bordered, Pieced, Pulled, Strided, Strips
 from fgrad.backends.llvm.product import outside, steps_of
-from fgrad.backends.llvm.text import BYTES, module, vector
+from fgrad.backends.llvm.streams import Streams
+from fgrad.backends.llvm.text import BYTES, Function, module, vector
 from fgrad.backends.llvm.tiles import FLOATS, Machine
 
 MACHINE = Machine(host.HOST.vector_bytes, host.HOST.registers)
@@ -458,6 +459,32 @@ def test_few_rows_fetch_a_matrix_where_it_lies(m, n, k, fetches):
                    machine=Machine(64, 32))
     assert planned.fetches_b == fetches and planned.pack_b == (not fetches)
     check(m, n, k)
+
+
+@pytest.mark.parametrize("batch, m, n, k", [
+    (24, 128, 64, 128), (40, 33, 130, 101), (33, 96, 40, 97)])
+def test_tiles_fetch_the_operands_of_the_next_batch(batch, m, n, k):
+    for forms, workers, epilogue in [("nn", 1, False), ("tn", 2, True), ("nt", 3, False)]:
+        planned = check(m, n, k, forms, batch=batch, workers=workers, epilogue=epilogue)
+        assert planned.fetches_next and planned.grid[0] == workers
+
+
+@pytest.mark.parametrize("batch, m, n, k", [
+    (3, 64, 64, 64),                               # the second cache holds all batches
+    (3, 512, 512, 512),                            # it does not hold two of them
+    (1, 1024, 1024, 64)])
+def test_other_tiles_fetch_no_batch(batch, m, n, k):
+    assert not plan(m, n, k, "float", Strided(k, 1), Strided(n, 1), out=Strided(n, 1),
+                    machine=Machine(64, 32), batch=batch).fetches_next
+
+
+def test_shares_of_tiles_are_all_of_an_operand():
+    planned = plan(130, 200, 96, "float", Strided(96, 1), Strided(1, 96), out=Strided(200, 1),
+                   machine=Machine(64, 32), batch=99)
+    product = Buffers("float", (130 * 96, 96 * 200, 130 * 200), 200)
+    streams = Streams(Function("f", ""), planned, product)
+    for share, size in zip(streams.shares, (130 * 96 * 4, 96 * 200 * 4)):
+        assert share % 64 == 0 and size <= share * streams.tiles < size + 64 * streams.tiles
 
 
 def test_copied_columns_of_a_leave_room_to_b():
