@@ -91,12 +91,12 @@ def tile_cycles(p, rows, columns, depth):
         for w, times_c in ((tile.width, columns[0]), (columns[1], bool(columns[1]))):
             if times_r and times_c:
                 v = -(-w // tile.lanes)
-                one = depth * step_of(p, r, v) + p.blocks * (30 + 2 * r * v)
+                one = depth * cycles_of_step(p, r, v) + p.blocks * (30 + 2 * r * v)
                 total += times_r * times_c * one
     return total
 
 
-def step_of(p, rows, vectors):
+def cycles_of_step(p, rows, vectors):
     """Cycles of one step of a tile: of B where it lies it takes what the second cache gives."""
     if p.pack_b:
         return step_cycles(rows, vectors)

@@ -1,15 +1,16 @@
 """What tiles fetch while they multiply: the operands of the next batch, each tile a share.
 
 Between small matrices a processor sees no stream: it would wait for the first lines of each, where
-the second cache lacks them.  Relies on `contract` for the Plan; `contract_emit` relies on it.
+the second cache lacks them.  Relies on `contract` for the Plan and on `tiles`; `contract_emit`
+relies on it.
 """
 
 from __future__ import annotations
 
 from .text import BYTES
+from .tiles import STREAM
 
 LINE = 64                  # bytes
-WORDS = 2                  # of a stream: where a tile's share begins, and how far a step goes
 
 
 class Streams:
@@ -21,7 +22,7 @@ class Streams:
 
     def __init__(self, fn, plan, product):
         self.fn, self.plan, self.product = fn, plan, product
-        self.table = fn.alloca("i64", WORDS * self.count)
+        self.table = fn.alloca("i64", STREAM * self.count)
         self.tiles = plan.rows // plan.tile.rows * -(-plan.columns // plan.width)
         self.shares = [-(-n * plan.depth * BYTES[plan.type] // self.tiles // LINE) * LINE
                        for n in (plan.rows, plan.columns)]
@@ -32,7 +33,7 @@ class Streams:
         b = fn.min(fn.add(b, 1), self.plan.batch - 1)
         self.firsts = [product.a_pointer(fn, b), product.b_pointer(fn, b)]
         for n, share in enumerate(self.shares):
-            rate = fn.gep("i64", self.table, WORDS * n + 1)
+            rate = fn.gep("i64", self.table, STREAM * n + 1)
             fn.store("i64", -(-share // self.plan.depth), rate)
 
     def of_tile(self, i, j):
@@ -42,4 +43,4 @@ class Streams:
         tile = fn.add(row, fn.div(j, p.width))
         for n, (first, share) in enumerate(zip(self.firsts, self.shares)):
             place = fn.gep("i8", first, fn.mul(tile, share))
-            fn.store("ptr", place, fn.gep("i64", self.table, WORDS * n))
+            fn.store("ptr", place, fn.gep("i64", self.table, STREAM * n))

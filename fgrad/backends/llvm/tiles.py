@@ -17,7 +17,8 @@ from .text import BYTES, Function, mangled, vector
 FLOATS = ("float", "double")
 TALL = 9                   # rows from which their stride is a constant: 14 × 2 would spill
 AHEAD = 8                  # steps that rows of B are fetched in advance, where they are far apart
-BESIDE = 2                 # tiles in a row of a result that a processor sees as one stream
+ONE_STREAM = 2             # tiles in a row of a result, up to which a processor sees all its rows
+STREAM = 2                 # words of a stream: where it begins, and how many bytes a step goes
 ATTRIBUTES = "nounwind noinline align 64"   # where a module had them made up to 6 % of the speed
 KERNEL_PARAMETERS = ("i64 %depth, ptr noalias readonly %a, i64 %as, ptr noalias readonly %b, "
                      "i64 %bs, ptr noalias %c, i64 %cs, i64 %count, i1 %add")
@@ -366,7 +367,7 @@ class Steps:
         """Fetches a line of each stream, into the second cache."""
         fn = self.fn
         for n in range(self.streams):
-            first, rate = (fn.load(type, fn.gep("i64", "%streams", 2 * n + word))
+            first, rate = (fn.load(type, fn.gep("i64", "%streams", STREAM * n + word))
                            for word, type in enumerate(("ptr", "i64")))
             fn.prefetch(fn.gep("i8", first, fn.mul(step, rate)), near=False)
 
@@ -378,8 +379,7 @@ class Kernel:
     void (depth, a, a stride, b, b stride, c, c stride, count, add, to, streams): the tile at c
     becomes A·B, or, with `adds` and add, A·B is added to it.  `tail`: only `count` lanes of the
     last vector are valid.  `odd`: the depth may be odd.  `far`, `panel`: see Steps; `to`: where a
-    panel is packed.  `streams`: how many are fetched; each is two words, where it begins and how
-    many bytes a step goes.
+    panel is packed.  `streams`: how many are fetched, each of STREAM words.
     """
     tile: Tile
     a_form: Rows | Columns | Offsets | Runs | Segments
@@ -406,7 +406,7 @@ class Kernel:
         fn = Function(self.name, parameters, linkage="internal", attributes=ATTRIBUTES)
         count = fn.mask(tile.lanes, "%count") if self.tail else None
         rows = [fn.gep(tile.type, "%c", fn.mul("%cs", r)) for r in range(tile.rows)]
-        with fn.if_(fn.compare("sgt", "%cs", BESIDE * tile.width)):
+        with fn.if_(fn.compare("sgt", "%cs", ONE_STREAM * tile.width)):
             for row in rows:
                 for line in range(0, tile.width, 64 // BYTES[tile.type]):
                     fn.prefetch(fn.gep(tile.type, row, line), write=True)
