@@ -19,9 +19,9 @@ come last.  Short ones that dear parts of it do not know (coordinates of points)
 Root for each place.
 
 Values join the latest kernel that fits: one nest is a prefix of the other, they share something,
-and everything else is made earlier.  A product's kernel takes later values at its own index as an
-epilogue, sums of these over its rows (the moments of a batch norm), and the sums over k of its
-right operand (a bias's gradient) as its "total".
+and everything else is made earlier.  A product's kernel takes later values at its own index, or at
+that of a reshape, as an epilogue, sums of these over its rows (the moments of a batch norm), and
+the sums over k of its right operand (a bias's gradient) as its "total".
 Deciding is repeated until nothing more is stored.
 
     layernorm(x) with gradient         one kernel, nest i,j:  dx[i,j] =,  dg[j] +=,  db[j] +=
@@ -389,13 +389,20 @@ class Attempt:
         if g.product is not None:
             if wide(v.shape) == extents(g.nest):
                 return self.joined(g, v, None, g.nest, ())
-            return self.summed(g, v)
+            return self.reshaped(g, v) or self.summed(g, v)
         for how, nest, reduced in self.fitting(g, v):
             root = self.joined(g, v, how, nest, reduced)
             if root is not None:
                 g.nest = max(g.nest, root.nest, key=len)
                 return root
         return None
+
+    def reshaped(self, g, v):
+        """The Root of v at the elements of product g, which lie in its order, or None."""
+        if v.type.size != prod(extents(g.nest)) or self.graph.probe(v).reduces:
+            return None
+        at = index.reindex(tuple(map(index.of, g.nest)), extents(g.nest), v.shape)
+        return self.joined(g, v, None, g.nest, (), at)
 
     def summed(self, g, v):
         """The Root of v as sums, over the rows of product g, of what is computed there; or None."""
@@ -426,9 +433,12 @@ class Attempt:
             return [("reduce", (), g.nest[:1])]
         return []
 
-    def joined(self, g, v, how, kept, reduced):
-        """The Root of v in kernel g with these loops, or None if it does not belong there."""
-        at = place_of(v, kept)
+    def joined(self, g, v, how, kept, reduced, at=None):
+        """The Root of v in kernel g with these loops, or None if it does not belong there.
+
+        at: which element, if not that of the loops of its axes.
+        """
+        at = at or place_of(v, kept)
         expr = g.puller.inside(v, at)
         del g.puller.memo[v, at]
         if how:

@@ -52,6 +52,16 @@ def test_a_linear_layer_is_one_contraction_with_its_epilogue():
     assert [b.name for b in kernel.outputs] == [kernel.outputs[0].name] and len(kernel.outputs) == 1
 
 
+@pytest.mark.parametrize("shape", [(4, 2, 3, 4), (96,), (2, 48), (1, 32, 3), (6, 16)])
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_product_whose_result_changes_its_shape_is_one_kernel(shape, target):
+    p = Build("f")
+    out = p.reshape(p.dot(p.input("a", 8, 9), p.input("b", 9, 12)), shape=shape)
+    weight = p.input("c", *shape)
+    plan = assert_plan_agrees(p.done(out, p.tanh(p.add(out, weight))), target)
+    assert len(plan.steps) == 1
+
+
 def test_a_gradient_and_its_optimizer_update_are_one_kernel_with_three_results():
     plan = assert_plan_agrees(programs.adam(9, 12, 8), donate=(2, 3, 4))
     (kernel,) = plan.steps
