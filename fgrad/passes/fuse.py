@@ -398,11 +398,18 @@ class Attempt:
         return None
 
     def reshaped(self, g, v):
-        """The Root of v at the elements of product g, which lie in its order, or None."""
+        """The Root of v at the elements of product g, which lie in its order, or None.
+
+        Rows of v are whole vectors, unless what it reads goes along with the product's columns.
+        """
         if v.type.size != prod(extents(g.nest)) or self.graph.probe(v).reduces:
             return None
         at = index.reindex(tuple(map(index.of, g.nest)), extents(g.nest), v.shape)
-        return self.joined(g, v, None, g.nest, (), at)
+        root = self.joined(g, v, None, g.nest, (), at)
+        if root is None or not g.nest or wide(v.shape)[-1] % self.target.lanes(v.dtype) == 0:
+            return root
+        loads = [n for n in scalar.walk(root.expr) if n.op == "load"]
+        return root if all(index.is_affine(n.data[1], g.nest[-1]) for n in loads) else None
 
     def summed(self, g, v):
         """The Root of v as sums, over the rows of product g, of what is computed there; or None."""

@@ -42,6 +42,10 @@ class Target:
     across: bool = False
     jam: int = 0
 
+    def lanes(self, dtype):
+        """Elements of a vector."""
+        return self.vector_bytes // dtype.itemsize if self.kind == "cpu" else 1
+
     @property
     def cut(self):
         """The number of partial results to aim at."""

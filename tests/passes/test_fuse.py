@@ -62,6 +62,14 @@ def test_a_product_whose_result_changes_its_shape_is_one_kernel(shape, target):
     assert len(plan.steps) == 1
 
 
+@pytest.mark.parametrize("width, kernels", [(16, 1), (8, 1), (6, 2)])
+def test_a_reshaped_product_reads_what_goes_along_its_vectors(width, kernels):
+    p = Build("f")
+    out = p.reshape(p.dot(p.input("a", 8, 9), p.input("b", 9, 48)), shape=(8, 48 // width, width))
+    bias = p.broadcast(p.input("c", width), shape=(8, 48 // width, width), axes=(0, 1))
+    assert len(assert_plan_agrees(p.done(p.add(out, bias)), THREADS).steps) == kernels
+
+
 def test_a_gradient_and_its_optimizer_update_are_one_kernel_with_three_results():
     plan = assert_plan_agrees(programs.adam(9, 12, 8), donate=(2, 3, 4))
     (kernel,) = plan.steps
