@@ -35,8 +35,7 @@ class Results:
         return middle(found) if found else None
 
     def best_peer(self, workload):
-        """The other implementation that is as fast as the subject, or as little slower, as any;
-        None where no other ran."""
+        """The other implementation beside which the subject does worst, None where no other ran."""
         speeds = {name: self.speed(workload, name) for name in self.names[1:]}
         return min((name for name, s in speeds.items() if s), key=speeds.get, default=None)
 
@@ -47,7 +46,8 @@ class Results:
         others use is slower in some rounds, for both.
         """
         rounds = zip(self.rounds(workload, self.subject), self.rounds(workload, peer))
-        return median([other / own for own, other in rounds] or [0]) or None
+        found = [other / own for own, other in rounds]
+        return median(found) if found else None
 
     def unevenness(self):
         """(in the median, in one of ten) how many times as long the slowest of a row's rounds took

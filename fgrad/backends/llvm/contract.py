@@ -44,7 +44,7 @@ WIDE_PANEL = 256         # bytes of a row of panels; of half that, blocks of run
 ADDED_ALONE = 1 << 14    # elements of a result whose depths one thread adds up
 SHALLOW = 32             # depth up to which a product is as long as its result takes to be written
 LARGE = 1 << 25          # multiply-adds of a part that is worth having for balance alone
-FEW = 40                 # tiles of rows up to which B may be read where it lies
+IN_PLACE = 256           # rows up to which B may be read where it lies
 FEW_ROWS = 36            # rows up to which B that the second cache lacks is not copied by tiles
 
 
@@ -311,10 +311,10 @@ class Plan:
     def fetches_b(self):
         """Whether tiles fetch the rows of B in advance: where they read them where they lie, unless
         the first cache holds all, or loses what it has fetched."""
-        if self.pack_b:
+        if self.pack_b or self.b_size <= 2 * self.machine.l1:
             return False
-        held = held_first(self.b.first * BYTES[self.type], self.machine)
-        return self.large_b or self.b_size > 2 * self.machine.l1 and held >= 2 * AHEAD
+        step = self.b.first * BYTES[self.type]
+        return self.large_b or held_first(step, self.machine) >= 2 * AHEAD
 
     @property
     def fetches_next(self):
@@ -645,4 +645,4 @@ def packs_b(p, rows):
         return [True]
     if p.b.first == p.tile.width:
         return [rows > 16 * p.tile.rows]
-    return [True] * (rows > p.tile.rows) + [False] * (rows <= FEW * p.tile.rows)
+    return [True] * (rows > p.tile.rows) + [False] * (rows <= IN_PLACE)

@@ -86,21 +86,21 @@ def share(size, step, parts):
 
 def tile_cycles(p, rows, columns, depth):
     """Cycles of the tiles, whose operands are at hand."""
-    tile, total = p.tile, 0
+    tile, total, fetches = p.tile, 0, p.fetches_b
     for r, times_r in ((tile.rows, rows[0]), (rows[1], bool(rows[1]))):
         for w, times_c in ((tile.width, columns[0]), (columns[1], bool(columns[1]))):
             if times_r and times_c:
                 v = -(-w // tile.lanes)
-                one = depth * cycles_of_step(p, r, v) + p.blocks * (30 + 2 * r * v)
+                one = depth * cycles_of_step(p, r, v, fetches) + p.blocks * (30 + 2 * r * v)
                 total += times_r * times_c * one
     return total
 
 
-def cycles_of_step(p, rows, vectors):
-    """Cycles of one step of a tile: of B where it lies it takes what the second cache gives."""
+def cycles_of_step(p, rows, vectors, fetches):
+    """Cycles of one step of a tile: what it fetches of B, it takes as the second cache gives it."""
     if p.pack_b:
         return step_cycles(rows, vectors)
-    read = vectors * p.machine.vector_bytes / NEAR if p.fetches_b else 0
+    read = vectors * p.machine.vector_bytes / NEAR if fetches else 0
     return max(step_cycles(rows, vectors) + ACROSS * vectors ** 2, read)
 
 

@@ -7,10 +7,9 @@ relies on it.
 
 from __future__ import annotations
 
+from .contract_cost import LINE
 from .text import BYTES
 from .tiles import STREAM
-
-LINE = 64                  # bytes
 
 
 class Streams:

@@ -443,11 +443,18 @@ def test_few_rows_read_a_large_matrix_where_it_lies(m, n, k):
         assert not planned.pack_b and planned.blocks > 1
 
 
-@pytest.mark.parametrize("m, n, k", [(501, 75, 303), (640, 130, 501), (400, 33, 77)])
-def test_the_first_tiles_pack_what_they_read(m, n, k):
+PACKED = {"change": lambda planned: planned.but(pack_b=True)}    # what may be read where it lies
+
+
+@pytest.mark.parametrize("m, n, k, change", [
+    (501, 75, 303, {}), (640, 130, 501, {}), (400, 33, 77, {}),
+    (101, 75, 303, PACKED), (64, 130, 1501, PACKED), (200, 33, 77, PACKED)])
+def test_the_first_tiles_pack_what_they_read(m, n, k, change):
     for forms, workers, epilogue in [("nn", 1, False), ("tn", 2, True), ("nn", 2, True)]:
-        assert check(m, n, k, forms, workers=workers, epilogue=epilogue).packs_along
-    assert check(m, n, k, batch=3, workers=2).packs_along
+        assert check(m, n, k, forms, workers=workers, epilogue=epilogue, **change).packs_along
+    assert check(m, n, k, batch=3, workers=2, **change).packs_along
+    assert check(40, 1030, 300, **PACKED).packs_along
+    assert not check(24, 1030, 300, **PACKED).packs_along
 
 
 @pytest.mark.parametrize("m, n, k, fetches", [
