@@ -22,7 +22,7 @@ from contextvars import ContextVar
 
 import numpy as np
 
-from . import source
+from . import slots, source
 from .aligned import copied
 from .errors import (
     ArgumentError, ConcretizationError, DonationError, FgradError, LeakError, MissingRuleError,
@@ -203,15 +203,16 @@ def outside(name, args):
 class Array(Value):
     """An immutable array in memory.  `np` is an ndarray or NumPy scalar that nobody writes to.
 
-    `memory` names the attributes that hold the elements.
+    `memory` names the attributes that hold the elements.  `shape` and `dtype` are read only: with
+    others, compiled code would read what is not the array's.
     """
-    __slots__ = ("np", "shape", "dtype")
+    __slots__ = ("np", "_shape", "_dtype")
     memory = ("np",)
 
     def __init__(self, np_value):
         self.np = np_value
-        self.shape = np_value.shape
-        self.dtype = np_value.dtype
+        self._shape = np_value.shape
+        self._dtype = np_value.dtype
 
     def value_for(self, what):
         """The NumPy value."""
@@ -239,6 +240,9 @@ class Array(Value):
         for name in self.memory:
             delattr(self, name)
         self.__class__ = donated(type(self))
+
+
+slots.read_only(Array, "shape", "dtype")
 
 
 @functools.cache
@@ -301,7 +305,7 @@ class WordArray(Words, Array):
     memory = ("words",)
 
     def __init__(self, words):
-        self.words, self.shape, self.dtype = words, words.shape, BF16
+        self.words, self._shape, self._dtype = words, words.shape, BF16
 
 
 def memory_of(x):

@@ -23,7 +23,7 @@ import types
 
 import numpy as np
 
-from ... import config
+from ... import config, slots
 from ...aligned import empty
 from ...types import F32, F64
 from ..base import Attributes, Same
@@ -333,15 +333,11 @@ def table_layout_holds():
 
 @functools.cache
 def slots_of(box):
-    """The offsets of the slots `np`, `shape` and `dtype` in a box, or None where it has none."""
-    example, marks = object.__new__(box), [object(), object(), object()]
-    for name, mark in zip(("np", "shape", "dtype"), marks):
-        member = getattr(box, name, None)
-        if not isinstance(member, types.MemberDescriptorType):
-            return None
-        member.__set__(example, mark)
-    places = {word(example, at): at for at in range(16, box.__basicsize__, 8)}
-    found = tuple(places.get(id(mark)) for mark in marks)
+    """The offsets of the slots `np`, `_shape` and `_dtype` in a box, or None where it has none."""
+    members = [getattr(box, name, None) for name in ("np", "_shape", "_dtype")]
+    if not all(isinstance(x, types.MemberDescriptorType) for x in members):
+        return None
+    found = tuple(slots.offset(box, x) for x in members)
     return None if None in found else found
 
 
@@ -373,7 +369,7 @@ def make_python(kernel_address, inputs, outputs, fallback, box, name, *, forms=N
 
     def boxed(array, shape):
         new = object.__new__(box)
-        new.np, new.shape, new.dtype = array, shape, array.dtype
+        new.np, new._shape, new._dtype = array, shape, array.dtype
         return new
 
     call.__name__ = call.__qualname__ = name

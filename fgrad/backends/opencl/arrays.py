@@ -18,7 +18,7 @@ class DeviceArray(Array):
 
     def __init__(self, buffer, type):
         self.buffer, self.read = buffer, None
-        self.shape, self.dtype = type.shape, type.dtype
+        self._shape, self._dtype = type.shape, type.dtype
 
     @property
     def np(self):

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+from fgrad import slots
 from fgrad.backends.llvm import native_call, runner, target
 from fgrad.backends.llvm.native_call import ARRAY, FLOAT, Attributes, Same
 from fgrad.types import BF16, BOOL, DTYPES, F32, F64, I32, ArrayType
@@ -24,10 +25,13 @@ class Value:
 
 class Box(Value):
     """Stands for fgrad.Array."""
-    __slots__ = ("np", "shape", "dtype")
+    __slots__ = ("np", "_shape", "_dtype")
 
     def __init__(self, x):
-        self.np, self.shape, self.dtype = x, x.shape, x.dtype
+        self.np, self._shape, self._dtype = x, x.shape, x.dtype
+
+
+slots.read_only(Box, "shape", "dtype")
 
 
 class Twice:
