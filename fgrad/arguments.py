@@ -1,19 +1,21 @@
-"""What transformations take and give: which arguments are chosen, which leaves are arrays, and what
-is
-said when something does not fit.
+"""What transformations take and give: which arguments are chosen, which leaves are arrays, and
+what is said when something does not fit.
 
 Relies on core and pytrees; `transforms.py` and `custom.py` rely on it.
 """
 
 from __future__ import annotations
 
+import enum
+import functools
 import inspect
+import types
 
 import numpy as np
 
 from . import text, tree
 from .bf16 import BF16
-from .core import Array, Value, array_in, as_value
+from .core import Array, Primitive, Value, array_in, as_value
 from .errors import ArgumentError, AxisError, DtypeError, GradientError, ShapeError
 from .text import noun_of
 from .types import (
@@ -47,6 +49,33 @@ def put(leaves, places, values):
     for k, x in zip(places, values):
         out[k] = x
     return out
+
+
+def refuse(x, name, aside):
+    """The error for a leaf that is neither an array nor a fixed value; `aside`: a way around it."""
+    return ArgumentError(
+        f"{name} is {noun_of(x)}, which is neither an array nor a fixed value.",
+        given=f"{name}: {x!r:.60}",
+        fix=["decorate the class with @fgrad.pytree, if it holds arrays",
+             "make it a frozen dataclass, or define __eq__ and __hash__, if it is configuration",
+             f"or {aside}"])
+
+
+FIXED = (str, bytes, complex, enum.Enum, type, np.dtype, np.ufunc, ArrayType, Primitive, range,
+         slice, types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.ModuleType,
+         functools.partial)
+
+
+def is_fixed(x):
+    """Can x be a static argument without being named one?
+
+    Mutable objects that are compared by identity cannot.
+    """
+    kind = type(x)
+    if isinstance(x, FIXED) or hasattr(x, "__wrapped__"):
+        return True
+    frozen = getattr(kind, "__dataclass_params__", None)
+    return frozen.frozen if frozen else kind.__eq__ is not object.__eq__
 
 
 def lifted(x):
@@ -257,6 +286,12 @@ class Places:
 
 
 # ---------------------------------------------------------------------------- messages of grad
+
+def check_fixed(places, structure, k, x):
+    """Raises ArgumentError for a leaf k that may hold arrays, and has none that can be found."""
+    if not is_fixed(x):
+        raise refuse(x, places.leaf_name(structure, k), "leave it out of argnums")
+
 
 def not_a_float(places, structure, k, x):
     """The error for differentiating by an integer: by leaf k of the chosen arguments."""

@@ -8,18 +8,17 @@ keys.  Relies on pytrees and values; `jitted`, `history` and `native_entry` rely
 
 from __future__ import annotations
 
-import enum
 import functools
 import inspect
-import types
 
 import numpy as np
 
 from . import tree
+from .arguments import is_fixed, refuse
 from .bf16 import BF16
-from .core import Array, Primitive, Tracer, Value, as_value
+from .core import Array, Tracer, Value, as_value
 from .errors import ArgumentError
-from .text import counted, noun_of
+from .text import counted
 from .types import F32, SCALARS, SHORT, ArrayType
 
 
@@ -203,7 +202,7 @@ def taken(x, name):
         return value.type, value
     if is_fixed(x):
         return static(x, name()), None
-    raise refuse(x, name())
+    raise refuse(x, name(), "name it in static_argnames")
 
 
 def tracer_key(x):
@@ -251,33 +250,6 @@ def native_order(x, name):
             f"{name()} is a NumPy array of dtype {x.dtype}, which cannot be compiled.",
             fix="convert it to numbers, or mark it static")
     return Array(x.astype(dtype, copy=False))
-
-
-def refuse(x, name):
-    """The error for a leaf that is neither traced nor static."""
-    return ArgumentError(
-        f"{name} is {noun_of(x)}, which is neither an array nor a fixed value.",
-        given=f"{name}: {x!r:.60}",
-        fix=["decorate the class with @fgrad.pytree, if it holds arrays",
-             "make it a frozen dataclass, or define __eq__ and __hash__, if it is configuration",
-             "or name it in static_argnames"])
-
-
-FIXED = (str, bytes, complex, enum.Enum, type, np.dtype, np.ufunc, ArrayType, Primitive, range,
-         slice, types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.ModuleType,
-         functools.partial)
-
-
-def is_fixed(x):
-    """Can x be a static argument without being named one?
-
-    Mutable objects that are compared by identity cannot.
-    """
-    kind = type(x)
-    if isinstance(x, FIXED) or hasattr(x, "__wrapped__"):
-        return True
-    frozen = getattr(kind, "__dataclass_params__", None)
-    return frozen.frozen if frozen else kind.__eq__ is not object.__eq__
 
 
 def is_number_key(key):

@@ -5,8 +5,9 @@
     eval_shape make_ir                                               types and programs
 
 Arguments and results are pytrees.  Leaves that are no arrays (strings, functions) reach the
-function as they are.  Transformations nest in any order.  Relies on the interpreters, and on
-`arguments.py` for their messages; users and everything above rely on it.
+function as they are; grad refuses objects that may hold some.  Transformations nest in any order.
+Relies on the interpreters, and on `arguments.py` for their messages; users and everything above
+rely on it.
 """
 
 from __future__ import annotations
@@ -118,6 +119,7 @@ def differentiated(owner, x, k, structure, places, allow_int):
     is.
     """
     if not is_array(x):
+        arguments.check_fixed(places, structure, k, x)
         return x
     if arguments.type_of(x).dtype.kind in INEXACT_KINDS:
         return owner.input(lifted(x))

@@ -192,8 +192,13 @@ def pytree(cls):
     if not isinstance(cls, type) or cls.__module__ == "builtins":
         raise ArgumentError("pytree makes a node of a class of your own.", given=f"{cls!r:.60}",
                             fix="@fgrad.pytree in front of a class with annotated fields")
+    own = "__init__" in vars(cls)
     if not dataclasses().is_dataclass(cls):
         cls = dataclasses().dataclass(cls)
+        if own and not dataclasses().fields(cls):
+            raise ArgumentError(f"pytree finds no fields in {cls.__name__}: what its __init__ "
+                                "stores would be lost.", expected="annotated fields",
+                                fix="name what it holds in the class, such as `w: object`")
     fields = dataclasses().fields(cls)
     dynamic = tuple(f.name for f in fields if not f.metadata.get("static"))
     fixed = tuple(f.name for f in fields if f.metadata.get("static"))

@@ -1,6 +1,7 @@
 """grad, vjp, jvp, linearize, vmap, jacobians, eval_shape, make_ir: pytrees, options, messages."""
 
 from collections import namedtuple
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -489,3 +490,15 @@ def test_values_of_transformations_are_arrays():
               lambda x: fgrad.grad(lambda x: fnp.sum(kind(x)))(x) * x, kind):
         assert f(x).tolist() == [2, 4]
     assert not isinstance(np.ones(2), fgrad.Array) and not isinstance(1.0, fgrad.Array)
+
+
+def test_what_may_hold_arrays_and_is_no_pytree_has_no_gradient():
+    @dataclass
+    class Model:
+        w: float
+
+    with pytest.raises(ArgumentError, match="model is a Model, which is neither"):
+        grad(lambda model: model.w * 2)(Model(1.0))
+    with pytest.raises(ArgumentError, match=r"p\['m'\] is a Model"):
+        grad(lambda p: p["x"] * 2)({"x": 1.0, "m": Model(1.0)})
+    assert grad(lambda p: p["x"] * 2)({"x": 1.0, "name": "m"})["name"] is None

@@ -7,7 +7,7 @@ import pytest
 
 import fgrad
 import fgrad.numpy as fnp
-from fgrad import TreeError, tree
+from fgrad import ArgumentError, TreeError, tree
 
 Pair = namedtuple("Pair", "first second")
 
@@ -68,3 +68,20 @@ def test_a_compiled_function_gives_dictionaries_of_any_keys():
     for _ in range(3):
         out = f(1.0)
         assert out[Part.BODY] == 2 and out[Part.HEAD][0] == 1
+
+
+def test_a_pytree_whose_fields_are_not_declared_is_refused():
+    with pytest.raises(ArgumentError, match="finds no fields in Layer") as error:
+        @fgrad.pytree
+        class Layer:
+            def __init__(self, w):
+                self.w = w
+    assert "`w: object`" in str(error.value)
+
+
+def test_a_pytree_without_fields_is_one_without_leaves():
+    @fgrad.pytree
+    class Nothing:
+        pass
+
+    assert tree.leaves(Nothing()) == []
