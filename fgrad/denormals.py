@@ -13,6 +13,7 @@ from ctypes import c_int64
 
 import numpy as np
 
+from .blocks import block
 from .errors import DeviceError
 from .later import lazily
 
@@ -20,7 +21,7 @@ threads = lazily("fgrad.backends.llvm.threads")
 used = False               # has any thread flushed them?  Those that it started would go on
 
 
-@contextmanager
+@block
 def flush_denormals():
     """Within the block the CPU takes denormal numbers for zero, in this thread and those it starts.
 

@@ -15,13 +15,13 @@ from __future__ import annotations
 import functools
 import threading
 from collections import OrderedDict, namedtuple
-from contextlib import contextmanager
 from contextvars import ContextVar
 
 from . import compile as driver
 from . import config, signature, tree
 from .aligned import copied
 from .arguments import check_function
+from .blocks import block
 from .core import EVALUATE, Value, array_of, bound_axes, current, memory_of
 from .errors import boundary
 from .history import History, Record, static_numbers
@@ -40,7 +40,7 @@ TRACES = 64                # kept per function
 DISABLED = ContextVar("fgrad_disable_jit", default=False)     # set by disable_jit
 
 
-@contextmanager
+@block
 def disable_jit(disable=True):
     """Within the block jitted functions run as the Python functions they are, on values.
 

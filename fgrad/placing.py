@@ -7,12 +7,11 @@ on the CPU.  Relies on `compile` and `jitted`.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-
 import numpy as np
 
 from . import config, tree
 from .arguments import is_array
+from .blocks import block
 from .compile import device_name
 from .core import Value
 from .errors import ArgumentError, boundary
@@ -21,7 +20,7 @@ from .text import noun_of
 from .types import other_rules
 
 
-@contextmanager
+@block
 def device(name):
     """Within the block jitted functions run on this device, unless told or given otherwise.
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from . import config
 from .bf16 import BF16, LIMITS, WORD
+from .blocks import block
 from .errors import DtypeError
 
 BOOL = np.dtype("bool")
@@ -126,7 +127,7 @@ def default_int():
     return I64 if _wide.get() else I32
 
 
-@contextmanager
+@block
 def default_dtype(dtype):
     """Within the block Python numbers and creation functions give 64-bit, or 32-bit, values.
 
@@ -145,7 +146,7 @@ def default_dtype(dtype):
         yield
 
 
-@contextmanager
+@block
 def strict_promotion(on=True):
     """Within the block arrays of two dtypes do not mix: a DtypeError names both, and the line.
 
