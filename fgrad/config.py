@@ -7,7 +7,6 @@ What a switch cannot be is said once, and stands for its default.
 from __future__ import annotations
 
 import os
-import warnings
 from contextvars import ContextVar
 
 from . import later
@@ -15,9 +14,8 @@ from . import later
 __getattr__, __dir__ = later.names(__name__, {})               # for what JAX has here
 
 CHOSEN_DEVICE = ContextVar("fgrad_device", default=None)      # set by fgrad.device
-
-
-REFUSED = set()            # (name, value) of what has been said
+notice = later.lazily("fgrad.errors", "notice")
+ON, OFF = {"1", "true", "yes", "on"}, {"0", "false", "no", "off"}
 
 
 def asked(name, default, fits, expected):
@@ -26,19 +24,17 @@ def asked(name, default, fits, expected):
     """
     text = os.environ.get(name, "").strip()
     if text and not fits(text):
-        if (name, text) not in REFUSED:
-            REFUSED.add((name, text))
-            warnings.warn(f"{name}={text} is not {expected}: it is taken for {default or 'unset'}.",
-                          stacklevel=3)
+        notice()(("switch", name, text),
+                 f"{name}={text} is not {expected}: it is taken for {default or 'unset'}.")
         return default
     return text or default
 
 
 def is_on(name, default):
-    """Is a switch of "0" and "1" on?"""
+    """Is a switch on: "1", "true", "yes" or "on", or their opposites, in letters of any size?"""
     if name not in os.environ:                   # asked for in every operation
         return default == "1"
-    return asked(name, default, {"0", "1"}.__contains__, "0 or 1") == "1"
+    return asked(name, default, lambda text: text.lower() in ON | OFF, "0 or 1").lower() in ON
 
 
 def is_number(text):
@@ -51,6 +47,12 @@ def is_number(text):
 def device():
     """The default device's name: that of the block, or FGRAD_DEVICE, or "cpu"."""
     return CHOSEN_DEVICE.get() or os.environ.get("FGRAD_DEVICE", "").strip() or "cpu"
+
+
+def named_by(device):
+    """Who names this device: "FGRAD_DEVICE=…" where the environment does, else None."""
+    text = os.environ.get("FGRAD_DEVICE", "").strip()
+    return f"FGRAD_DEVICE={text}" if device == text and not CHOSEN_DEVICE.get() else None
 
 
 def full_traceback():

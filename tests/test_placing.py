@@ -119,3 +119,13 @@ def test_results_are_waited_for_and_fetched():
     got = fgrad.device_get(found)
     assert type(got["y"]) is np.ndarray and got["y"].tolist() == [2.0, 4.0, 6.0]
     assert not got["y"].flags.writeable
+
+
+def test_a_device_that_the_environment_names_and_nobody_has_is_said_to_be_named_there(monkeypatch):
+    monkeypatch.setenv("FGRAD_DEVICE", "foo")
+    with pytest.raises(fgrad.DeviceError, match="there is no device 'foo'") as error:
+        fgrad.jit(lambda x: x + 1)(fnp.ones(2))
+    assert "FGRAD_DEVICE=foo" in str(error.value)
+    with pytest.raises(fgrad.DeviceError) as error:
+        fgrad.jit(lambda x: x + 1, device="bar")(fnp.ones(2))
+    assert "FGRAD_DEVICE" not in str(error.value)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 
+from .. import config
 from ..errors import DeviceError
 from ..later import lazily
 
@@ -114,7 +115,7 @@ def find(device):
         with _lock:
             make = BACKENDS.get(word)
             if make is None:
-                raise DeviceError(f"there is no device {device!r}.",
+                raise DeviceError(f"there is no device {device!r}.", given=config.named_by(device),
                                   expected=", ".join(sorted(BACKENDS)),
                                   fix="fgrad.devices() lists the devices of this machine")
             found = INSTANCES[word] = make()

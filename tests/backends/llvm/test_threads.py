@@ -8,7 +8,7 @@ import textwrap
 
 import pytest
 
-from fgrad import config
+from fgrad import config, errors
 from fgrad.backends.llvm import codegen, host, target, threads
 from tests.at_once import at_once
 
@@ -311,7 +311,16 @@ def test_switches_say_once_what_they_cannot_be(monkeypatch, name, read, default)
     monkeypatch.delenv(name, raising=False)
     assert read() is default
     monkeypatch.setenv(name, "perhaps")
-    monkeypatch.setattr(config, "REFUSED", set())
-    with pytest.warns(UserWarning, match=f"{name}=perhaps is not ") as said:
+    errors.NOTICED.clear()
+    with pytest.warns(errors.FgradWarning, match=f"{name}=perhaps is not ") as said:
         assert read() is default and read() is default
-    assert len(said) == 1
+    assert len(said) == 1 and said[0].filename == __file__
+
+
+@pytest.mark.parametrize("words, on", [
+    ("1 true True YES on", True), ("0 false False no OFF", False)])
+def test_switches_are_words_too(monkeypatch, words, on):
+    for word in words.split():
+        monkeypatch.setenv("FGRAD_STRICT", word)
+        monkeypatch.setenv("FGRAD_NATIVE_CALL", word)
+        assert config.strict_promotion() is on and config.native_call() is on
