@@ -15,6 +15,7 @@ LINES = "what is printed names the lines of your functions by itself"
 PRECISION = "products of f32 are computed in f32: leave it out"
 SEGMENTS = "it is fgrad.segment_{}"
 TRAINED = "model.apply(params, state, x, train=True) says so at each call"
+SEEDED = "fgrad.random.key(seed) makes the key that random functions are given"
 CALLED = "a layer is given the function: nn.Sequential(nn.Dense(8), nn.relu)"
 
 INSTEAD = {                # module → name → what does the same
@@ -24,6 +25,8 @@ INSTEAD = {                # module → name → what does the same
         "local_device_count": PROCESSES, "process_index": PROCESSES, "process_count": PROCESSES,
         "default_device": "fgrad.device(name), for a block",
         "ShapeDtypeStruct": "fgrad.ArrayType(dtype, shape)",
+        "Tensor": "fgrad.Array", "tensor": "fgrad.numpy.array",
+        "backward": "fgrad.grad(loss)(params) gives the gradients",
         "closure_convert": "functions may close over arrays that are differentiated",
         "custom_gradient": "fgrad.custom_vjp",
         "debug_infs": "fgrad.debug.nans(f) names the operation, or FGRAD_NANS=1 for all",
@@ -34,6 +37,7 @@ INSTEAD = {                # module → name → what does the same
         "experimental": "what fgrad has is in fgrad, fgrad.numpy, fgrad.lax",
         "log_compiles": "f.explain(), of the jitted function",
         "named_call": LINES, "named_scope": LINES,
+        "manual_seed": SEEDED,
         "no_grad": "nothing is recorded outside of fgrad.grad",
         "profiler": "f.profile(x) says what every kernel takes",
         "numpy_dtype_promotion": "fgrad.strict_promotion()",
@@ -54,14 +58,21 @@ INSTEAD = {                # module → name → what does the same
         "Parameter": "parameters are a pytree that you pass", "ReLU": f"nn.relu; {CALLED}",
         "Sigmoid": f"nn.sigmoid; {CALLED}", "SiLU": f"nn.silu; {CALLED}",
         "Tanh": f"nn.tanh; {CALLED}", "avg_pool": "nn.AvgPool", "compact": "nn.Sequential",
-        "eval": TRAINED, "max_pool": "nn.MaxPool", "train": TRAINED,
+        "eval": TRAINED, "functional": "the functions are in nn itself: nn.relu, nn.softmax",
+        "max_pool": "nn.MaxPool", "train": TRAINED,
     },
     "fgrad.numpy": {
         "c_": "column_stack", "r_": "concatenate", "float_": "float32", "int_": "int32",
         "complex_": "complex64", "uint": "uint32",
+        "random": "fgrad.random, whose functions take a key: random.normal(random.key(0), (3,))",
+        "relu": "fgrad.nn.relu", "sigmoid": "fgrad.nn.sigmoid", "softmax": "fgrad.nn.softmax",
         "load": "asarray(np.load(file)); fgrad.io keeps whole pytrees",
         "save": "np.save takes arrays; fgrad.io keeps whole pytrees",
         "savez": "np.savez takes arrays; fgrad.io keeps whole pytrees",
+    },
+    "fgrad.random": {
+        "default_rng": SEEDED, "manual_seed": SEEDED, "seed": SEEDED,
+        "rand": "random.uniform(key, shape)", "randn": "random.normal(key, shape)",
     },
     "fgrad.ops": {f"segment_{how}": SEGMENTS.format(how) for how in ("max", "min", "prod", "sum")},
 }

@@ -42,8 +42,11 @@ def names(module, table, *, first=None, made=None):
             own = {n for n, x in space.items() if n[0] != "_" and not isinstance(x, type(sys))}
             return sorted(own | given)
         if name not in place:
-            missing = lazily(f"{__package__}.absent", "missing")()
-            raise missing(sys.modules[module], name)
+            try:
+                raise lazily(f"{__package__}.absent", "missing")()(sys.modules[module], name)
+            except AttributeError as error:
+                error.__traceback__ = None       # the user's line is shown, and not this one
+                raise
         source, theirs = place[name]
         if first is not None and theirs is not None:
             importlib.import_module(first)

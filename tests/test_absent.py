@@ -33,3 +33,9 @@ def test_python_proposes_a_similar_name(module, name, near):
     with pytest.raises(AttributeError) as caught:
         getattr(module, name)
     assert (caught.value.name, caught.value.obj) == (name, module) and near in dir(module)
+
+
+def test_the_traceback_shows_the_users_line_alone():
+    with pytest.raises(AttributeError) as caught:
+        fgrad.pmap                                                                  # noqa: B018
+    assert {entry.path.name for entry in caught.traceback} == {"test_absent.py"}

@@ -7,6 +7,7 @@
 Streams are bit for bit those of `jax.random`; what is computed from them agrees to rounding.
 """
 
+from .. import later as _later
 from ..errors import bound as _bound
 from .basic import (
     Generator, Key, PRNGKey, bernoulli, bits, categorical, choice, clone, exponential, fold_in,
@@ -22,4 +23,5 @@ from .rejection import (
 __all__ = [name for name in dir() if not name.startswith("_") and name not in (
     "basic", "distributions", "rejection")]
 __dir__ = __all__.copy     # dir() lists these and nothing else
+__getattr__ = _later.names(__name__, {})[0]      # for what other libraries have here
 _bound(globals(), __all__)
