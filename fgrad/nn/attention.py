@@ -11,17 +11,18 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Callable
 
 from .. import numpy as fnp
 from .. import random
+from ..arguments import text_of
 from ..custom import stop_gradient
 from ..errors import ArgumentError, ShapeError
 from ..lax import dynamic_slice_in_dim, dynamic_update_slice
 from .activations import gelu, logsumexp, softmax
 from .initializers import glorot_uniform, normal
-from .layers import Dense, Dropout, Layer
+from .layers import Dense, Dropout, Layer, explained
 from .norm import LayerNorm
 
 
@@ -143,6 +144,7 @@ def rotary(x, positions=None, base=10_000.0):
 
 # ---------------------------------------------------------------------------- layers
 
+@explained
 @dataclass(frozen=True)
 class Embedding(Layer):
     """Rows of a table: i[*s] → f[*s,features].   `params["table"]` is f[words,features].
@@ -157,6 +159,7 @@ class Embedding(Layer):
     """
     words: int
     features: int
+    _: KW_ONLY
     table_init: Callable = field(default=normal(1.0), repr=False)
 
     def init(self, key, x):
@@ -165,14 +168,15 @@ class Embedding(Layer):
     def apply(self, params, state, x, *, train=False, key=None):
         if x.dtype.kind not in "iu":
             raise ArgumentError("Embedding: the input is numbers of rows, and needs integers.",
-                                given=f"x: {x.type}", fix="tokens.astype('int32')")
-        return params["table"][x], state
+                                given=f"x: {text_of(x)}", fix="tokens.astype('int32')")
+        return self.parameter(params, "table")[x], state
 
     def attend(self, params, x):
         """Scores of all words, by the same table: f[*s,features] → f[*s,words]."""
-        return x @ params["table"].T
+        return x @ self.parameter(params, "table").T
 
 
+@explained
 @dataclass(frozen=True)
 class Positions(Layer):
     """Adds a learned vector to each position: f[n,time,features] → the same.
@@ -185,28 +189,31 @@ class Positions(Layer):
     (8, 4)
     """
     most: int
+    _: KW_ONLY
     init_positions: Callable = field(default=normal(0.02), repr=False)
 
     def init(self, key, x):
-        return {"positions": self.init_positions(key, (self.most, x.shape[-1]), x.dtype)}, {}
+        shape = self.most, self.inputs_of(x)
+        return {"positions": self.init_positions(key, shape, self.float_of(x))}, {}
 
     def cache(self, batch, time, x):
         """A state for `apply` that counts the positions seen, so that one can follow another."""
         return {"seen": fnp.zeros((), "int32")}
 
     def apply(self, params, state, x, *, train=False, key=None):
-        time = x.shape[-2]
+        time, vectors = x.shape[-2], self.parameter(params, "positions", (self.most, x.shape[-1]))
         if time > self.most:
             raise ShapeError(f"Positions: {time} positions, and there are {self.most}.",
-                             given=f"x: {x.type}")
+                             given=f"x: {text_of(x)}")
         if "seen" not in state:
-            return x + params["positions"][:time], state
+            return x + vectors[:time], state
         seen = state["seen"]
-        rows = dynamic_slice_in_dim(params["positions"], seen, time, 0)
+        rows = dynamic_slice_in_dim(vectors, seen, time, 0)
         fits = seen + time <= self.most          # beyond, compiled code cannot raise: NaN
         return x + fnp.where(fits, rows, math.nan), {"seen": seen + time}
 
 
+@explained
 @dataclass(frozen=True)
 class MultiHeadAttention(Layer):
     """Attention with several heads: f[n,time,in] → f[n,time,features].
@@ -222,6 +229,7 @@ class MultiHeadAttention(Layer):
     (1, 3, 8)
     """
     heads: int
+    _: KW_ONLY
     features: int | None = None
     groups: int | None = None
     is_causal: bool = False
@@ -243,7 +251,8 @@ class MultiHeadAttention(Layer):
         """name → the Dense of that name."""
         features, size, groups = self.sizes(x)
         units = {"query": features, "key": groups * size, "value": groups * size, "out": features}
-        return {name: Dense(n, self.bias, self.kernel_init) for name, n in units.items()}
+        return {name: Dense(n, bias=self.bias, kernel_init=self.kernel_init)
+                for name, n in units.items()}
 
     def init(self, key, x):
         features, _, _ = self.sizes(x)
@@ -274,7 +283,7 @@ class MultiHeadAttention(Layer):
         parts, source = self.parts(x), x if memory is None else memory
 
         def heads(name, given, count):
-            y, _ = parts[name].apply(params[name], {}, given)
+            y, _ = parts[name].apply(self.parameter(params, name), {}, given)
             return fnp.reshape(y, (*y.shape[:-1], count, size))
         q = heads("query", x, self.heads)
         k, v = heads("key", source, groups), heads("value", source, groups)
@@ -287,7 +296,8 @@ class MultiHeadAttention(Layer):
             mask = visible if mask is None else mask & visible
         causal_here = self.is_causal and "seen" not in state
         y = dot_product_attention(q, k, v, mask=mask, is_causal=causal_here)
-        y, _ = parts["out"].apply(params["out"], {}, fnp.reshape(y, (*y.shape[:-2], -1)))
+        out = self.parameter(params, "out")
+        y, _ = parts["out"].apply(out, {}, fnp.reshape(y, (*y.shape[:-2], -1)))
         return Dropout(self.dropout).apply({}, {}, y, train=train, key=key)[0], state
 
 
@@ -309,6 +319,7 @@ def with_cache(k, v, state, time):
     return k, fnp.where(fits, v, math.nan), visible, {"key": k, "value": v, "seen": seen + time}
 
 
+@explained
 @dataclass(frozen=True)
 class TransformerBlock(Layer):
     """x + attention(norm(x)), then that plus a dense pair of `width` features: pre-norm.
@@ -322,6 +333,7 @@ class TransformerBlock(Layer):
     (['attention', 'down', 'norm1', 'norm2', 'up'], (1, 3, 8))
     """
     heads: int
+    _: KW_ONLY
     width: int | None = None
     is_causal: bool = True
     rotary: bool = False
@@ -332,7 +344,8 @@ class TransformerBlock(Layer):
     @property
     def attention(self):
         """The layer of attention."""
-        return MultiHeadAttention(self.heads, None, self.groups, self.is_causal, self.rotary)
+        return MultiHeadAttention(self.heads, groups=self.groups, is_causal=self.is_causal,
+                                  rotary=self.rotary)
 
     def parts(self, x):
         """name → layer."""
@@ -356,8 +369,9 @@ class TransformerBlock(Layer):
         keys = (None, None) if key is None else random.split(key)
 
         def run(name, y):
-            return parts[name].apply(params[name], {}, y)[0]
-        y, state = parts["attention"].apply(params["attention"], state, run("norm1", x), mask=mask)
+            return parts[name].apply(self.parameter(params, name), {}, y)[0]
+        attended = self.parameter(params, "attention")
+        y, state = parts["attention"].apply(attended, state, run("norm1", x), mask=mask)
         x = x + drop.apply({}, {}, y, train=train, key=keys[0])[0]
         y = run("down", self.activation(run("up", run("norm2", x))))
         return x + drop.apply({}, {}, y, train=train, key=keys[1])[0], state

@@ -11,7 +11,8 @@ from typing import Callable
 from .. import numpy as fnp
 from .. import random
 from ..errors import ArgumentError, ShapeError
-from .layers import Layer, Sequential, as_layer, filled, output_type, run, started
+from .layers import (
+    Layer, Sequential, as_layer, explained, filled, output_type, run, started)
 
 
 @dataclass(frozen=True, init=False)
@@ -104,6 +105,7 @@ class Parallel(Sequential):
         return JOINS[self.join](outs), filled(after)
 
 
+@explained
 @dataclass(frozen=True)
 class Lambda(Layer):
     """A function of the input, by a name of your own: Lambda(lambda x: x[:, 0], "first").
@@ -122,6 +124,7 @@ class Lambda(Layer):
         return self.function(x), state
 
 
+@explained
 @dataclass(frozen=True)
 class ChannelsFirst(Layer):
     """A layer, or a whole model, for images with channels first: f[n,c,*s] → f[n,d,*t].

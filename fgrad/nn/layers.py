@@ -6,33 +6,128 @@
 Every layer has both, with these signatures, so there is one rule to remember.  `params` and `state`
 are nested dicts with readable names; a layer without parameters has {}.  In `init`, x may be an
 array or its type (`fgrad.ArrayType`): only shapes are looked at.
+
+What defines a layer is given by position, its options by name.  All layers check what they are
+given in one way: the arguments of a layer by `explained`, those of init and apply by `guarded`, and
+what stands in params and state by `Layer.parameter`.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, fields
+from functools import wraps
+from numbers import Integral, Real
 from typing import Callable
 
 from .. import numpy as fnp
-from .. import random
-from ..errors import ArgumentError, ShapeError, boundary
+from .. import random, tree
+from ..arguments import text_of
+from ..errors import ArgumentError, DtypeError, FgradError, RandomKeyError, ShapeError, boundary
 from ..text import noun_of
 from ..transforms import eval_shape
+from ..types import INEXACT_KINDS, SCALARS
 from .initializers import glorot_uniform, zeros
 
 
 WATCHER = ContextVar("watcher", default=None)    # is told of every layer that runs, by `run`
 
 
+# ---------------------------------------------------------------------------- arguments
+
+def is_whole(x):
+    number = x.__class__ is int or isinstance(x, Integral) and not isinstance(x, bool)
+    return number and x > 0
+
+
+WHOLE = "a whole number of 1 or more"
+KINDS = {                  # annotation of a field → (is it one?, what it is in words)
+    "int":        (is_whole, WHOLE),
+    "int | None": (lambda x: x is None or is_whole(x), WHOLE),
+    "float":      (lambda x: x.__class__ is float or isinstance(x, Real) or hasattr(x, "dtype"),
+                   "a number"),
+    "bool":       (lambda x: x.__class__ is bool, "True or False"),
+    "Callable":   (callable, "a function"),
+    "Layer":      (lambda x: isinstance(x, Layer), "a layer"),
+}
+
+
+def explained(cls):
+    """The dataclass of a layer; what is given to it by position, and of which kind, is checked."""
+    made, names = cls.__init__, cls.__match_args__
+    cls.checks = {f.name: KINDS[f.type] for f in fields(cls) if f.type in KINDS}
+    options = [f"{f.name}=" for f in fields(cls) if f.kw_only and f.repr]
+
+    @wraps(made)
+    def __init__(self, *args, **rest):
+        if len(args) > len(names):
+            word = type(self).__name__
+            only = f"only {' and '.join(names)} can" if names else "nothing can"
+            raise ArgumentError(
+                f"{word}: {only} be given without a name.",
+                given=f"{word}({', '.join(f'{x!r:.20}' for x in args)})",
+                expected=f"{word}({', '.join([*names, *options])})",
+                fix=["leave out the size of the input: it is found at init", *cls.torch])
+        made(self, *args, **rest)
+    cls.__init__ = boundary(__init__)
+    return cls
+
+
+def check_input(layer, x):
+    """Raises ArgumentError where x holds numbers of Python in place of arrays: a shape, a list."""
+    if not isinstance(x, (tuple, list)) and x is not None:
+        return
+    leaves = tree.leaves(x)
+    if not all(leaf.__class__ in SCALARS for leaf in leaves):
+        return
+    is_shape = x is not None and all(isinstance(n, int) for n in x)
+    raise ArgumentError(
+        f"{layer.name}: the input is an array, or its type, and not {noun_of(x)}.",
+        given=f"x: {x!r:.60}", expected="as fnp.ones((8, 3))",
+        fix=[f"fnp.ones({x})", f'or fgrad.ArrayType("float32", {x})'] if is_shape
+        else None if x is None else "fnp.asarray(x)")
+
+
+def guarded(method):
+    """init or apply of a layer, which say what is wrong with an input or a key."""
+    @wraps(method)
+    def checked(self, *args, **rest):
+        if method.__name__ == "apply":
+            check_input(self, args[2] if len(args) > 2 else rest.get("x", self))
+            return method(self, *args, **rest)
+        check_input(self, args[1] if len(args) > 1 else rest.get("x", self))
+        try:
+            return method(self, *args, **rest)
+        except RandomKeyError as error:
+            key = args[0] if args else rest.get("key")
+            if not isinstance(key, random.Key):
+                error.sentence = f"{self.name}: init expects a key; use random.key(0)."
+                error.fix = "params, state = layer.init(random.key(0), x)"
+            raise
+    return boundary(checked)
+
+
 class Layer:
     """What all layers share."""
 
+    checks = {}            # name of a field → the entry of KINDS for it
+    torch = ()             # what takes torch's arguments, in words
+
     def __init_subclass__(cls):
-        for name in {"init", "apply", "__post_init__"} & vars(cls).keys():
-            setattr(cls, name, boundary(vars(cls)[name]))
+        guard = guarded if cls.__module__.startswith("fgrad.") else boundary     # x may be anything
+        made = {"init": guard, "apply": guard, "__init__": boundary, "__post_init__": boundary}
+        for name in made.keys() & vars(cls).keys():
+            setattr(cls, name, made[name](vars(cls)[name]))
+
+    def __post_init__(self):
+        given = vars(self)
+        for name, (fits, words) in self.checks.items():
+            if not fits(given[name]):
+                raise ArgumentError(f"{type(self).__name__}: {name} is {words}.",
+                                    given=f"{name}={given[name]!r:.60}")
 
     @property
     def name(self):
@@ -52,21 +147,41 @@ class Layer:
 
     def inputs_of(self, x):
         """The size of the last axis of the input.  Raises ShapeError for a scalar."""
-        if not x.shape:
+        if not getattr(x, "shape", ()):
             raise ShapeError(f"{self.name}: the input is a scalar, and needs an axis of features.",
                              given=f"x: {x}", expected="f[*s,features]",
                              fix="x[None] is an array of one feature")
         return x.shape[-1]
 
-    def parameter(self, params, name):
-        """params[name].  Raises ArgumentError where there is none of that name."""
-        if name not in params:
-            raise ArgumentError(f"{self.name}: the parameters have no {name!r}.",
-                                given=f"params with {', '.join(map(repr, params)) or 'nothing'}",
+    def float_of(self, x):
+        """The dtype of the input, which parameters have, too.  Raises DtypeError for integers."""
+        if x.dtype.kind not in INEXACT_KINDS:
+            raise DtypeError(f"{self.name}: parameters are floats, of the dtype of the input.",
+                             given=f"x: {text_of(x)}",
+                             fix=["x.astype('float32')",
+                                  "x.astype('float32') / 255, for the bytes of an image"])
+        return x.dtype
+
+    def parameter(self, params, name, shape=None, of="parameters have"):
+        """params[name], of this shape if one is given; of="state has": an entry of the state.
+
+        Raises ArgumentError where there is none of that name, ShapeError for another shape.
+        """
+        is_dict = isinstance(params, Mapping)
+        found = params.get(name) if is_dict else None
+        if found is None:
+            held = ", ".join(map(repr, params)) or "nothing" if is_dict else noun_of(params)
+            raise ArgumentError(f"{self.name}: the {of} no {name!r}.",
+                                given=f"{of.split()[0].replace('parameters', 'params')}: {held}",
                                 fix="params, state = layer.init(key, x)")
-        return params[name]
+        if shape is not None and getattr(found, "shape", shape) != shape:
+            raise ShapeError(f"{self.name}: {name!r} has the shape {found.shape}, and {shape} is "
+                             "needed.", given=f"{name}: {text_of(found)}",
+                             fix="give an input like that of init, or init anew for this one")
+        return found
 
 
+@explained
 @dataclass(frozen=True)
 class Dense(Layer):
     """x @ w + b over the last axis: f[*s,in] → f[*s,units].
@@ -79,15 +194,19 @@ class Dense(Layer):
     (1, 2)
     """
     units: int
+    _: KW_ONLY
     bias: bool = True
     kernel_init: Callable = field(default=glorot_uniform(), repr=False)
     bias_init: Callable = field(default=zeros, repr=False)
 
+    torch = ("nn.Linear(inputs, outputs) takes it, as in torch",)
+
     def init(self, key, x):
+        inputs, dtype = self.inputs_of(x), self.float_of(x)
         w_key, b_key = random.split(key)
-        params = {"w": self.kernel_init(w_key, (self.inputs_of(x), self.units), x.dtype)}
+        params = {"w": self.kernel_init(w_key, (inputs, self.units), dtype)}
         if self.bias:
-            params["b"] = self.bias_init(b_key, (self.units,), x.dtype)
+            params["b"] = self.bias_init(b_key, (self.units,), dtype)
         return params, {}
 
     def apply(self, params, state, x, *, train=False, key=None):
@@ -95,9 +214,10 @@ class Dense(Layer):
         if self.inputs_of(x) != w.shape[0]:
             raise ShapeError(f"{self.name}: the input has {x.shape[-1]} features, the weight "
                              f"expects {w.shape[0]}.",
-                             given=[f"x: {x.type}", f"w: {w.type}"])
+                             given=[f"x: {text_of(x)}", f"w: {text_of(w)}"])
+        b = self.parameter(params, "b", w.shape[1:]) if self.bias else None
         y = x @ w
-        return (y + self.parameter(params, "b") if self.bias else y), state
+        return (y if b is None else y + b), state
 
 
 def Linear(inputs, outputs, bias=True):
@@ -108,13 +228,15 @@ def Linear(inputs, outputs, bias=True):
     >>> Linear(3, 2).init(random.key(0), fnp.ones((1, 3)))[0]["w"].shape
     (3, 2)
     """
-    return CheckedDense(outputs, bias, inputs=inputs)
+    return CheckedDense(outputs, bias=bias, inputs=inputs)
 
 
+@explained
 @dataclass(frozen=True)
 class CheckedDense(Dense):
     """Dense that knows its number of inputs."""
-    inputs: int = 0
+    _: KW_ONLY
+    inputs: int
 
     @property
     def name(self):
@@ -127,6 +249,7 @@ class CheckedDense(Dense):
         return super().init(key, x)
 
 
+@explained
 @dataclass(frozen=True, repr=False)
 class Activation(Layer):
     """A function of the input: Activation(nn.relu).
@@ -147,6 +270,7 @@ class Activation(Layer):
         return self.function(x), state
 
 
+@explained
 @dataclass(frozen=True)
 class Flatten(Layer):
     """All axes but the first become one: f[n,*s] → f[n,size of s].
@@ -159,6 +283,7 @@ class Flatten(Layer):
         return fnp.reshape(x, (x.shape[0], math.prod(x.shape[1:]))), state
 
 
+@explained
 @dataclass(frozen=True)
 class Dropout(Layer):
     """In training, each element is 0 with probability `rate`, the others are x / (1 - rate).
@@ -172,9 +297,11 @@ class Dropout(Layer):
     ([0.0, 2.0], [1.0, 1.0, 1.0, 1.0])
     """
     rate: float = 0.5
+    _: KW_ONLY
     spatial: bool = False
 
     def __post_init__(self):
+        super().__post_init__()
         if not 0 <= self.rate < 1:
             raise ArgumentError(f"Dropout: the rate {self.rate} is not in [0, 1).")
 
@@ -281,9 +408,9 @@ def output_type(name, layer, params, state, x):
 def run(name, layer, params, state, x, train, key):
     """(y, new state) of the layer called `name` within another, from the other's params and state.
 
-    A shape error names the layer; whoever watches is told.
+    An error names the layer; whoever watches is told.
     """
-    own, mine = params.get(name, {}), state.get(name, {})
+    own, mine = part_of(params, name, "parameters"), part_of(state, name, "state")
     watcher = WATCHER.get()
     if watcher is None:
         return named(name, layer.apply, own, mine, x, train=train, key=key)
@@ -293,10 +420,22 @@ def run(name, layer, params, state, x, train, key):
     return found
 
 
+def part_of(whole, name, what):
+    """What stands under the name of a layer; {} where there is nothing.
+
+    Raises ArgumentError where the whole is no dict.
+    """
+    if not isinstance(whole, Mapping):
+        raise ArgumentError(f"the {what} of layers within another are a dict by their names, "
+                            f"not {noun_of(whole)}.", given=f"{whole!r:.60}",
+                            fix="params, state = layer.init(key, x)")
+    return whole.get(name, {})
+
+
 def named(name, function, *args, **rest):
-    """function(…); a shape error in it says in which layer it arose."""
+    """function(…); an error in it says in which layer it arose."""
     try:
         return function(*args, **rest)
-    except ShapeError as error:
+    except FgradError as error:
         error.sentence = f"in layer {name!r}: {error.sentence}"
         raise

@@ -4,6 +4,9 @@ What is reduced stands in the first line of each: a loss over classes or feature
 axis, the others work element by element; only `mean_…` and `accuracy` are means of everything.
 Take the mean yourself: `fnp.mean(loss)`.
 
+What is compared has one shape, or is one number: (n, 1) and (n,) would become all n² pairs, so they
+raise ShapeError (`check_alike`); labels have the shape of the rows (`check_labels`).
+
 Integer labels are classes from 0 to classes - 1.  Another label raises PositionError where it is
 known, and makes its row NaN where it is not: in compiled code and under vmap.
 """
@@ -21,6 +24,51 @@ from ..custom import stop_gradient
 from ..errors import DtypeError, PositionError, ShapeError
 from .activations import log_softmax, logsumexp, one_hot, sigmoid
 
+
+# ---------------------------------------------------------------------------- arguments
+
+def check_alike(**pair):
+    """Raises ShapeError unless two arrays, by name, have one shape; a number stands for all."""
+    s, t = [getattr(x, "shape", ()) for x in pair.values()]
+    if s == t or not s or not t:
+        return
+    a, b = pair
+    longer, shorter = (a, b) if len(s) > len(t) else (b, a)
+    every = ":" if len(s) + len(t) == 3 else "..."
+    raise ShapeError(f"{a} and {b} need one shape, and have {s} and {t}.",
+                     given=[f"{a} of shape {s}", f"{b} of shape {t}"],
+                     fix=f"{shorter}[{every}, None], or {longer}[{every}, 0]"
+                     if (*s, 1) == t or (*t, 1) == s else None)
+
+
+def check_labels(logits, labels):
+    """Raises ShapeError unless there is one label per row of logits."""
+    shape, found = fnp.shape(logits), fnp.shape(labels)
+    if shape and found == shape[:-1]:
+        return
+    fix = None
+    if found == (*shape[:-1], 1):
+        fix = "labels[:, 0]" if len(found) == 2 else "labels[..., 0]"
+    elif found == shape:
+        fix = ["fnp.argmax(labels, axis=-1), where they are one-hot",
+               "or softmax_cross_entropy, for probabilities"]
+    raise ShapeError("there must be one label per row of logits.",
+                     given=[f"logits of shape {shape}", f"labels of shape {found}"],
+                     expected=f"labels of shape {shape[:-1]}, numbers of classes", fix=fix)
+
+
+def check_integers(what, labels):
+    """The labels as an array.  Raises DtypeError unless they are integers."""
+    labels = fnp.asarray(labels)
+    if labels.dtype.kind not in "iub":
+        raise DtypeError(f"{what}: labels are numbers of classes, and need integers.",
+                         given=f"labels: {labels.type}",
+                         fix=["labels.astype('int32')",
+                              "softmax_cross_entropy takes probabilities instead of labels"])
+    return labels
+
+
+# ---------------------------------------------------------------------------- losses
 
 def softmax_cross_entropy(logits, probabilities):
     """-Σ p · log softmax(logits) over the last axis.
@@ -53,11 +101,7 @@ def softmax_cross_entropy_with_integer_labels(logits, labels, smoothing=0.0, ign
     >>> softmax_cross_entropy_with_integer_labels(fnp.array([[0.0, 0.0]]), fnp.array([1]))
     Array([0.6931472], f32[1])
     """
-    if fnp.shape(logits)[:-1] != fnp.shape(labels):
-        raise ShapeError("there must be one label per row of logits.",
-                         given=[f"logits of shape {fnp.shape(logits)}",
-                                f"labels of shape {fnp.shape(labels)}"],
-                         expected=f"labels of shape {fnp.shape(logits)[:-1]}")
+    check_labels(logits, labels)
     classes = fnp.shape(logits)[-1]
     if weights is not None and fnp.shape(weights) != (classes,):
         raise ShapeError(f"there must be one weight for each of the {classes} classes.",
@@ -78,12 +122,7 @@ def nan_outside(what, labels, classes, rows, ignore=None):
 
     Raises DtypeError unless labels are integers, PositionError where one is known to be outside.
     """
-    labels = fnp.asarray(labels)
-    if labels.dtype.kind not in "iub":
-        raise DtypeError(f"{what}: labels are numbers of classes, and need integers.",
-                         given=f"labels: {labels.type}",
-                         fix=["labels.astype('int32')",
-                              "softmax_cross_entropy takes probabilities instead of labels"])
+    labels = check_integers(what, labels)
     known = labels.known() if isinstance(labels, Tracer) else labels
     if not isinstance(known, Array):
         wide = labels.astype(fnp.result_type(labels, "int32"))   # i8 cannot count to classes
@@ -118,11 +157,13 @@ def smoothed(labels, classes, smoothing, dtype="float32"):
 def nll(log_probabilities, labels):
     """-log p[label]: f[*s,classes] of log-probabilities, i[*s] → f[*s].
 
-    Raises DtypeError and PositionError for labels that are none; in compiled code a row is NaN.
+    Raises ShapeError, DtypeError and PositionError for labels that are none; in compiled code a row
+    is NaN.
 
     >>> nll(fnp.log(fnp.array([[0.25, 0.75]])), fnp.array([0]))
     Array([1.3862944], f32[1])
     """
+    check_labels(log_probabilities, labels)
     classes = fnp.shape(log_probabilities)[-1]
     hit = one_hot(labels, classes, dtype=bool)
     found = fnp.sum(fnp.where(hit, log_probabilities, 0.0), axis=-1)
@@ -135,6 +176,7 @@ def sigmoid_binary_cross_entropy(logits, labels):
     >>> sigmoid_binary_cross_entropy(fnp.array([0.0, 1e4]), fnp.array([1.0, 1.0]))
     Array([0.6931472, 0.       ], f32[2])
     """
+    check_alike(logits=logits, labels=labels)
     return fnp.logaddexp(logits, 0.0) - logits * labels
 
 
@@ -144,6 +186,7 @@ def squared_error(predictions, targets):
     >>> squared_error(fnp.array([1.0, 3.0]), fnp.array([1.0, 1.0]))
     Array([0., 4.], f32[2])
     """
+    check_alike(predictions=predictions, targets=targets)
     return fnp.square(predictions - targets)
 
 
@@ -159,12 +202,20 @@ def mean_squared_error(predictions, targets):
 def accuracy(logits, labels):
     """The share of rows whose largest logit is at the label: f[*s,classes], i[*s] → f32[].
 
+    Raises ShapeError for another shape, as of one-hot labels, DtypeError for labels of floats.
+
     >>> accuracy(fnp.array([[0.0, 1.0], [0.0, 1.0]]), fnp.array([1, 0]))
     Array(0.5, f32[])
     """
-    labels, best = fnp.asarray(labels), fnp.argmax(logits, axis=-1)
+    return fnp.mean(right("accuracy", logits, labels))
+
+
+def right(what, logits, labels):
+    """1 where the largest logit is at the label, else 0: f[*s,classes], i[*s] → f32[*s]."""
+    check_labels(logits, labels)
+    labels, best = check_integers(what, labels), fnp.argmax(logits, axis=-1)
     together = fnp.result_type(labels, best)     # labels may be of any integer dtype
-    return fnp.mean((best.astype(together) == labels.astype(together)).astype("float32"))
+    return (best.astype(together) == labels.astype(together)).astype("float32")
 
 
 def absolute_error(predictions, targets):
@@ -173,6 +224,7 @@ def absolute_error(predictions, targets):
     >>> absolute_error(fnp.array([1.0, 3.0]), fnp.array([1.0, 4.0]))
     Array([0., 1.], f32[2])
     """
+    check_alike(predictions=predictions, targets=targets)
     return fnp.abs(predictions - targets)
 
 
@@ -191,7 +243,7 @@ def huber(predictions, targets, delta=1.0):
     >>> huber(fnp.array([0.5, 3.0]), fnp.zeros(2))
     Array([0.125, 2.5  ], f32[2])
     """
-    size = fnp.abs(predictions - targets)
+    size = absolute_error(predictions, targets)
     near = fnp.minimum(size, delta)
     return 0.5 * near * near + delta * (size - near)
 
@@ -202,7 +254,7 @@ def log_cosh(predictions, targets):
     >>> log_cosh(fnp.array([1e4]), fnp.array([1e4]))
     Array([0.], f32[1])
     """
-    size = fnp.abs(predictions - targets)
+    size = absolute_error(predictions, targets)
     return size + fnp.log1p(fnp.exp(-2.0 * size)) - math.log(2.0)
 
 
@@ -212,6 +264,7 @@ def hinge(scores, labels):
     >>> hinge(fnp.array([0.5, -2.0]), fnp.array([1.0, -1.0]))
     Array([0.5, 0. ], f32[2])
     """
+    check_alike(scores=scores, labels=labels)
     return fnp.maximum(1.0 - scores * labels, 0.0)
 
 
@@ -221,6 +274,7 @@ def kl_divergence(log_probabilities, targets):
     >>> kl_divergence(fnp.log(fnp.array([0.5, 0.5])), fnp.array([0.5, 0.5]))
     Array(0., f32[])
     """
+    check_alike(log_probabilities=log_probabilities, targets=targets)
     positive = targets > 0
     logs = fnp.log(fnp.where(positive, targets, 1.0))
     return fnp.sum(fnp.where(positive, targets * (logs - log_probabilities), 0.0), axis=-1)
@@ -235,18 +289,22 @@ def sigmoid_focal(logits, labels, gamma=2.0, alpha=None):
     >>> sigmoid_focal(fnp.array([0.0]), fnp.array([1.0])).round(4)
     Array([0.1733], f32[1])
     """
-    p = sigmoid(logits)
+    plain, p = sigmoid_binary_cross_entropy(logits, labels), sigmoid(logits)
     wrong = p * (1 - labels) + (1 - p) * labels
-    loss = sigmoid_binary_cross_entropy(logits, labels) * wrong**gamma
+    loss = plain * wrong**gamma
     return loss if alpha is None else loss * (alpha * labels + (1 - alpha) * (1 - labels))
 
 
 def cosine_similarity(a, b, epsilon=1e-8):
     """a · b over the product of their lengths, along the last axis; lengths below epsilon are it.
 
+    All axes but the last broadcast: a[:, None] and b give every pair.
+
     >>> cosine_similarity(fnp.array([1.0, 0.0]), fnp.array([2.0, 0.0]))
     Array(1., f32[])
     """
+    if fnp.shape(a)[-1:] != fnp.shape(b)[-1:]:
+        check_alike(a=a, b=b)
     a, b = [x / length(x, epsilon)[..., None] for x in (a, b)]
     return fnp.sum(a * b, axis=-1)
 
@@ -264,11 +322,12 @@ def length(x, epsilon=0.0):
 
 
 def cosine_distance(a, b, epsilon=1e-8):
-    """1 - cosine_similarity(a, b).
+    """1 - cosine_similarity(a, b), of a and b of one shape.
 
     >>> cosine_distance(fnp.array([1.0, 0.0]), fnp.array([0.0, 2.0]))
     Array(1., f32[])
     """
+    check_alike(a=a, b=b)
     return 1.0 - cosine_similarity(a, b, epsilon)
 
 
@@ -280,6 +339,8 @@ def triplet(anchor, positive, negative, margin=1.0):
     >>> triplet(fnp.zeros(2), fnp.array([3.0, 4.0]), fnp.array([0.0, 2.0]))
     Array(4., f32[])
     """
+    check_alike(anchor=anchor, positive=positive)
+    check_alike(anchor=anchor, negative=negative)
     return fnp.maximum(length(anchor - positive) - length(anchor - negative) + margin, 0.0)
 
 
@@ -289,6 +350,7 @@ def poisson_nll(log_rates, counts):
     >>> poisson_nll(fnp.array([0.0]), fnp.array([3.0]))
     Array([1.], f32[1])
     """
+    check_alike(log_rates=log_rates, counts=counts)
     return fnp.exp(log_rates) - counts * log_rates
 
 

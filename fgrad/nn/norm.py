@@ -6,11 +6,12 @@ statistics in its state.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 from .. import numpy as fnp
+from ..arguments import text_of
 from ..errors import ArgumentError, ShapeError
-from .layers import Layer
+from .layers import Layer, explained
 
 
 def normalised(x, axes, epsilon):
@@ -21,28 +22,29 @@ def normalised(x, axes, epsilon):
     return centred / fnp.sqrt(variance + epsilon), mean, variance
 
 
+@explained
 @dataclass(frozen=True)
 class Norm(Layer):
     """What normalising layers share.  affine: with scale and shift."""
+    _: KW_ONLY
     epsilon: float = 1e-5
     affine: bool = True
 
     def init(self, key, x):
         if not self.affine:
             return {}, {}
-        c = x.shape[-1:]
-        return {"scale": fnp.ones(c, x.dtype), "shift": fnp.zeros(c, x.dtype)}, {}
+        c, dtype = (self.inputs_of(x),), self.float_of(x)
+        return {"scale": fnp.ones(c, dtype), "shift": fnp.zeros(c, dtype)}, {}
 
     def scaled(self, params, x):
         """x · scale + shift."""
         if not self.affine:
             return x
-        if params["scale"].shape != x.shape[-1:]:
-            raise ShapeError(f"{type(self).__name__}: the input has {x.shape[-1]} channels, "
-                             f"the scale {params['scale'].shape[-1]}.", given=f"x: {x.type}")
-        return x * params["scale"] + params["shift"]
+        scale, shift = (self.parameter(params, name, x.shape[-1:]) for name in ("scale", "shift"))
+        return x * scale + shift
 
 
+@explained
 @dataclass(frozen=True)
 class BatchNorm(Norm):
     """Normalises each channel over the batch and all axes between: f[n,*s,c] → f[n,*s,c].
@@ -57,27 +59,29 @@ class BatchNorm(Norm):
     >>> [round(float(v), 3) for v in after["mean"]]
     [0.2, 0.3]
     """
+    _: KW_ONLY
     momentum: float = 0.9
 
     def __post_init__(self):
+        super().__post_init__()
         if not 0 <= self.momentum <= 1:
             raise ArgumentError(f"BatchNorm: the momentum {self.momentum} is not in [0, 1].",
                                 fix="give the share of the old statistics that is kept, as 0.9")
 
     def init(self, key, x):
         params, _ = super().init(key, x)
-        c = x.shape[-1:]
-        return params, {"mean": fnp.zeros(c, x.dtype), "variance": fnp.ones(c, x.dtype)}
+        c, dtype = (self.inputs_of(x),), self.float_of(x)
+        return params, {"mean": fnp.zeros(c, dtype), "variance": fnp.ones(c, dtype)}
 
     def apply(self, params, state, x, *, train=False, key=None):
+        c = (self.inputs_of(x),)
+        old, spread = (self.parameter(state, name, c, "state has") for name in ("mean", "variance"))
         if not train:
-            y = (x - state["mean"]) / fnp.sqrt(state["variance"] + self.epsilon)
-            return self.scaled(params, y), state
+            return self.scaled(params, (x - old) / fnp.sqrt(spread + self.epsilon)), state
         y, mean, variance = normalised(x, tuple(range(x.ndim - 1)), self.epsilon)
         count = max(1, x.size // max(1, x.shape[-1]))
         unbiased = variance * (count / max(1, count - 1))
-        after = {"mean": self.moved(state["mean"], mean),
-                 "variance": self.moved(state["variance"], unbiased)}
+        after = {"mean": self.moved(old, mean), "variance": self.moved(spread, unbiased)}
         return self.scaled(params, y), after
 
     def moved(self, old, seen):
@@ -85,6 +89,7 @@ class BatchNorm(Norm):
         return old * self.momentum + fnp.reshape(seen, old.shape) * (1 - self.momentum)
 
 
+@explained
 @dataclass(frozen=True)
 class LayerNorm(Norm):
     """Normalises over the last axis: f[*s,c] → f[*s,c].   Source: Ba et al. 2016.
@@ -99,30 +104,41 @@ class LayerNorm(Norm):
         return self.scaled(params, normalised(x, -1, self.epsilon)[0]), state
 
 
+@explained
 @dataclass(frozen=True)
 class GroupNorm(Norm):
     """Normalises each of `groups` groups of channels over all axes but the batch.
 
     f[n,*s,c] → f[n,*s,c].  One group per channel normalises instances.  Source: Wu and He 2018.
 
-    >>> layer, x = GroupNorm(groups=2), fnp.ones((1, 3, 4))
+    >>> layer, x = GroupNorm(2), fnp.ones((1, 3, 4))
     >>> params, _ = layer.init(None, x)
     >>> layer.apply(params, {}, x)[0].shape
     (1, 3, 4)
     """
     groups: int = 32
 
-    def apply(self, params, state, x, *, train=False, key=None):
-        c = x.shape[-1]
+    def inputs_of(self, x):
+        c = super().inputs_of(x)
         if c % self.groups:
             raise ShapeError(f"GroupNorm: {self.groups} groups do not divide {c} channels.",
-                             given=f"x: {x.type}")
+                             given=f"x: {text_of(x)}",
+                             fix="GroupNorm(groups) takes the number of groups, not of channels")
+        return c
+
+    def init(self, key, x):
+        self.inputs_of(x)
+        return super().init(key, x)
+
+    def apply(self, params, state, x, *, train=False, key=None):
+        c = self.inputs_of(x)
         grouped = fnp.reshape(x, (*x.shape[:-1], self.groups, c // self.groups))
         axes = (*range(1, x.ndim - 1), x.ndim)
         y = fnp.reshape(normalised(grouped, axes, self.epsilon)[0], x.shape)
         return self.scaled(params, y), state
 
 
+@explained
 @dataclass(frozen=True)
 class InstanceNorm(Norm):
     """Normalises each channel of each example over the axes between: f[n,*s,c] → f[n,*s,c].
@@ -140,6 +156,7 @@ class InstanceNorm(Norm):
         return self.scaled(params, normalised(x, axes, self.epsilon)[0]), state
 
 
+@explained
 @dataclass(frozen=True)
 class RMSNorm(Norm):
     """x over the root of the mean of its squares, over the last axis, times `params["scale"]`.
@@ -157,4 +174,4 @@ class RMSNorm(Norm):
 
     def apply(self, params, state, x, *, train=False, key=None):
         y = x / fnp.sqrt(fnp.mean(x * x, axis=-1, keepdims=True) + self.epsilon)
-        return (y * params["scale"] if self.affine else y), state
+        return (y * self.parameter(params, "scale", x.shape[-1:]) if self.affine else y), state

@@ -5,15 +5,18 @@ They have no parameters.  Relies on `fgrad.convolution`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from math import prod
 
 from .. import convolution
 from .. import numpy as fnp
+from ..arguments import text_of
 from ..errors import ArgumentError, ShapeError
-from .layers import Layer
+from .conv import check_windows, pairs_around
+from .layers import Layer, explained
 
 
+@explained
 @dataclass(frozen=True)
 class Pool(Layer):
     """What pooling layers share.  stride: as `window` unless given."""
@@ -23,22 +26,20 @@ class Pool(Layer):
     dilation: object = 1
 
     def __post_init__(self):
-        if not convolution.is_window(self.window):
-            raise ArgumentError(f"{type(self).__name__}: the window is a tuple of sizes.",
-                                given=f"window={self.window!r}", expected="as (2, 2)")
+        super().__post_init__()
+        check_windows(self, self.window, "window")
 
     def reduced(self, x, how):
         """x reduced over the windows."""
         count = len(self.window)
         if x.ndim != count + 2:
             raise ShapeError(f"{type(self).__name__}: a window of {count} axes needs {count + 2} "
-                             f"axes, and the input has {x.ndim}.", given=f"x: {x.type}",
+                             f"axes, and the input has {x.ndim}.", given=f"x: {text_of(x)}",
                              expected="[batch, …, channels]")
         stride = self.window if self.stride is None else self.stride
+        pairs = pairs_around(self, x, self.window, stride)
         stride = convolution.per_axis(stride, count, "stride")
         dilation = convolution.per_axis(self.dilation, count, "dilation")
-        pairs = convolution.padding_pairs(self.padding, x.shape[1:-1], self.window, stride,
-                                          dilation)
         return convolution.reduce_window(x, how, (1, *self.window, 1), (1, *stride, 1),
                                          ((0, 0), *pairs, (0, 0)), (1, *dilation, 1))
 
@@ -55,6 +56,7 @@ class MaxPool(Pool):
         return self.reduced(x, "max"), state
 
 
+@explained
 @dataclass(frozen=True)
 class AvgPool(Pool):
     """The mean of each window, per channel.  count_padding: padding counts as zeros, as in torch.
@@ -63,6 +65,7 @@ class AvgPool(Pool):
     >>> AvgPool((2, 2)).apply({}, {}, x)[0].ravel().tolist()
     [2.5, 4.5, 10.5, 12.5]
     """
+    _: KW_ONLY
     count_padding: bool = True
 
     def apply(self, params, state, x, *, train=False, key=None):
@@ -95,6 +98,7 @@ class GlobalMaxPool(Layer):
         return fnp.max(x, axis=tuple(range(1, x.ndim - 1))), state
 
 
+@explained
 @dataclass(frozen=True)
 class AdaptivePool(Layer):
     """What adaptive pooling layers share.  sizes: how many windows along each axis of s.
@@ -104,12 +108,18 @@ class AdaptivePool(Layer):
     """
     sizes: tuple
 
+    def __post_init__(self):
+        super().__post_init__()
+        if not convolution.is_window(self.sizes):
+            raise ArgumentError(f"{type(self).__name__}: the sizes are a tuple, one for each axis.",
+                                given=f"sizes={self.sizes!r}", expected="as (2, 2)")
+
     def pooled(self, x, reduce):
         """x with each axis between batch and channels reduced over its windows."""
         if x.ndim != len(self.sizes) + 2 or 0 in x.shape[1:-1]:
             raise ShapeError(f"{type(self).__name__}: {self.sizes} windows need "
                              f"{len(self.sizes) + 2} axes, with places in each.",
-                             given=f"x: {x.type}", expected="[batch, …, channels]")
+                             given=f"x: {text_of(x)}", expected="[batch, …, channels]")
         for axis, count in enumerate(self.sizes, 1):
             before, n, after = x.shape[:axis], x.shape[axis], x.shape[axis + 1:]
             if n % count == 0:

@@ -8,15 +8,16 @@ state can be given on: `apply(…, start=…)`, and comes back with `run`.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Callable
 
 from .. import numpy as fnp
 from .. import random
+from ..arguments import text_of
 from ..control import scan
-from ..errors import ShapeError
+from ..errors import ArgumentError, ShapeError
 from .activations import sigmoid
-from .layers import Layer
+from .layers import Layer, explained
 
 
 def uniform_by_units(key, shape, dtype="float32"):
@@ -25,6 +26,7 @@ def uniform_by_units(key, shape, dtype="float32"):
     return random.uniform(key, shape, dtype, -limit, limit)
 
 
+@explained
 @dataclass(frozen=True)
 class Recurrent(Layer):
     """What recurrent layers share.
@@ -32,6 +34,7 @@ class Recurrent(Layer):
     sequence: return every step, else the last one.  backwards: from the last step to the first.
     """
     units: int
+    _: KW_ONLY
     sequence: bool = True
     backwards: bool = False
     weight_init: Callable = field(default=uniform_by_units, repr=False)
@@ -39,12 +42,13 @@ class Recurrent(Layer):
     gates = 1                                    # blocks of `units` columns in the weights
 
     def init(self, key, x):
+        inputs, dtype = self.inputs_of(x), self.float_of(x)
         keys, blocks = random.split(key, 4), (self.gates, self.units)
 
         def drawn(k, *rows):
-            w = self.weight_init(k, (*rows, *blocks), x.dtype)
+            w = self.weight_init(k, (*rows, *blocks), dtype)
             return fnp.reshape(w, (*rows, self.gates * self.units))
-        return {"wx": drawn(keys[0], x.shape[-1]), "wh": drawn(keys[1], self.units),
+        return {"wx": drawn(keys[0], inputs), "wh": drawn(keys[1], self.units),
                 "bx": drawn(keys[2]), "bh": drawn(keys[3])}, {}
 
     def begin(self, x):
@@ -53,14 +57,14 @@ class Recurrent(Layer):
 
     def run(self, params, x, start=None):
         """(all outputs f[n,time,units], the last state)."""
-        if x.ndim != 3 or x.shape[-1] != params["wx"].shape[0]:
-            raise ShapeError(f"{type(self).__name__}: the weight expects "
-                             f"{params['wx'].shape[0]} features.", given=f"x: {x.type}",
-                             expected=f"[batch, time, {params['wx'].shape[0]}]")
-        inputs = fnp.moveaxis(x @ params["wx"] + params["bx"], 1, 0)
+        wx, wh, bx, bh = (self.parameter(params, name) for name in ("wx", "wh", "bx", "bh"))
+        if x.ndim != 3 or x.shape[-1] != wx.shape[0]:
+            raise ShapeError(f"{type(self).__name__}: the weight expects {wx.shape[0]} features.",
+                             given=f"x: {text_of(x)}", expected=f"[batch, time, {wx.shape[0]}]")
+        inputs = fnp.moveaxis(x @ wx + bx, 1, 0)
 
         def step(state, given):
-            hidden = self.hidden(state) @ params["wh"] + params["bh"]
+            hidden = self.hidden(state) @ wh + bh
             state = self.cell(state, given, hidden)
             return state, self.hidden(state)
         start = self.begin(x) if start is None else start
@@ -76,6 +80,7 @@ class Recurrent(Layer):
         return (outputs if self.sequence else self.hidden(last)), state
 
 
+@explained
 @dataclass(frozen=True)
 class RNN(Recurrent):
     """h ← activation(x · wx + bx + h · wh + bh)   (Elman 1990).
@@ -85,6 +90,7 @@ class RNN(Recurrent):
     >>> layer.apply(params, state, x)[0].shape
     (2, 5, 4)
     """
+    _: KW_ONLY
     activation: Callable = fnp.tanh
 
     def cell(self, state, given, hidden):
@@ -135,6 +141,7 @@ class LSTM(Recurrent):
         return sigmoid(o) * fnp.tanh(c), c
 
 
+@explained
 @dataclass(frozen=True)
 class Bidirectional(Layer):
     """A recurrent layer and its mirror image, side by side: f[n,time,in] → f[n,time,2·units].
@@ -145,6 +152,11 @@ class Bidirectional(Layer):
     (['backwards', 'forwards'], (2, 5, 8))
     """
     layer: Recurrent
+
+    def __post_init__(self):
+        if not isinstance(self.layer, Recurrent):
+            raise ArgumentError("Bidirectional goes both ways with a recurrent layer.",
+                                given=f"{self.layer!r:.60}", fix="Bidirectional(GRU(64))")
 
     @property
     def directions(self):
@@ -158,5 +170,6 @@ class Bidirectional(Layer):
                 for (name, layer), k in zip(self.directions.items(), keys)}, {}
 
     def apply(self, params, state, x, *, train=False, key=None):
-        found = [layer.apply(params[name], {}, x)[0] for name, layer in self.directions.items()]
+        found = [layer.apply(self.parameter(params, name), {}, x)[0]
+                 for name, layer in self.directions.items()]
         return fnp.concatenate(found, axis=-1), state

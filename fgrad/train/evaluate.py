@@ -13,15 +13,18 @@ from .. import numpy as fnp
 from ..data.batches import check_lengths, check_size
 from ..errors import ArgumentError, ShapeError
 from ..jitted import jit
+from ..nn.losses import right
 
 
 def correct(outputs, labels):
     """1 where the largest output is at the label, else 0: f[*s,classes], i[*s] → f32[*s].
 
+    Raises ShapeError and DtypeError as `nn.accuracy` does.
+
     >>> correct(fnp.array([[0.1, 0.9], [0.8, 0.2]]), fnp.array([1, 1]))
     Array([1., 0.], f32[2])
     """
-    return (fnp.argmax(outputs, axis=-1) == labels).astype("float32")
+    return right("correct", outputs, labels)
 
 
 def each(name, values, rows):
