@@ -108,7 +108,9 @@ class Value:
 
     @boundary
     def __index__(self):
-        return scalar_of(self, "index").__index__()
+        if self.dtype.kind not in "iu":
+            raise ArgumentError("an index is an int.", given=repr(self.type), fix="int(x)")
+        return int(scalar_of(self, "index"))
 
     @boundary
     def item(self, *index):
@@ -116,12 +118,9 @@ class Value:
 
         Raises RangeError for an array of more elements without an index.
         """
-        x = self.value_for("item()")
-        if not index and x.size != 1:
-            raise RangeError("item() takes an array of one element.", given=repr(self.type),
-                             fix=["x.tolist(), or index it first", "x.item(k)"])
-        return x.item(*index)
+        return item_of(self.value_for("item()"), self, index)
 
+    @boundary
     def tolist(self):
         """The elements as nested lists of Python numbers."""
         return self.value_for("tolist()").tolist()
@@ -137,8 +136,9 @@ class Value:
         if not self.shape:
             raise ArgumentError("a scalar cannot be iterated over.", given=repr(self.type),
                                 fix="x[None] is an array of one element")
-        return (self[k] for k in range(len(self)))
+        return map(self.__getitem__, range(len(self)))
 
+    @boundary
     def __array_ufunc__(self, ufunc, method, *args, out=None, **rest):
         found = ATTACHED["namesake"](ufunc)
         if method != "__call__" or out is not None or rest or found is None:
@@ -146,6 +146,7 @@ class Value:
             raise refuse(name, args, out, rest, method == "__call__" and found is not None)
         return found(*args)
 
+    @boundary
     def __array_function__(self, function, types, args, kwargs):
         found = ATTACHED["namesake"](function)
         if found is None or kwargs.get("out") is not None:
@@ -156,10 +157,23 @@ class Value:
 Value.__name__ = "Array"                         # fgrad.Array, for isinstance and help
 
 
+def item_of(value, x, index):
+    """An element of the value of the array x.  Raises RangeError for several without an index."""
+    if not index and value.size != 1:
+        raise RangeError("item() takes an array of one element.", given=repr(x.type),
+                         fix=["x.tolist(), or index it first", "x.item(k)"])
+    return value.item(*index)
+
+
 def scalar_of(x, what):
     """The value of an array of no axes.  Raises ArgumentError for any other."""
-    if (found := x.value_for(what)).ndim == 0:
-        return found
+    return without_axes(x.value_for(what), x, what)
+
+
+def without_axes(value, x, what):
+    """The value of the array x.  Raises ArgumentError where it has axes."""
+    if value.ndim == 0:
+        return value
     raise ArgumentError(f"{what} takes an array of no axes.", given=repr(x.type),
                         fix=["x.item() of an array of one element", "x.sum(), or index it"])
 
@@ -218,20 +232,29 @@ class Array(Value):
         """The NumPy value."""
         return self.np
 
+    @boundary
     def __repr__(self):
         return f"Array({array_text(self)}, {self.type})"
 
+    @boundary
     def __str__(self):
         return str(self.np)
 
+    @boundary
     def __format__(self, form):
-        return format(self.item() if form and not self.shape else str(self), form)
+        if form and self.shape:
+            raise ArgumentError(f"an array of several elements has no format {form!r}.",
+                                given=repr(self.type),
+                                fix=["x.item() of an array of one element",
+                                     'f"{x}", maybe of x.round(2)'])
+        return format(self.item() if form else str(self), form)
 
     @property
     def device(self):
         """The device that holds the array."""
         return "cpu"
 
+    @boundary
     def __reduce__(self):
         return frozen_array, (np.asarray(memory_of(self)), self.dtype)
 
@@ -248,7 +271,7 @@ slots.read_only(Array, "shape", "dtype")
 @functools.cache
 def donated(cls):
     """The class of Arrays of class `cls` whose memory has been given away."""
-    gone = dict.fromkeys(("np", *cls.memory), property(refuse_donated))
+    gone = dict.fromkeys(("np", *cls.memory), property(boundary(refuse_donated)))
     return type(f"Donated{cls.__name__}", (cls,), {
         "__slots__": (), "__module__": cls.__module__, "give_away": lambda self: None, **gone})
 
@@ -384,14 +407,17 @@ class Tracer(Value):
         """What is printed where there is no value: the type and the transformation."""
         return f"{self.type}<{self.owner.title}>"
 
+    @boundary
     def __repr__(self):
         known = self.known()
         return self.describe() if known is None else repr(known)
 
+    @boundary
     def __str__(self):
         known = self.known()
         return self.printed() if known is None else str(known)
 
+    @boundary
     def __format__(self, form):
         known = self.known()
         return self.printed() if known is None else format(known, form)
@@ -405,13 +431,16 @@ class Tracer(Value):
                "fgrad.debug.print(\"{x}\", x=x) prints the values of every run")
         return self.describe()
 
+    @boundary
     def __float__(self):
-        return float(self.number_for("float()"))
+        return float(without_axes(self.number_for("float()"), self, "float"))
 
+    @boundary
     def item(self, *index):
         """The Python number of an element; no gradient flows through it."""
-        return self.number_for("item()").item(*index)
+        return item_of(self.number_for("item()"), self, index)
 
+    @boundary
     def tolist(self):
         """The elements as nested lists of Python numbers; no gradient flows through them."""
         return self.number_for("tolist()").tolist()
@@ -421,7 +450,7 @@ class Tracer(Value):
 
         NumPy's `A[0, 0] = x` asks for a float, and would keep a constant: that is refused.
         """
-        frame = sys._getframe(2)
+        frame = source.user_frame()
         if stores_into_array(frame):
             self.__array__()
         value = self.value_for(what)
@@ -431,6 +460,7 @@ class Tracer(Value):
                    "differentiated: no gradient flows through it")
         return value
 
+    @boundary
     def __array__(self, dtype=None, copy=None):
         """Never: under grad the value is known, but its derivative would be lost without a word."""
         self.owner.refuse_numpy(self)
@@ -444,6 +474,7 @@ class Tracer(Value):
             fix=["build with fgrad.numpy.array([…]) or stack", "set elements with a.at[i].set(x)",
                  last])
 
+    @boundary
     def __hash__(self):
         raise ConcretizationError(
             f"hash() needs a value, but inside of {self.owner.title} there may be many or none.",
@@ -457,6 +488,7 @@ class Tracer(Value):
     def __deepcopy__(self, memo):
         return self
 
+    @boundary
     def __reduce__(self):
         raise FgradError("a value that is being traced cannot be pickled.",
                          fix="return it from the function, and pickle the result")

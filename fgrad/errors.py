@@ -134,8 +134,8 @@ def shorten(error):
     """Takes the library's frames out of the traceback of a caught exception, which is raised again.
 
     An exception that is not fgrad's and was raised in the library keeps all: it is a mistake here;
-    not so of recursion without end, and of a call with other arguments than a function takes, which
-    are the user's wherever they are noticed.
+    not so of recursion without end, of memory that there is not, and of a call with other arguments
+    than a function takes, which are the user's wherever they are noticed.
     """
     entries, entry = [], error.__traceback__
     while entry is not None:
@@ -143,7 +143,7 @@ def shorten(error):
         entry = entry.tb_next
     files = [e.tb_frame.f_code.co_filename for e in entries]
     mistake = (files[-1].startswith(source.LIBRARY) and not is_arity(error)
-               and not isinstance(error, (FgradError, RecursionError)))
+               and not isinstance(error, (FgradError, RecursionError, MemoryError)))
     if config.full_traceback() or mistake:
         return
     inside = [source.is_inside(file) or source.is_made(e.tb_frame)

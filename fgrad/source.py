@@ -62,12 +62,17 @@ def here():
     return None
 
 
+def user_frame():
+    """The innermost frame outside the library, or None."""
+    found = sys._getframe(1)
+    while found is not None and is_inside(found.f_code.co_filename):
+        found = found.f_back
+    return found
+
+
 def variable(name):
     """The value of the variable on the user's line, or None."""
-    frame = sys._getframe(1)
-    while frame is not None and is_inside(frame.f_code.co_filename):
-        frame = frame.f_back
-    if frame is None:
+    if (frame := user_frame()) is None:
         return None
     return frame.f_locals.get(name, frame.f_globals.get(name))
 

@@ -69,6 +69,7 @@ there is no device 'tpu:0'.
 
     script.py:3    fgrad.jit(lambda x: x + 1)(1.0)
 
+  given      FGRAD_DEVICE=tpu:0
   expected   cpu, gpu, opencl, reference
   fix        fgrad.devices() lists the devices of this machine
 """

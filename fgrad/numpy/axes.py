@@ -18,8 +18,8 @@ def int_of(n, error):
     try:
         return operator.index(n)
     except TypeError as raised:
-        if isinstance(raised, FgradError):       # it has no value while a function is compiled
-            raise
+        if isinstance(raised, FgradError) and not isinstance(raised, ArgumentError):
+            raise                                # it has no value while a function is compiled
         raise error() from None
 
 

@@ -255,7 +255,8 @@ def attach_methods():
     """Gives Value its methods."""
     for name, member in vars(Methods).items():
         if callable(member) or isinstance(member, property):
-            setattr(Value, name, boundary(member) if callable(member) else member)
+            bounded = boundary(member) if callable(member) else property(boundary(member.fget))
+            setattr(Value, name, bounded)
     for function in FROM_FUNCTIONS:
         setattr(Value, function.__name__, boundary(function))
 
@@ -372,7 +373,7 @@ def attach_to_arrays():
     for name, method in [("__array__", as_numpy), ("__dlpack__", to_dlpack),
                          ("__dlpack_device__", dlpack_device),
                          ("_repr_html_", repr_html)]:
-        setattr(Array, name, method)
+        setattr(Array, name, boundary(method))
 
 
 attach_operators()
