@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from fgrad import nn, optim
 from fgrad.backends import base
 from fgrad.core import PRIMITIVES
 from tests.messages import COLUMNS, without_columns
@@ -80,3 +81,20 @@ def lines(text):
     rest = " +│ *" if column else " +│.*"
     text = text if COLUMNS else without_columns(text)
     return [re.sub(rest, column, line).rstrip() for line in text.strip().splitlines()]
+
+
+def written_in(module, space):
+    """The names of a space that are functions written in a module."""
+    def home(value):
+        return getattr(getattr(value, "__wrapped__", value), "__globals__", {}).get("__name__")
+    return {name for name in dir(space) if home(getattr(space, name)) == module}
+
+
+def test_the_page_about_training_names_every_layer_loss_and_optimizer():
+    page = (ROOT / "docs" / "training.md").read_text(encoding="utf8")
+    named = set(re.findall(r"\w+", "".join(re.findall(r"^\|.*$", page, re.M))))
+    layers = {name for name in dir(nn) if isinstance(getattr(nn, name), type)}
+    losses = written_in("fgrad.nn.losses", nn)
+    optimizers = written_in("fgrad.optim.optimizers", optim)
+    assert len(layers) > 25 and len(losses) > 15 and len(optimizers) > 20
+    assert (layers | losses | optimizers) - named == set()
