@@ -13,11 +13,15 @@ on this file.
 from __future__ import annotations
 
 import math
+from functools import wraps
+from numbers import Real
 from typing import Callable, NamedTuple
 
 from .. import numpy as fnp
 from .. import tree
-from ..errors import ArgumentError, boundary
+from ..arguments import text_of
+from ..errors import ArgumentError, DtypeError, RangeError, ShapeError, boundary
+from ..text import noun_of
 
 
 class Pair(NamedTuple):
@@ -34,11 +38,32 @@ class GradientTransformation(Pair):
     __slots__ = ()
 
     def __new__(cls, init, update):
-        return super().__new__(cls, boundary(init), boundary(update))
+        return super().__new__(cls, boundary(init), guarded(update))
 
 
 class GradientTransformationExtraArgs(GradientTransformation):
     """One whose update takes further arguments by name, `value=` for example, or ignores them."""
+
+
+def guarded(update):
+    """update(…), which says so where its state was made by another transformation."""
+    if getattr(update, "is_boundary", False):
+        return update
+
+    @wraps(update)
+    def checked(*args, **rest):
+        try:
+            return update(*args, **rest)
+        except AttributeError as error:
+            state, known = error.obj, [*args, *rest.values()]
+            kind = isinstance(state, (tuple, dict, type(None)))
+            if not kind or all(x is not state for x in known):
+                raise
+            raise ArgumentError("the state was not made by this optimizer.",
+                                given=f"state: {noun_of(state)}",
+                                expected=f"one that has {error.name!r}",
+                                fix="state = optimizer.init(params)") from None
+    return boundary(checked)
 
 
 class EmptyState(NamedTuple):
@@ -50,8 +75,20 @@ class ScheduleState(NamedTuple):
     count: object
 
 
-def with_extra_args_support(transformation):
-    """The transformation; arguments by name that its update does not know are dropped."""
+def check_transformation(x, what):
+    """Raises ArgumentError, which begins with `what`, unless x has init and update."""
+    if isinstance(x, type) or not hasattr(x, "init") or not hasattr(x, "update"):
+        raise ArgumentError(f"{what}, not {noun_of(x)}.", given=f"{x!r:.60}",
+                            fix=f"{x.__name__}(…), with a learning rate" if callable(x)
+                            else "as optim.adam(1e-3)")
+
+
+def with_extra_args_support(transformation, what="an optimizer is wanted"):
+    """The transformation; arguments by name that its update does not know are dropped.
+
+    Raises ArgumentError, which begins with `what`, for what is none.
+    """
+    check_transformation(transformation, what)
     plain = (isinstance(transformation, GradientTransformation)
              and not isinstance(transformation, GradientTransformationExtraArgs))
     if not plain:
@@ -77,20 +114,81 @@ def stateless(function):
 def apply_updates(params, updates):
     """params + updates, leaf by leaf; parameters keep their dtypes.
 
-    Raises TreeError where the two trees differ.
+    Raises TreeError where the two trees differ, ShapeError, naming the leaf, where two shapes do,
+    and DtypeError where an update would lose its fraction in integers.
 
     >>> apply_updates({"w": fnp.array([1.0])}, {"w": fnp.array([0.5])})
     {'w': Array([1.5], f32[1])}
     """
-    return tree.map(lambda p, u: keep(p, p + u), params, updates)
+    leaves, others, structure = matched(params, updates, "params", "updates", exact=True)
+    return tree.unflatten(structure, [keep(p, p + u) for p, u in zip(leaves, others)])
 
 
-def given(params, name):
-    """The parameters.  Raises ArgumentError where update() was called without."""
+RANKS = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}       # of kinds of dtypes: what can hold what
+UNPACK = ["updates, state = optimizer.update(grads, state, params)",
+          "value, grads = value_and_grad(loss)(params)"]
+
+
+def matched(first, second, a, b, exact=False):
+    """(leaves of the first tree, those of the second, their structure); they are called a and b.
+
+    Raises ShapeError, naming the leaf, where two differ in shape: nothing is broadcast here.
+    exact: DtypeError where one of the second does not fit into the dtype of the first, too.
+    Raises TreeError for two structures, ArgumentError for a tuple that was not unpacked.
+    """
+    leaves, structure = tree.flatten(first)
+    is_tuple = type(second) is tuple and structure != tree.structure(second)
+    if is_tuple and structure in map(tree.structure, second):
+        raise ArgumentError(f"the {b} are one tree like the {a}, not a tuple of {len(second)}.",
+                            given=f"a tuple with {b} in it", fix=UNPACK)
+    others = tree.flatten_up_to(structure, second)
+    for k, (x, y) in enumerate(zip(leaves, others)):
+        same = getattr(x, "shape", ()) == getattr(y, "shape", ())
+        if not same or exact and rank(y) > rank(x) and hasattr(x, "dtype"):
+            raise misfit(x, y, a, b, tree.paths(structure)[k], same)
+    return leaves, others, structure
+
+
+def misfit(x, y, a, b, path, same):
+    """The error for leaves of two trees that do not fit, in dtype if they are the same in shape."""
+    given = [f"{tree.path_text(name, path)}: {text_of(leaf)}" for name, leaf in ((a, x), (b, y))]
+    if same:
+        return DtypeError(f"the {b} would be truncated to the dtype of the {a}.", given=given,
+                          fix=["parameters of floats: x.astype('float32')",
+                               "nn.split(params, …) takes apart what is trained and what is not"])
+    return ShapeError(f"the {b} differ from the {a} in shape.", given=given,
+                      expected="equal shapes: nothing is broadcast here",
+                      fix="state = optimizer.init(params), of these parameters"
+                      if a == "state" else "grad(loss)(params) has the shapes of params")
+
+
+def rank(x):
+    """The entry of RANKS for an array or a number."""
+    return RANKS[x.dtype.kind if hasattr(x, "dtype") else "f" if isinstance(x, float) else "b"]
+
+
+def given(params, name, updates):
+    """The parameters.  Raises ArgumentError where update() was called without, and as `matched`."""
     if params is None:
         raise ArgumentError(f"{name} needs the parameters.",
                             fix="optimizer.update(grads, state, params)")
+    matched(params, updates, "params", "gradients")
     return params
+
+
+def check_shares(**shares):
+    """Raises RangeError for a number outside [0, 1), ArgumentError for what is none."""
+    for name, x in shares.items():
+        check_number(name, x)
+        if isinstance(x, Real) and not 0 <= x < 1:
+            raise RangeError(f"{name} is a share of what was before, and not in [0, 1).",
+                             given=f"{name}={x!r}")
+
+
+def check_number(name, x, expected="a number, or an array of one"):
+    """Raises ArgumentError unless x is a number or an array."""
+    if not isinstance(x, Real) and not hasattr(x, "dtype"):
+        raise ArgumentError(f"{name} is no number.", given=f"{name}={x!r:.60}", expected=expected)
 
 
 # ---------------------------------------------------------------------------- dtypes
@@ -102,8 +200,12 @@ def keep(old, x):
 
 
 def keep_all(old, updated):
-    """The tree `updated` in the dtypes of the tree `old`, which it replaces."""
-    return tree.map(keep, old, updated)
+    """The tree `updated` in the dtypes of the tree `old`, which it replaces.
+
+    Raises ShapeError, naming the leaf, where the two differ: gradients broadcast to no state.
+    """
+    leaves, others, structure = matched(old, updated, "state", "updates")
+    return tree.unflatten(structure, list(map(keep, leaves, others)))
 
 
 def times(factor, updates):
@@ -134,6 +236,13 @@ def full(params, value):
 def start():
     """The count of a new state: i32[]."""
     return fnp.zeros((), "int32")
+
+
+def counted(state):
+    """The number of updates made, `state.count`: of a tuple without, that would be a method."""
+    if "count" not in getattr(state, "_fields", ()):
+        raise AttributeError("no count", name="count", obj=state)
+    return state.count
 
 
 # ---------------------------------------------------------------------------- moments

@@ -75,7 +75,7 @@ def adaptive_grad_clip(clipping, eps=1e-3, axis=None):
         factor = fnp.where(of_update < most, 1.0, most / fnp.maximum(of_update, 1e-6))
         return factor.astype(u.dtype) * u
     return stateless(lambda updates, params: tree.map(
-        clipped, updates, given(params, "adaptive_grad_clip")))
+        clipped, updates, given(params, "adaptive_grad_clip", updates)))
 
 
 def unit_norm(x, axis):

@@ -10,7 +10,8 @@ from typing import NamedTuple
 from .. import tree
 from ..errors import ArgumentError
 from ..text import noun_of
-from .base import GradientTransformationExtraArgs, with_extra_args_support
+from .base import (
+    GradientTransformationExtraArgs, check_transformation, with_extra_args_support)
 from .masking import masked
 
 
@@ -26,20 +27,18 @@ def chain(*transformations):
     >>> opt.update(fnp.array([3.0]), opt.init(fnp.array([0.0])))[0]
     Array([-0.5], f32[1])
     """
-    for t in transformations:
-        if not hasattr(t, "init") or not hasattr(t, "update"):
-            raise ArgumentError(f"chain takes transformations of gradients, not {noun_of(t)}.",
-                                given=f"{t!r:.60}", fix="optim.chain(optim.clip(1.0), "
-                                                        "optim.sgd(0.1))")
-    transformations = [with_extra_args_support(t) for t in transformations]
+    transformations = [with_extra_args_support(t, "chain takes transformations of gradients")
+                       for t in transformations]
 
     def init(params):
         return tuple(t.init(params) for t in transformations)
 
     def update(updates, state, params=None, **extra):
-        if len(state) != len(transformations):
+        if not isinstance(state, (tuple, list)) or len(state) != len(transformations):
+            known = isinstance(state, (tuple, list))
             raise ArgumentError("the state was not made by this chain.",
-                                given=f"a state of {len(state)} parts",
+                                given=f"a state of {len(state)} parts" if known
+                                else f"state: {noun_of(state)}",
                                 expected=f"{len(transformations)}, one for each transformation",
                                 fix="state = optimizer.init(params)")
         after = []
@@ -71,6 +70,9 @@ def multi_transform(transforms, param_labels):
     >>> opt.update(params, opt.init(params))[0]
     {'body': {'w': Array([0.], f32[1])}, 'head': {'w': Array([-0.5], f32[1])}}
     """
+    for t in transforms.values():
+        check_transformation(t, "multi_transform takes transformations of gradients")
+
     def group(label, labels):
         return masked(transforms[label], tree.map(lambda found: found == label, labels))
 

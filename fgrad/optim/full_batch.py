@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from .. import numpy as fnp
 from .. import tree
+from ..arguments import check_function, name_of, named
 from ..control import scan, while_loop
 from ..errors import ArgumentError, RangeError
 from ..transforms import grad, jvp, value_and_grad
@@ -122,11 +123,13 @@ def walk(fun, params, memory_of, direction_of, remember, tolerance, max_steps, m
     if max_steps < 0 or max_tries < 1 or not tolerance >= 0:
         raise RangeError("a minimiser needs a tolerance of 0 or more, and steps.", given=(
             f"tolerance={tolerance}, max_steps={max_steps}, max_linesearch_steps={max_tries}"))
+    check_function(fun, "a minimiser", "fun")
     x, back = vector_of(params)
 
     def of_vector(v):
         return fun(back(v))
 
+    named(of_vector, name_of(fun))               # errors speak of what the user knows
     both = value_and_grad(of_vector)
 
     def going(w):

@@ -33,7 +33,7 @@ def masked(inner, mask):
     >>> opt.update(updates, opt.init(updates))[0]
     {'b': Array([1.], f32[1]), 'w': Array([0.], f32[1])}
     """
-    inner = with_extra_args_support(inner)
+    inner = with_extra_args_support(inner, "masked takes a transformation of gradients")
 
     def shown(where, whole):
         return tree.map(lambda m, x: x if m else MaskedNode(), where, whole)

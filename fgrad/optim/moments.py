@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from .. import numpy as fnp
 from .. import tree
-from .base import (GradientTransformation, full, given, keep, keep_all, log, mean_of, norm, normal,
-                   square, start, unbiased, zeros)
+from .base import (GradientTransformation, check_shares, counted, full, given, keep, keep_all, log,
+                   mean_of, norm, normal, square, start, unbiased, zeros)
 
 
 class ScaleByAdamState(NamedTuple):
@@ -40,7 +40,7 @@ def adam_like(init_mu, init_nu, step):
         return ScaleByAdamState(start(), init_mu(params), init_nu(params))
 
     def update(updates, state, params=None):
-        count = state.count + 1
+        count = counted(state) + 1
         out, mu, nu = step(updates, state.mu, state.nu, count)
         after = ScaleByAdamState(count, keep_all(state.mu, mu), keep_all(state.nu, nu))
         return keep_all(updates, out), after
@@ -56,6 +56,7 @@ def scale_by_adam(b1=0.9, b2=0.999, eps=1e-8, eps_root=0.0, mu_dtype=None, *, ne
     >>> opt.update(fnp.array([5.0]), opt.init(fnp.array([0.0])))[0]
     Array([1.], f32[1])
     """
+    check_shares(b1=b1, b2=b2)
     def step(updates, mu, nu, count):
         mu, nu = mean_of(updates, mu, b1), mean_of(square(updates), nu, b2)
         ahead = looked_ahead(updates, mu, b1, count, nesterov)
@@ -70,6 +71,7 @@ def scale_by_adamax(b1=0.9, b2=0.999, eps=1e-8):
     >>> opt.update(fnp.array([-5.0]), opt.init(fnp.array([0.0])))[0]
     Array([-1.], f32[1])
     """
+    check_shares(b1=b1, b2=b2)
     def step(updates, mu, nu, count):
         mu = mean_of(updates, mu, b1)
         nu = tree.map(lambda g, u: fnp.maximum(fnp.abs(g) + eps, b2 * u), updates, nu)
@@ -86,6 +88,7 @@ def scale_by_belief(b1=0.9, b2=0.999, eps=1e-16, eps_root=1e-16, *, nesterov=Fal
     >>> opt.update(fnp.array([4.0]), opt.init(fnp.array([0.0])))[0]
     Array([2.], f32[1])
     """
+    check_shares(b1=b1, b2=b2)
     def step(updates, mu, nu, count):
         mu = mean_of(updates, mu, b1)
         surprise = tree.map(lambda g, m: g - m, updates, mu)
@@ -102,6 +105,7 @@ def scale_by_yogi(b1=0.9, b2=0.999, eps=1e-3, eps_root=0.0, initial_accumulator_
     >>> opt.update(fnp.array([2.0]), opt.init(fnp.array([0.0])))[0].round(4)
     Array([0.9999], f32[1])
     """
+    check_shares(b1=b1, b2=b2)
     def step(updates, mu, nu, count):
         mu = mean_of(updates, mu, b1)
         nu = tree.map(lambda q, v: v - (1 - b2) * fnp.sign(v - q) * q, square(updates), nu)
@@ -119,6 +123,7 @@ def scale_by_radam(b1=0.9, b2=0.999, eps=1e-8, eps_root=0.0, threshold=5.0, *, n
     >>> opt.update(fnp.array([5.0]), opt.init(fnp.array([0.0])))[0]
     Array([5.], f32[1])
     """
+    check_shares(b1=b1, b2=b2)
     limit = 2 / (1 - b2) - 1
 
     def step(updates, mu, nu, count):
@@ -165,11 +170,12 @@ def scale_by_amsgrad(b1=0.9, b2=0.999, eps=1e-8, eps_root=0.0, mu_dtype=None,
     >>> opt.update(fnp.array([5.0]), opt.init(fnp.array([0.0])))[0]
     Array([1.], f32[1])
     """
+    check_shares(b1=b1, b2=b2)
     def init(params):
         return ScaleByAmsgradState(start(), zeros(params, mu_dtype), zeros(params), zeros(params))
 
     def update(updates, state, params=None):
-        count = state.count + 1
+        count = counted(state) + 1
         mu, nu = mean_of(updates, state.mu, b1), mean_of(square(updates), state.nu, b2)
         first = unbiased(mu, b1, count) if bias_correction_mu else mu
         second = unbiased(nu, b2, count) if bias_correction_nu else nu
@@ -198,6 +204,7 @@ def scale_by_adan(b1=0.98, b2=0.92, b3=0.99, eps=1e-8, eps_root=0.0):
     >>> opt.update(fnp.array([5.0]), opt.init(fnp.array([0.0])))[0].round(4)
     Array([1.], f32[1])
     """
+    check_shares(b1=b1, b2=b2, b3=b3)
     def update(g, state, params=None):
         t = state.t + 1
         change = tree.map(lambda a, b: fnp.where(state.t == 0, 0.0, a - b), g, state.g)
@@ -224,6 +231,7 @@ def scale_by_lion(b1=0.9, b2=0.99, mu_dtype=None):
     >>> opt.update(fnp.array([-5.0]), opt.init(fnp.array([0.0])))[0]
     Array([-1.], f32[1])
     """
+    check_shares(b1=b1, b2=b2)
     def update(updates, state, params=None):
         out = tree.map(fnp.sign, mean_of(updates, state.mu, b1))
         mu = keep_all(state.mu, mean_of(updates, state.mu, b2))
@@ -248,6 +256,7 @@ def scale_by_novograd(b1=0.9, b2=0.25, eps=1e-8, eps_root=0.0, weight_decay=0.0,
     >>> opt.update(fnp.array([3.0, 4.0]), opt.init(fnp.zeros(2)), fnp.zeros(2))[0]
     Array([0.6, 0.8], f32[2])
     """
+    check_shares(b1=b1, b2=b2)
     def mean_norm(g, v, first):
         q = fnp.square(norm(g))
         return keep(v, fnp.where(first, q, b2 * v + (1 - b2) * q))
@@ -256,7 +265,7 @@ def scale_by_novograd(b1=0.9, b2=0.25, eps=1e-8, eps_root=0.0, weight_decay=0.0,
         return normal(b1 * m + g / (fnp.sqrt(v + eps_root) + eps) + weight_decay * p)
 
     def update(updates, state, params=None):
-        params = given(params, "scale_by_novograd")
+        params = given(params, "scale_by_novograd", updates)
         nu = tree.map(lambda g, v: mean_norm(g, v, state.count == 0), updates, state.nu)
         mu = tree.map(moved, state.mu, updates, nu, params)
         after = ScaleByNovogradState(state.count + 1, keep_all(state.mu, mu), nu)

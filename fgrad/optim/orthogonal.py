@@ -11,7 +11,8 @@ from typing import NamedTuple
 from .. import numpy as fnp
 from .. import tree
 from ..errors import ArgumentError, ShapeError
-from .base import GradientTransformation, keep_all, mean_of, start, stateless, widened, zeros
+from .base import (GradientTransformation, check_shares, counted, keep_all, mean_of, start,
+                   stateless, widened, zeros)
 from .moments import looked_ahead
 
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)         # Jordan et al. 2024
@@ -68,12 +69,13 @@ def scale_by_muon(ns_coeffs=COEFFICIENTS, ns_steps=5, beta=0.95, eps=1e-8, mu_dt
     Array([[1.11, 0.  ],
            [0.  , 1.11]], f32[2,2])
     """
+    check_shares(beta=beta)
     def moved(m):
         out = orthogonalize(widened(m), ns_coeffs, ns_steps, eps)
         return fnp.sum(m * out, axis=(-2, -1), keepdims=True) * out if adaptive else out
 
     def update(updates, state, params=None):
-        count, mu = state.count + 1, mean_of(updates, state.mu, beta)
+        count, mu = counted(state) + 1, mean_of(updates, state.mu, beta)
         out = tree.map(moved, looked_ahead(updates, mu, beta, count, nesterov))
         return keep_all(updates, out), MuonState(count, keep_all(state.mu, mu))
     return GradientTransformation(lambda params: MuonState(start(), zeros(params, mu_dtype)),

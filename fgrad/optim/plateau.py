@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from .. import numpy as fnp
 from ..errors import ArgumentError, RangeError
-from .base import GradientTransformationExtraArgs, start, times
+from .base import GradientTransformationExtraArgs, counted, start, times
 
 
 class ReduceLROnPlateauState(NamedTuple):
@@ -66,7 +66,7 @@ def reduce_on_plateau(factor=0.1, patience=10, rtol=1e-4, atol=0.0, cooldown=0,
         if value is None:
             raise ArgumentError("reduce_on_plateau needs the loss.",
                                 fix="optimizer.update(grads, state, params, value=loss)")
-        value, count = fnp.asarray(value).astype("float32"), state.count + 1
+        value, count = fnp.asarray(value).astype("float32"), counted(state) + 1
         mean = (state.count.astype("float32") * state.avg_value + value) / count.astype("float32")
         gathered = state._replace(avg_value=mean, count=count)
         full = count == accumulation_size

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from .. import numpy as fnp
 from .. import tree
-from .base import (GradientTransformation, fitting, full, given, keep, keep_all, mean_of, square,
-                   start, unbiased, widened, zeros)
+from .base import (GradientTransformation, check_shares, counted, fitting, full, given, keep,
+                   keep_all, mean_of, square, start, unbiased, widened, zeros)
 
 
 # ---------------------------------------------------------------------------- one per element
@@ -42,6 +42,7 @@ def scale_by_rms(decay=0.9, eps=1e-8, initial_scale=0.0, eps_in_sqrt=True, bias_
     >>> opt.update(fnp.array([5.0]), opt.init(fnp.array([0.0])))[0]
     Array([2.], f32[1])
     """
+    check_shares(decay=decay)
     def init(params):
         nu = full(params, initial_scale)
         return ScaleByRmsWithCountState(start(), nu) if bias_correction else ScaleByRmsState(nu)
@@ -50,7 +51,7 @@ def scale_by_rms(decay=0.9, eps=1e-8, initial_scale=0.0, eps_in_sqrt=True, bias_
         nu = mean_of(square(updates), state.nu, decay)
         after = state._replace(nu=keep_all(state.nu, nu))
         if bias_correction:
-            after = after._replace(count=state.count + 1)
+            after = after._replace(count=counted(state) + 1)
             nu = unbiased(nu, decay, after.count)
         out = tree.map(lambda g, v: keep(g, g * inverse_root(v, eps, eps_in_sqrt)), updates, nu)
         return out, after
@@ -78,6 +79,7 @@ def scale_by_stddev(decay=0.9, eps=1e-8, initial_scale=0.0, eps_in_sqrt=True,
     >>> opt.update(fnp.array([5.0]), opt.init(fnp.array([0.0])))[0]
     Array([2.], f32[1])
     """
+    check_shares(decay=decay)
     def init(params):
         parts = zeros(params), full(params, initial_scale)
         if bias_correction:
@@ -88,7 +90,7 @@ def scale_by_stddev(decay=0.9, eps=1e-8, initial_scale=0.0, eps_in_sqrt=True,
         mu, nu = mean_of(updates, state.mu, decay), mean_of(square(updates), state.nu, decay)
         after = state._replace(mu=keep_all(state.mu, mu), nu=keep_all(state.nu, nu))
         if bias_correction:
-            after = after._replace(count=state.count + 1)
+            after = after._replace(count=counted(state) + 1)
             mu, nu = [unbiased(x, decay, after.count) for x in (mu, nu)]
         out = tree.map(lambda g, m, v: keep(g, g * inverse_root(v - m * m, eps, eps_in_sqrt)),
                        updates, mu, nu)
@@ -109,7 +111,8 @@ def scale_by_rss(initial_accumulator_value=0.1, eps=1e-7):
     Array([1., 0.], f32[2])
     """
     def update(updates, state, params=None):
-        total = tree.map(lambda g, s: keep(s, g * g + s), updates, state.sum_of_squares)
+        total = tree.map(lambda g, s: g * g + s, updates, state.sum_of_squares)
+        total = keep_all(state.sum_of_squares, total)
         out = tree.map(lambda g, s: g * root_or_zero(s, eps), updates, total)
         return out, ScaleByRssState(total)
     return GradientTransformation(
@@ -136,6 +139,7 @@ def scale_by_adadelta(rho=0.9, eps=1e-6):
     >>> opt.update(fnp.array([5.0]), opt.init(fnp.array([0.0])))[0]
     Array([0.002], f32[1])
     """
+    check_shares(rho=rho)
     def update(updates, state, params=None):
         e_g = mean_of(square(updates), state.e_g, rho)
         out = tree.map(lambda g, v, x: g * (fnp.sqrt(x + eps) / fnp.sqrt(v + eps)),
@@ -165,6 +169,7 @@ def scale_by_sm3(b1=0.9, b2=1.0, eps=1e-8):
     >>> opt.update(fnp.array([5.0]), opt.init(fnp.array([0.0])))[0]
     Array([1.], f32[1])
     """
+    check_shares(b1=b1)
     coefficient = 1.0 if isinstance(b2, float) and b2 == 1.0 else 1 - b2
 
     def init(params):
@@ -248,10 +253,10 @@ def scale_by_factored_rms(factored=True, decay_rate=0.8, step_offset=0, min_dim_
         return g * product_root(*means, axes), *map(keep, (row, column), means), v
 
     def update(updates, state, params=None):
-        t = (state.count - step_offset + 1).astype("float32")
+        t = (counted(state) - step_offset + 1).astype("float32")
         decay = 1 - t ** -decay_rate
         found = tree.map(lambda *xs: update_leaf(*xs, decay), updates, state.v_row, state.v_col,
-                         state.v, given(params, "scale_by_factored_rms"))
+                         state.v, given(params, "scale_by_factored_rms", updates))
         out, *after = apart(updates, found, 4)
         return keep_all(updates, out), FactoredState(state.count + 1, *after)
     return GradientTransformation(init, update)

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from .. import numpy as fnp
 from .. import random, tree
-from .base import (GradientTransformation, ScheduleState, fitting, given, global_norm, keep,
-                   keep_all, mean_of, norm, normal, root_mean_square, start, stateless, times,
-                   unbiased, zeros)
+from .base import (GradientTransformation, ScheduleState, check_number, check_shares, counted,
+                   fitting, given, global_norm, keep, keep_all, mean_of, norm, normal,
+                   root_mean_square, start, stateless, times, unbiased, zeros)
 from .masking import masked
 
 
@@ -41,6 +41,7 @@ def scale(step_size):
     >>> scale(-0.5).update(fnp.array([1.0]), ())[0]
     Array([-0.5], f32[1])
     """
+    check_number("step_size", step_size)
     return stateless(lambda updates, params: times(step_size, updates))
 
 
@@ -52,7 +53,8 @@ def scale_by_schedule(schedule):
     Array([1.5], f32[1])
     """
     def update(updates, state, params=None):
-        return times(schedule(state.count), updates), ScheduleState(state.count + 1)
+        count = counted(state)
+        return times(schedule(count), updates), ScheduleState(count + 1)
     return GradientTransformation(lambda params: ScheduleState(start()), update)
 
 
@@ -69,6 +71,7 @@ def scale_by_learning_rate(learning_rate, *, flip_sign=True):
         return identity()
     if callable(learning_rate):
         return scale_by_schedule(lambda count: sign * learning_rate(count))
+    check_number("learning_rate", learning_rate, "a number, an array of one, or a schedule")
     return scale(sign * learning_rate)
 
 
@@ -110,6 +113,7 @@ def trace(decay, nesterov=False, accumulator_dtype=None):
     >>> opt.update(fnp.array([1.0]), TraceState(fnp.array([2.0])))[0]
     Array([2.], f32[1])
     """
+    check_shares(decay=decay)
     def update(updates, state, params=None):
         after = tree.map(lambda u, t: normal(u + decay * t), updates, state.trace)
         out = tree.map(lambda u, t: u + decay * t, updates, after) if nesterov else after
@@ -131,8 +135,9 @@ def ema(decay, debias=True, accumulator_dtype=None):
     >>> opt.update(fnp.array([1.0]), opt.init(fnp.array([0.0])))[0]
     Array([1.], f32[1])
     """
+    check_shares(decay=decay)
     def update(updates, state, params=None):
-        count, mean = state.count + 1, mean_of(updates, state.ema, decay)
+        count, mean = counted(state) + 1, mean_of(updates, state.ema, decay)
         out = unbiased(mean, decay, count) if debias else mean
         return keep_all(updates, out), EmaState(count, keep_all(state.ema, mean))
     def init(params):
@@ -156,8 +161,9 @@ def params_ema(decay):
     >>> opt.update(fnp.array([1.0]), opt.init(p), p)[1].ema
     Array([1.5], f32[1])
     """
+    check_shares(decay=decay)
     def update(updates, state, params=None):
-        after = tree.map(lambda p, u: p + u, given(params, "params_ema"), updates)
+        after = tree.map(lambda p, u: p + u, given(params, "params_ema", updates), updates)
         return updates, ParamsEmaState(keep_all(state.ema, mean_of(after, state.ema, decay)))
     return GradientTransformation(lambda params: ParamsEmaState(tree.map(fnp.asarray, params)),
                                   update)
@@ -186,7 +192,7 @@ def add_noise(eta, gamma, key):
         return AddNoiseState(start(), first)
 
     def update(updates, state, params=None):
-        count = state.count + 1
+        count = counted(state) + 1
         deviation = fnp.sqrt(eta / count.astype("float32") ** gamma)
         after, mine = random.split(state.rng_key)
         leaves, structure = tree.flatten(updates)
@@ -209,11 +215,12 @@ def add_decayed_weights(weight_decay=0.0, mask=None):
     Array([1.5], f32[1])
     """
     def decayed(rate, updates, params):
-        params = given(params, "add_decayed_weights")
+        params = given(params, "add_decayed_weights", updates)
         return tree.map(lambda u, p: keep(u, u + fitting(rate, p) * p), updates, params)
 
     def update(updates, state, params=None):
-        return decayed(weight_decay(state.count), updates, params), ScheduleState(state.count + 1)
+        count = counted(state)
+        return decayed(weight_decay(count), updates, params), ScheduleState(count + 1)
 
     plain = stateless(lambda updates, params: decayed(weight_decay, updates, params))
     scheduled = GradientTransformation(lambda params: ScheduleState(start()), update)
@@ -235,7 +242,7 @@ def scale_by_trust_ratio(min_norm=0.0, trust_coefficient=1.0, eps=0.0):
         ratio = trust_coefficient * of_param / fnp.where(zero, 1.0, of_update + eps)
         return fitting(fnp.where(zero, 1.0, ratio), u) * u
     return stateless(lambda updates, params: tree.map(
-        scaled, updates, given(params, "scale_by_trust_ratio")))
+        scaled, updates, given(params, "scale_by_trust_ratio", updates)))
 
 
 def scale_by_param_block_norm(min_scale=1e-3):
@@ -246,7 +253,7 @@ def scale_by_param_block_norm(min_scale=1e-3):
     """
     return stateless(lambda updates, params: tree.map(
         lambda u, p: fitting(fnp.maximum(norm(p), min_scale), u) * u, updates,
-        given(params, "scale_by_param_block_norm")))
+        given(params, "scale_by_param_block_norm", updates)))
 
 
 def scale_by_param_block_rms(min_scale=1e-3):
@@ -257,7 +264,7 @@ def scale_by_param_block_rms(min_scale=1e-3):
     """
     return stateless(lambda updates, params: tree.map(
         lambda u, p: fitting(fnp.maximum(root_mean_square(p), min_scale), u) * u, updates,
-        given(params, "scale_by_param_block_rms")))
+        given(params, "scale_by_param_block_rms", updates)))
 
 
 def normalize_by_update_norm(scale_factor=1.0, eps=1e-6):

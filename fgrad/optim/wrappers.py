@@ -13,8 +13,9 @@ from typing import NamedTuple
 from .. import numpy as fnp
 from .. import tree
 from ..errors import ArgumentError, RangeError
-from .base import (GradientTransformation, GradientTransformationExtraArgs, all_finite, choose,
-                   keep, keep_all, start, with_extra_args_support, zeros)
+from .base import (GradientTransformation, GradientTransformationExtraArgs, all_finite,
+                   check_transformation, choose, counted, guarded, keep_all, start,
+                   with_extra_args_support, zeros)
 
 
 # ---------------------------------------------------------------------------- accumulation
@@ -46,7 +47,7 @@ class MultiSteps:
         if not callable(every_k_schedule) and every_k_schedule < 1:
             raise RangeError("MultiSteps gathers one gradient or more.",
                              given=f"every_k_schedule={every_k_schedule}")
-        self._opt = with_extra_args_support(opt)
+        self._opt = with_extra_args_support(opt, "MultiSteps takes an optimizer")
         self._every, self._mean, self._dtype = every_k_schedule, use_grad_mean, accumulator_dtype
 
     def init(self, params):
@@ -54,12 +55,13 @@ class MultiSteps:
         return MultiStepsState(start(), start(), self._opt.init(params),
                                zeros(params, self._dtype))
 
+    @guarded
     def update(self, updates, state, params=None, **extra):
         """(updates, state); the updates are zero unless this was the last of k gradients."""
         k = self._every(state.gradient_step) if callable(self._every) else self._every
         last = state.mini_step >= k - 1
-        gathered = tree.map(lambda u, a: keep(a, self._added(u, a, state.mini_step)),
-                            updates, state.acc_grads)
+        gathered = keep_all(state.acc_grads, tree.map(
+            lambda u, a: self._added(u, a, state.mini_step), updates, state.acc_grads))
         found, inner = self._opt.update(keep_all(updates, gathered), state.inner_opt_state, params,
                                         **extra)
         after = MultiStepsState(fnp.where(last, 0, state.mini_step + 1),
@@ -113,6 +115,7 @@ def lookahead(fast_optimizer, sync_period, slow_step_size, reset_state=False):
     >>> apply_updates(params, updates).slow
     Array([0.5], f32[1])
     """
+    check_transformation(fast_optimizer, "lookahead takes an optimizer")
     if sync_period < 1:
         raise RangeError("lookahead synchronises after one step or more.",
                          given=f"sync_period={sync_period}")
@@ -162,7 +165,7 @@ def apply_if_finite(inner, max_consecutive_errors):
     >>> opt.update(fnp.array([fnp.nan]), opt.init(fnp.zeros(1)))[0]
     Array([0.], f32[1])
     """
-    inner = with_extra_args_support(inner)
+    inner = with_extra_args_support(inner, "apply_if_finite takes an optimizer")
 
     def init(params):
         return ApplyIfFiniteState(start(), fnp.array(True), start(), inner.init(params))
@@ -196,10 +199,10 @@ def unfreeze_at(inner, step):
     >>> first, opt.update(fnp.ones(1), state)[0]
     (Array([0.], f32[1]), Array([-1.], f32[1]))
     """
-    inner = with_extra_args_support(inner)
+    inner = with_extra_args_support(inner, "unfreeze_at takes an optimizer")
 
     def update(updates, state, params=None, **extra):
-        free = state.count >= step
+        free = counted(state) >= step
         found, after = inner.update(updates, state.inner_state, params, **extra)
         kept = choose(free, after, state.inner_state)
         return choose(free, found, zeros(found)), UnfreezeState(state.count + 1, kept)
@@ -274,7 +277,7 @@ def injected(factory, numbers, schedules, others, dtype):
         return InjectHyperparamsState(start(), values, factory(**others, **values).init(params))
 
     def update(updates, state, params=None, **extra):
-        values = {name: state.hyperparams[name] for name in numbers} | scheduled(state.count)
+        values = {name: state.hyperparams[name] for name in numbers} | scheduled(counted(state))
         inner = with_extra_args_support(factory(**others, **values))
         updates, after = inner.update(updates, state.inner_state, params, **extra)
         return updates, InjectHyperparamsState(state.count + 1, values, after)

@@ -16,11 +16,13 @@ import numpy as np
 
 from .. import random
 from .. import numpy as fnp
+from ..arguments import check_function
 from ..data import batches
 from ..errors import ArgumentError, DataError, RangeError
 from ..io import Checkpointer, write_whole
 from ..jitted import jit
 from ..optim import apply_updates
+from ..optim.base import check_transformation
 from ..transforms import value_and_grad
 from .curves import save_curves
 from .evaluate import check_metrics, each, evaluator
@@ -127,6 +129,8 @@ def model_step(model, loss, optimizer, metrics, data, params, state, key):
                             given=[f"{len(data)} arrays", f"loss={loss!r}"[:100],
                                    f"optimizer={optimizer!r}"[:100]],
                             fix="fit(model, (x, y), loss=…, optimizer=optim.adam(1e-3))")
+    check_function(loss, "fit", "loss", "loss=nn.squared_error, or another of fgrad.nn")
+    check_transformation(optimizer, "fit takes an optimizer")
     check_metrics(metrics)
     if params is None:
         params, fresh = model.init(random.fold_in(key, 2**32 - 1), data[0][:1])
