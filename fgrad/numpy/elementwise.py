@@ -72,7 +72,8 @@ def power(x1, x2, /):
     """x1 to the power of x2.   n[*a] n[*b] → n[*broadcast]
 
     A whole Python number as the exponent is done by multiplication, with its exact derivative.
-    Raises RangeError for integers to a negative power.
+    Integers to negative powers in an array: 0, save for 1 and -1.  Raises RangeError for integers
+    to the power of a negative Python number.
 
     >>> power([1.0, 2.0, 3.0], 2).tolist()
     [1.0, 4.0, 9.0]
@@ -111,14 +112,20 @@ def int_or_none(n):
 
 
 def whole_power(x, y):
-    """x to the power of y, of integers: squares of x where y has a bit; 0 for negative y."""
+    """x to the power of y, of integers: squares of x where y has a bit.
+
+    A negative y: 0, save for 1 and -1, of which the lowest bit of y tells the power.
+    """
     bits = 8 * y.dtype.itemsize - (y.dtype.kind == "i")
-    out = ops.full_like(x, 1)
+    base, out = x, ops.full_like(x, 1)
     for k in range(bits):
         odd = same(ops.ne, same(ops.and_, y, 1 << k), 0)
         out = same(ops.mul, out, ops.select(odd, x, 1))
         x = same(ops.mul, x, x)
-    return out if y.dtype.kind == "u" else ops.select(same(ops.lt, y, 0), 0, out)
+    if y.dtype.kind == "u":
+        return out
+    none = ops.and_(same(ops.lt, y, 0), same(ops.ne, ops.abs(base), 1))
+    return ops.select(none, 0, out)
 
 
 def float_power(x1, x2, /):
@@ -181,8 +188,7 @@ def cbrt(x, /):
     >>> fnp.cbrt(-8.0)
     Array(-2., f32[])
     """
-    x = as_float(x)
-    return same(ops.mul, ops.sign(x), same(ops.pow, ops.abs(x), 1 / 3))
+    return floating(ops.cbrt, x)
 
 
 def hypot(x1, x2, /):

@@ -16,7 +16,7 @@ import numpy as np
 from .. import scalar
 from ..bf16 import BF16
 from ..core import NOTHING, Array, Primitive, _current
-from ..errors import ArgumentError, DtypeError, RangeError, ShapeError
+from ..errors import ArgumentError, DtypeError, RangeError, ShapeError, shorten
 from ..types import (
     ARITHMETIC, BOOL, DTYPES, EVERY, F16, F32, F64, FLOATS, INEXACT, INEXACT_KINDS, INTS, NUMBERS,
     SCALARS, SHORT, ArrayType)
@@ -91,7 +91,11 @@ class Elementwise(Primitive):
         self.differentiable = partials is not None
 
     def __call__(self, *args):                   # a row has no parameters: 0.1 µs less
-        return _current.get().process(self, args, NOTHING)
+        try:
+            return _current.get().process(self, args, NOTHING)
+        except BaseException as error:           # users call rows by their names in lax
+            shorten(error)
+            raise
 
     def evaluate(self, args, params):
         """The value.  Types are compared here, since NumPy would promote and broadcast."""
@@ -250,7 +254,7 @@ def one_where(condition, like):
 def pow_by_x(out, x, y):
     """y xʸ⁻¹, which is 0 and not 0 · inf for y = 0."""
     if y.__class__ in SCALARS:
-        return mul(y, pow(x, y - 1 if y else 1)) if y else 0.0
+        return mul(y, pow(x, y - 1)) if y else 0.0
     return mul(y, pow(x, select(eq(y, 0.0), 1.0, sub(y, 1.0))))
 
 
@@ -305,6 +309,13 @@ def scaled_length(x, y):
     out = apply("mul", apply("sqrt", apply("add", *squares)), factor(-power))
     infinite = apply("or", *[apply("eq", v, inf) for v in size])
     return apply("select", infinite, inf, out)
+
+
+def signed_root(x):
+    """The node of the cube root: that of |x|, with the sign of x."""
+    third = scalar.const(1 / 3, x.dtype)
+    return scalar.apply("mul", scalar.apply("sign", x),
+                        scalar.apply("pow", scalar.apply("abs", x), third))
 
 
 def of_length(out, x):
@@ -367,6 +378,9 @@ hypot = Elementwise("hypot", FLOATS, "√(x² + y²), without overflow.",
                     numpy=quiet(np.hypot), scalar=scaled_length,
                     partials=[lambda out, x, y: of_length(out, x),
                               lambda out, x, y: of_length(out, y)])
+cbrt = Elementwise("cbrt", FLOATS, "The cube root, of negative numbers too.",
+                   numpy=quiet(np.cbrt), scalar=signed_root,
+                   partials=[lambda out, x: div(1 / 3, square(out))])
 rsqrt = Elementwise("rsqrt", INEXACT, "1 / √x.", partials=[lambda out, x: mul(-0.5, div(out, x))])
 exp = Elementwise("exp", INEXACT, "eˣ.", partials=[lambda out, x: out])
 expm1 = Elementwise("expm1", INEXACT, "eˣ - 1, accurate near 0.",

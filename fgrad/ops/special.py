@@ -3,7 +3,8 @@
 A formula is written once, for NumPy and for compiled code (`mathematics`).  f16 is computed in f32.
 Measured against a reference of 30 digits, the largest error relative to max(|f|, 1) in units of the
 last place of f64 (of f32) is: lgamma 9 (9), digamma 2 (5), erfc 1 (1), log_ndtr 2 (2), ndtri 2 (2),
-bessel_i0e 2 (1), bessel_i1e 1 (1).  Relies on `elementwise`; `fgrad.scipy.special` relies on it.
+bessel_i0e 2 (1), bessel_i1e 1 (1);
+relative to f, of erf_inv 4e-16 (4e-7).  Relies on `elementwise`; `fgrad.scipy.special` relies on it.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ import numpy as np
 
 from ..types import F64, FLOATS, computed
 from .elementwise import (
-    Elementwise, abs as size, add, div, eq, exp, gt, log, lt, mul, neg, pow, rsqrt, select, sign,
-    sin, square, sub)
+    Elementwise, add, div, eq, exp, gt, hypot, log, lt, mul, neg, pow, rsqrt, select, sign, sin,
+    square, sub)
 from .mathematics import OF_ARRAYS, OF_TERMS, Term
 from .silence import quiet
 
@@ -89,6 +90,44 @@ NDTRI_F = (2.04426310338993978564e-15, 1.42151175831644588870e-7, 1.846318317510
            7.86869131145613259100e-4, 1.48753612908506148525e-2, 0.136929880922735805310,
            0.599832206555887937690, 1)
 
+# M. Giles, "Approximating the erfinv function" (GPU Computing Gems, 2011): polynomials in
+# w = -log(1 - x²), in √w for large w.  Per range of w: its upper end, where its polynomial is
+# centred, the coefficients, highest first.
+ERF_INV_SINGLE = (
+    (5.0, 2.5, (2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087,
+                -0.00125372503, -0.00417768164, 0.246640727, 1.50140941)),
+    (math.inf, 3.0, (-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773,
+                     -0.0076224613, 0.00943887047, 1.00167406, 2.83297682)))
+ERF_INV_DOUBLE = (
+    (6.25, 3.125, (
+        -3.6444120640178196996e-21, -1.685059138182016589e-19, 1.2858480715256400167e-18,
+        1.115787767802518096e-17,
+        -1.333171662854620906e-16, 2.0972767875968561637e-17, 6.6376381343583238325e-15,
+        -4.0545662729752068639e-14,
+        -8.1519341976054721522e-14, 2.6335093153082322977e-12, -1.2975133253453532498e-11,
+        -5.4154120542946279317e-11, 1.051212273321532285e-09, -4.1126339803469836976e-09,
+        -2.9070369957882005086e-08, 4.2347877827932403518e-07, -1.3654692000834678645e-06,
+        -1.3882523362786468719e-05, 0.0001867342080340571352, -0.00074070253416626697512,
+        -0.0060336708714301490533, 0.24015818242558961693, 1.6536545626831027356)),
+    (16.0, 3.25, (
+        2.2137376921775787049e-09, 9.0756561938885390979e-08, -2.7517406297064545428e-07,
+        1.8239629214389227755e-08,
+        1.5027403968909827627e-06, -4.013867526981545969e-06, 2.9234449089955446044e-06,
+        1.2475304481671778723e-05,
+        -4.7318229009055733981e-05, 6.8284851459573175448e-05, 2.4031110387097893999e-05,
+        -0.0003550375203628474796,
+        0.00095328937973738049703, -0.0016882755560235047313, 0.0024914420961078508066,
+        -0.0037512085075692412107,
+        0.005370914553590063617, 1.0052589676941592334, 3.0838856104922207635)),
+    (math.inf, 5.0, (
+        -2.7109920616438573243e-11, -2.5556418169965252055e-10, 1.5076572693500548083e-09,
+        -3.7894654401267369937e-09, 7.6157012080783393804e-09, -1.4960026627149240478e-08,
+        2.9147953450901080826e-08, -6.7711997758452339498e-08, 2.2900482228026654717e-07,
+        -9.9298272942317002539e-07, 4.5260625972231537039e-06, -1.9681778105531670567e-05,
+        7.5995277030017761139e-05, -0.00021503011930044477347, -0.00013871931833623122026,
+        1.0103004648645343977,
+        4.8499064014085844221)))
+
 # C. Lanczos, "A precision approximation of the gamma function" (1964), with g = 7 and 9 terms.
 LANCZOS = (0.99999999999980993227684700473478, 676.520368121885098567009190444019,
            -1259.13921672240287047156078755283, 771.3234287776530788486528258894,
@@ -154,8 +193,7 @@ def asinh_of(m, x):
 
 def asinh_by_x(out, x):
     """1 / √(x² + 1)"""
-    large = gt(size(x), LARGE)
-    return select(large, div(1.0, size(x)), rsqrt(add(square(select(large, 1.0, x)), 1.0)))
+    return div(1.0, hypot(x, 1.0))
 
 
 def acosh_of(m, x):
@@ -167,10 +205,8 @@ def acosh_of(m, x):
 
 
 def acosh_by_x(out, x):
-    """1 / √(x² - 1)"""
-    large = gt(x, LARGE)
-    t = sub(select(large, 2.0, select(lt(x, 1.0), math.nan, x)), 1.0)
-    return select(large, div(1.0, x), rsqrt(mul(t, add(t, 2.0))))
+    """1 / √(x² - 1), by factors, since x² may overflow"""
+    return mul(rsqrt(sub(x, 1.0)), rsqrt(add(x, 1.0)))
 
 
 # ---------------------------------------------------------------------------- gamma
@@ -337,6 +373,18 @@ def ndtri_of(m, p):
     return m.where(abs(q) <= 0.425, near, out)
 
 
+def erf_inv_of(m, x):
+    """The inverse of erf; ±inf at ±1, NaN outside."""
+    ranges = ERF_INV_DOUBLE if x.dtype == F64 else ERF_INV_SINGLE
+    w = -m.log1p(-(x * x))
+    root = m.sqrt(m.where(w < ranges[0][0], ranges[0][0], w))
+    out = None
+    for k, (end, centre, coefficients) in reversed(list(enumerate(ranges))):
+        part = polynomial(coefficients, (root if k else w) - centre)
+        out = part if out is None else m.where(w < end, part, out)
+    return m.where(abs(x) == 1, x * math.inf, out * x)
+
+
 # ---------------------------------------------------------------------------- Bessel functions
 
 def bessel(m, x, near, far):
@@ -360,7 +408,7 @@ def bessel_i1e_of(m, x):
 
 def i1e_by_x(out, x):
     """d/dx e⁻ˣ I₁ = e⁻ˣ (I₀ - I₁ / x) - sign(x) e⁻ˣ I₁; I₁(x) / x is a half at 0."""
-    zero = lt(square(x), 1e-30)
+    zero = eq(square(x), 0.0)
     quotient = select(zero, 0.5, div(out, select(zero, 1.0, x)))
     return sub(sub(bessel_i0e(x), quotient), mul(sign(x), out))
 
@@ -378,6 +426,8 @@ log_ndtr = row("log_ndtr", "The log of the share of the normal distribution belo
                                    exp(sub(mul(-0.5, square(x)), out)))])
 ndtri = row("ndtri", "The x below which a share p of the normal distribution lies.", ndtri_of,
             [lambda out, p: mul(math.sqrt(2 * math.pi), exp(mul(0.5, square(out))))])
+erf_inv = row("erf_inv", "The inverse of erf; ±inf at ±1, NaN outside.", erf_inv_of,
+              [lambda out, x: mul(math.sqrt(math.pi) / 2, exp(square(out)))])
 bessel_i0e = row("bessel_i0e", "exp(-|x|) I₀(x), of a modified Bessel function.", bessel_i0e_of,
                  [lambda out, x: sub(bessel_i1e(x), mul(sign(x), out))])
 bessel_i1e = row("bessel_i1e", "exp(-|x|) I₁(x), of a modified Bessel function.", bessel_i1e_of,

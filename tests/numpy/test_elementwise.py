@@ -116,6 +116,11 @@ def test_powers_agree_with_numpy():
     np.testing.assert_array_equal(np.asarray(2 ** fnp.arange(5)), 2 ** np.arange(5))
 
 
+def test_integers_to_negative_powers_in_an_array_are_0_save_for_1_and_minus_1():
+    got = fnp.power(fnp.array([2, 1, -1, -1, 0]), fnp.array([-1, -2, -3, -2, -1]))
+    assert got.tolist() == [0, 1, -1, 1, 0]
+
+
 def test_integers_to_a_negative_power_are_refused():
     with pytest.raises(ValueError, match="integers cannot be raised to negative powers"):
         fnp.arange(3) ** -1

@@ -240,6 +240,17 @@ def test_limits_are_those_of_the_function():
         assert np.isnan(getattr(special, name)(np.array(np.nan))), name
 
 
+@pytest.mark.parametrize("how", [fgrad.jit, lambda f: f])
+def test_derivatives_have_their_limits(how):
+    slope = lambda f, x: how(fgrad.grad(f))(x).item()
+    assert slope(fnp.cbrt, 0.0) == slope(special.erfinv, 1.0) == slope(special.erfinv, -1.0) == INF
+    for dtype in (np.float16, np.float32, np.float64):
+        assert slope(special.i1e, dtype(0)) == pytest.approx(0.5, rel=1e-6)
+    for f in (fnp.arcsinh, fnp.arccosh):
+        assert slope(f, np.float16(1000)) == np.float16(0.001)
+        assert slope(f, np.float32(1e30)) == pytest.approx(1e-30)
+
+
 def test_logsumexp_takes_factors_signs_and_a_mask():
     x = fnp.array([1000.0, 1000.0, 3.0])
     out, sign = special.logsumexp(x, b=fnp.array([1.0, -2.0, 0.0]), return_sign=True)
