@@ -13,9 +13,10 @@ import math
 from . import tree
 from .arguments import is_array, lifted
 from .core import bound_axes
-from .errors import ArgumentError, AxisError, AxisNameError, ShapeError
+from .errors import ArgumentError, AxisNameError, ShapeError
+from .numpy.axes import axis_of
 from .ops import add, collective, convert, div, mul, reshape
-from .types import BOOL, SCALARS, default_float, default_int
+from .types import BOOL, INEXACT_KINDS, SCALARS, default_float, default_int
 
 
 def size_of(name, what):
@@ -102,7 +103,8 @@ def pmean(x, axis_name):
 
     def mean(v):
         v = psum(leaf(v, "pmean"), axis_name)
-        return div(v if v.dtype.kind == "f" else convert(v, dtype=default_float()), float(n))
+        return div(v if v.dtype.kind in INEXACT_KINDS else convert(v, dtype=default_float()),
+                   float(n))
     return tree.map(mean, x)
 
 
@@ -139,14 +141,6 @@ def pmin(x, axis_name):
 
 # ---------------------------------------------------------------------------- exchange
 
-def position(axis, ndim, what):
-    """The axis, counted from the left.  Raises AxisError for one that is not there."""
-    if not -ndim <= axis < ndim:
-        raise AxisError(f"{what}: there is no axis {axis} among {ndim}.",
-                        expected=f"from {-ndim} to {ndim - 1}")
-    return axis % ndim
-
-
 def all_gather(x, axis_name, *, axis=0, tiled=False):
     """The x of every element, the same for all: along a new axis, or, tiled, one behind the other.
 
@@ -161,7 +155,7 @@ def all_gather(x, axis_name, *, axis=0, tiled=False):
 
     def gathered(v):
         v = leaf(v, "all_gather")
-        at, shape = position(axis, v.ndim + (not tiled), "all_gather"), v.shape
+        at, shape = axis_of(axis, v.ndim + (not tiled), "all_gather"), v.shape
         for name, size in reversed(axes):
             v = collective.all_gather(v, axis_name=name, size=size, axis=at)
         n = math.prod(size for _, size in axes)
@@ -184,7 +178,7 @@ def psum_scatter(x, axis_name, *, scatter_dimension=0, tiled=False):
 
     def scattered(v):
         v = leaf(v, "psum_scatter")
-        at = position(scatter_dimension, v.ndim, "psum_scatter")
+        at = axis_of(scatter_dimension, v.ndim, "psum_scatter")
         parts = [size for _, size in axes]
         part = check_parts("psum_scatter", v, at, n, tiled)
         rest = ([part] if tiled else []) + [*v.shape[at + 1:]]
@@ -221,7 +215,7 @@ def all_to_all(x, axis_name, split_axis, concat_axis, *, tiled=False):
 
     def exchanged(v):
         v = leaf(v, "all_to_all")
-        split, concat = [position(a, v.ndim, "all_to_all") for a in (split_axis, concat_axis)]
+        split, concat = [axis_of(a, v.ndim, "all_to_all") for a in (split_axis, concat_axis)]
         part = check_parts("all_to_all", v, split, n, tiled)
         if not tiled:
             return collective.all_to_all(v, axis_name=axis_name, size=n, split=split, concat=concat)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from . import numpy as fnp
 from .core import Tracer, as_value
 from .errors import ArgumentError, DtypeError, RangeError, ShapeError, boundary
+from .ops.index import roomy
 from .scalar import REDUCTIONS
 from .types import SHORT
 
@@ -75,7 +76,7 @@ WAYS = {"sum": "add", "prod": "multiply", "max": "max", "min": "min"}
 
 def reduced(how, data, ids, count):
     """The reductions of the rows with the same id."""
-    data, ids = as_value(data), as_value(ids)
+    data, ids = as_value(data), roomy(as_value(ids))
     if ids.dtype.kind not in "iu":
         raise DtypeError(f"segment_{how} takes ids that are integers, not {SHORT[ids.dtype]}.",
                          given=repr(ids.type), fix="segment_ids.astype(int)")

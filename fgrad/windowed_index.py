@@ -16,7 +16,7 @@ import numpy as np
 from . import ops
 from .core import as_value
 from .errors import ArgumentError, ShapeError
-from .types import I64
+from .types import I64, INEXACT_KINDS
 
 FILL, CLIP = "fill", "clip"
 
@@ -112,7 +112,7 @@ def fill_for(dtype, fill_value):
     """What is read outside: NaN, the smallest of signed and the largest of other integers."""
     if fill_value is not None:
         return fill_value
-    if dtype.kind == "f":
+    if dtype.kind in INEXACT_KINDS:
         return float("nan")
     if dtype.kind == "b":
         return True

@@ -220,3 +220,14 @@ def test_parts_and_permutations_that_do_not_fit_are_refused():
               lambda x: lax.pshuffle(x, "i", [0, 0, 1])):
         with pytest.raises(fgrad.errors.FgradError):
             mapped(f)(X)
+
+
+def test_the_sum_of_a_constant_wraps_around_like_the_sum_of_its_copies():
+    got = fgrad.vmap(lambda x: lax.psum(np.int8(1), "i"), axis_name="i")(fnp.zeros(300))
+    assert got.dtype == np.int8 and got[0].item() == np.ones(300, np.int8).sum(dtype=np.int8)
+
+
+def test_the_mean_of_complex_numbers_is_complex():
+    z = np.array([1 + 2j, 3j], np.complex64)
+    got = fgrad.vmap(lambda x: lax.pmean(x, "i"), axis_name="i")(z)
+    assert got.dtype == np.complex64 and got.tolist() == [0.5 + 2.5j] * 2

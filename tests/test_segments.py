@@ -60,3 +60,9 @@ def test_what_does_not_fit_is_refused():
         RangeError, lambda: fgrad.segment_sum(x, fnp.zeros(3, "int32"), -1))
     assert "num_segments=n" in message(
         ArgumentError, lambda: fgrad.jit(fgrad.segment_sum)(x, fnp.zeros(3, "int32")))
+
+
+def test_ids_of_few_bits_can_have_more_segments_than_they_count():
+    ids = fnp.array([0, 255, 255], "uint8")
+    got = fgrad.segment_sum(fnp.ones(3), ids, 300)
+    assert got.shape == (300,) and got[255] == 2 and got.sum() == 3

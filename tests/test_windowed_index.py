@@ -80,3 +80,10 @@ def test_sizes_and_modes_that_do_not_fit_are_refused():
                                 (np.zeros((2, 1), int), (1, 6), "wrap")):
         with pytest.raises(fgrad.errors.FgradError):
             lax.gather(X, starts, numbers, sizes, mode=mode)
+
+
+def test_complex_windows_outside_are_nan():
+    numbers = lax.GatherDimensionNumbers((1,), (0,), (0,))
+    got = lax.gather(X.astype("complex64"), np.array([[0], [5]]), numbers, (1, X.shape[1]),
+                     mode="fill")
+    assert got[0].tolist() == X[0].astype("complex64").tolist() and np.isnan(np.asarray(got[1])).all()

@@ -16,10 +16,11 @@ import numpy as np
 from .. import ops
 from ..core import Array, Tracer, Value, as_value
 from ..errors import ArgumentError, ConcretizationError, PositionError, ShapeError
+from ..ops.index import roomy
 from ..text import counted
 from ..types import BOOL, I32, SHORT
 from .axes import axis_of, broadcast_shapes, text_of, typed
-from .promotion import broadcast_to, cast, same
+from .promotion import broadcast_to, same
 
 
 class Index:
@@ -285,7 +286,7 @@ def in_range(i, axis, shape, mode=None):
     Raises PositionError if one is known to be out and there is no mode.
     """
     n = shape[axis]
-    i = cast(i, I32) if i.dtype.itemsize < 4 else i          # i8 cannot count to n
+    i = roomy(i)
     if mode == "wrap":
         return around(i, n)
     if mode is not None:

@@ -63,7 +63,10 @@ class Psum(Collective):
         return self(x, **params), dims[0]
 
     def over(self, n, d, x):
-        return (elementwise.mul(x, n) if d is None else reduce_sum(x, axes=(d,))), None
+        if d is not None:
+            return reduce_sum(x, axes=(d,)), None
+        whole = x.dtype.kind in "iu"             # their sums wrap around, and so does n
+        return elementwise.mul(x, int(np.array(n).astype(x.dtype)) if whole else n), None
 
 
 class Extreme(Collective):

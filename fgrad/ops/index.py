@@ -465,11 +465,18 @@ def start_index(start, n, m):
     return scalar.dynamic(start(()), n - m + 1)
 
 
+def roomy(i):
+    """An index of 8 or 16 bits as i32, since it cannot hold the size of an axis; others as they
+    are.
+    """
+    return elementwise.convert(i, dtype=I32) if i.dtype.itemsize < 4 else i
+
+
 def block_indices(starts, dims, n, sizes, shape):
     """Per axis the index array i32[n, *sizes] of blocks with one start per lane."""
     out = []
     for axis, (start, d, m, size) in enumerate(zip(starts, dims, sizes, shape)):
-        start = elementwise.clamp(0, move.to_front(start, d, n), size - m)
+        start = elementwise.clamp(0, roomy(move.to_front(start, d, n)), size - m)
         start = elementwise.convert(start, dtype=I32)
         first = move.broadcast(start, shape=(n, *sizes), axes=tuple(range(1, len(sizes) + 1)))
         out.append(elementwise.add(first, move.iota(shape=(n, *sizes), axis=axis + 1, dtype=I32)))
