@@ -121,7 +121,7 @@ def conv_general_dilated(lhs, rhs, window_strides, padding, lhs_dilation=None, r
         axes, starts = [lhs.index(c) for c in window], [-a for a, _ in pairs]
         x = fitted(x, axes, starts, [max(0, a + n + b) for (a, b), n in zip(pairs, sizes)])
         out = ops.conv_general(x, w, **params, stride=stride, dilation=dilation)
-    return relabelled(merged(out, wide, to), to, asked)
+    return relabelled(merged(out, wide), to, asked)
 
 
 def relabelled(x, labels, to):
@@ -188,7 +188,22 @@ def check_groups(x, w, lhs, rhs, groups, batch_groups):
     if w.shape[rhs.index("I")] != channels // groups:
         raise ShapeError(f"the window expects {w.shape[rhs.index('I')]} channels, and x has "
                          f"{channels}" + (f" in {groups} groups." if groups > 1 else "."),
-                         given=given, expected=f"{channels // groups} channels of w")
+                         given=given, expected=f"{channels // groups} channels of w",
+                         fix=layout_of(x, groups * w.shape[rhs.index("I")], lhs, rhs))
+
+
+def layout_of(x, channels, lhs, rhs):
+    """What to do where another axis of x has as many elements as w expects channels, or None."""
+    at = lhs.index("C")
+    found = [a for a in range(1, x.ndim) if x.shape[a] == channels]
+    if not found:
+        return None
+    if at == 1:
+        labels = channels_last("".join(c for c in rhs if c not in "OI"))
+        return f"dimension_numbers={labels}, where channels come last"
+    order = [a for a in range(x.ndim) if a != found[0]]
+    order.insert(at, found[0])
+    return f"x.transpose{tuple(order)}, since channels are axis {at} here"
 
 
 def grouped(x, lhs, w, rhs, to, groups, batch_groups):
@@ -209,7 +224,7 @@ def with_group(x, labels, c, count):
     return ops.reshape(x, shape=shape), labels.replace(c, "G" + c)
 
 
-def merged(out, labels, to):
+def merged(out, labels):
     """The result with the axes of its groups merged with the features."""
     if "G" not in labels:
         return out

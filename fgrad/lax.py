@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import builtins
 import enum
+import operator
 import typing
 
 import numpy as np
@@ -20,19 +21,20 @@ from . import convolution, later, ops, tree
 from . import numpy as fnp
 from .arguments import lifted
 from .core import as_value
-from .custom import stop_gradient
-from .errors import ArgumentError, AxisError, DtypeError, ShapeError, at_home, bound
+from .custom import stop_gradient                                                    # noqa: F401
+from .errors import (
+    ArgumentError, AxisError, DtypeError, PositionError, ShapeError, at_home, bound)
 from .numpy import conjugate as conj                                                 # noqa: F401
 from .numpy import cbrt, stack, tile, unstack                                        # noqa: F401
-from .numpy.axes import count_of, int_of, shape_of
+from .numpy.axes import axes_in_order, axis_of, count_of, shape_of
 from .numpy.complex import complex_from as complex                                   # noqa: F401
 from .ops import imag, real                                                          # noqa: F401
+from .ops.index import roomy
 from .ops import (                                                                   # noqa: F401
     abs, acos, add, asin, atan, atan2, ceil, cos, cosh, div, eq, erf, exp, expm1, floor, ge, gt,
-    is_finite, le, log, log1p, logistic, lt, max, min, mul, ne, neg, pow, rem, rsqrt,
+    is_finite, le, log, log1p, logaddexp, logistic, lt, max, min, mul, ne, neg, pow, rem, rsqrt,
     sign, sin, sinh, sqrt, square, sub, tan, tanh)
 from .scalar import REDUCTIONS
-from .text import noun_of
 from .types import SCALARS, ArrayType, as_dtype, default_int
 
 if typing.TYPE_CHECKING:                         # for editors; at run time see NAMES
@@ -259,7 +261,7 @@ def convert_element_type(x, new_dtype):
 
 def full(shape, fill_value, dtype=None):
     """An array filled with one number, or with a scalar array."""
-    shape = tuple(shape)
+    shape = shape_of(shape, "full")
     if fill_value.__class__ in SCALARS:
         dtype = as_value(fill_value).dtype if dtype is None else as_dtype(dtype)
         return ops.full(shape=shape, value=fill_value, dtype=dtype)
@@ -281,25 +283,16 @@ def iota(dtype, size):
 
 def broadcasted_iota(dtype, shape, dimension):
     """0, 1, … along one dimension."""
-    return ops.iota(shape=tuple(shape), axis=dimension, dtype=as_dtype(dtype))
+    shape = shape_of(shape, "broadcasted_iota")
+    axis = axis_of(dimension, len(shape), "broadcasted_iota")
+    return ops.iota(shape=shape, axis=axis, dtype=as_dtype(dtype))
 
 
 # ---------------------------------------------------------------------------- shapes
 
-def dimension_of(axis, ndim, name):
-    """The axis as a position from the left."""
-    axis = int_of(axis, lambda: ArgumentError(
-        f"{name} needs an int for a dimension, not {noun_of(axis)}.", given=f"{axis!r:.60}",
-        expected="an int"))
-    if not -ndim <= axis < ndim:
-        raise AxisError(f"{name}: there is no dimension {axis} among {ndim}.",
-                        expected=f"from {-ndim} to {ndim - 1}")
-    return axis % ndim
-
-
 def axes_of(dimensions, ndim, name):
     """The dimensions, an int for one, as sorted axes."""
-    return tuple(sorted(dimension_of(d, ndim, name) for d in listed(dimensions)))
+    return tuple(sorted(axes_in_order(tuple(listed(dimensions)), ndim, name)))
 
 
 def broadcast(x, sizes):
@@ -310,16 +303,22 @@ def broadcast(x, sizes):
 
 def broadcast_in_dim(x, shape, broadcast_dimensions):
     """x of this shape; its axis k becomes axis broadcast_dimensions[k], where size 1 is repeated.
+
+    n[*s] → n[*shape].  Raises ShapeError for sizes that do not fit, AxisError for a dimension that
+    is not there, or given twice.
+
+    >>> broadcast_in_dim(np.array([1.0, 2.0]), (2, 3), (0,)).tolist()
+    [[1.0, 1.0, 1.0], [2.0, 2.0, 2.0]]
     """
     x, shape = as_value(x), shape_of(shape, "broadcast_in_dim")
-    kept = tuple(listed(broadcast_dimensions))
-    if len(kept) != x.ndim or any(n not in (1, shape[d]) for n, d in zip(x.shape, kept)):
+    to = axes_in_order(tuple(listed(broadcast_dimensions)), len(shape), "broadcast_in_dim")
+    if len(to) != x.ndim or any(n not in (1, shape[d]) for n, d in zip(x.shape, to)):
         raise ShapeError("broadcast_in_dim needs a dimension of the result for each of x, of its "
                          "size.", given=[f"x: {x.type}", f"shape={shape}",
-                                f"broadcast_dimensions={kept}"])
-    same = [k for k, d in enumerate(kept) if x.shape[k] == shape[d]]
-    x = ops.reshape(x, shape=tuple(x.shape[k] for k in same))
-    kept = {kept[k] for k in same}
+                                f"broadcast_dimensions={to}"])
+    x = ops.transpose(x, perm=tuple(sorted(range(x.ndim), key=to.__getitem__)))
+    kept = [d for d, n in zip(sorted(to), x.shape) if n == shape[d]]
+    x = ops.reshape(x, shape=tuple(shape[d] for d in kept))
     return ops.broadcast(x, shape=shape, axes=tuple(a for a in range(len(shape)) if a not in kept))
 
 
@@ -359,7 +358,7 @@ def split(operand, sizes, axis=0):
     [Array([1.], f32[1]), Array([2., 3.], f32[2])]
     """
     x = as_value(operand)
-    axis = dimension_of(axis, x.ndim, "split")
+    axis = axis_of(axis, x.ndim, "split")
     if sum(sizes) != x.shape[axis]:
         raise ShapeError("split needs sizes that add up to the axis.", given=[
             f"operand: {x.type}", f"sizes={tuple(sizes)}, axis={axis}"])
@@ -390,7 +389,7 @@ def collapse(x, start_dimension, stop_dimension=None):
     x = as_value(x)
     stop = x.ndim if stop_dimension is None else stop_dimension
     stop = stop + x.ndim if stop < 0 else stop
-    start = dimension_of(start_dimension, builtins.max(x.ndim, 1), "collapse")
+    start = axis_of(start_dimension, builtins.max(x.ndim, 1), "collapse")
     size = ArrayType(x.dtype, x.shape[start:stop]).size
     return ops.reshape(x, shape=(*x.shape[:start], size, *x.shape[stop:]))
 
@@ -433,9 +432,15 @@ def checked(op, *args, **params):
 
 
 def slice_in_dim(x, start_index, limit_index, stride=1, axis=0):
-    """x[start:limit:stride] along one axis; None and negative indices as in Python."""
+    """x[start:limit:stride] along one axis; None and negative indices as in Python.
+
+    Raises AxisError for an axis that is not there.
+
+    >>> slice_in_dim(np.arange(6), 1, None, 2).tolist()
+    [1, 3, 5]
+    """
     x = as_value(x)
-    axis = dimension_of(axis, x.ndim, "slice_in_dim")
+    axis = axis_of(axis, x.ndim, "slice_in_dim")
     start, stop, _ = builtins.slice(start_index, limit_index).indices(x.shape[axis])
     starts, stops, strides = [0] * x.ndim, list(x.shape), [1] * x.ndim
     starts[axis], stops[axis], strides[axis] = start, builtins.max(start, stop), stride
@@ -443,17 +448,27 @@ def slice_in_dim(x, start_index, limit_index, stride=1, axis=0):
 
 
 def index_in_dim(x, index, axis=0, keepdims=True):
-    """x[index] along one axis, which stays with size 1 or goes."""
+    """x[index] along one axis, which stays with size 1 or goes.
+
+    n[…,m,…] → n[…,1,…], or n[…,…] unless keepdims.  Raises PositionError for an index out of range.
+
+    >>> index_in_dim(np.array([[1, 2], [3, 4]]), -1, axis=1).tolist()
+    [[2], [4]]
+    """
     x = as_value(x)
-    axis = dimension_of(axis, x.ndim, "index_in_dim")
-    index = dimension_of(index, x.shape[axis], "index_in_dim")
+    axis = axis_of(axis, x.ndim, "index_in_dim")
+    n = x.shape[axis]
+    if not -n <= operator.index(index) < n:
+        raise PositionError(f"index_in_dim: index {index} is out of range for an axis of size {n}.",
+                            expected=f"from {-n} to {n - 1}")
+    index %= n
     out = slice_in_dim(x, index, index + 1, 1, axis)
     return out if keepdims else squeeze(out, (axis,))
 
 
 def start_of(index, n):
     """An index that may be negative as a scalar that is not."""
-    index = as_value(index)
+    index = roomy(as_value(index))
     if index.dtype.kind != "i":
         return index
     return ops.select(ops.lt(index, 0), ops.add(index, n), index)
@@ -481,6 +496,12 @@ def starts_of(x, indices, name):
 
 def dynamic_slice(x, start_indices, slice_sizes):
     """The block of these sizes that starts at indices known when it runs, moved inside if need be.
+
+    n[*s], an integer i[] for each axis → n[*slice_sizes].  Negative indices count from the end.
+    Raises ShapeError for another number of indices, and for sizes beyond those of x.
+
+    >>> dynamic_slice(np.arange(6), (4,), (3,)).tolist()
+    [3, 4, 5]
     """
     x = as_value(x)
     starts = starts_of(x, start_indices, "dynamic_slice")
@@ -488,7 +509,13 @@ def dynamic_slice(x, start_indices, slice_sizes):
 
 
 def dynamic_update_slice(x, update, start_indices):
-    """x with `update` written at indices known when it runs, moved inside if need be."""
+    """x with `update` written at indices known when it runs, moved inside if need be.
+
+    n[*s] n[*u], an integer i[] for each axis → n[*s].  Raises as dynamic_slice does.
+
+    >>> dynamic_update_slice(np.arange(6), np.array([8, 9]), (1,)).tolist()
+    [0, 8, 9, 3, 4, 5]
+    """
     x = as_value(x)
     starts = starts_of(x, start_indices, "dynamic_update_slice")
     return checked(ops.dynamic_update_slice, x, as_value(update), *starts)
@@ -496,32 +523,50 @@ def dynamic_update_slice(x, update, start_indices):
 
 def along(x, index, axis, name):
     """(axis, starts): the index at one axis, 0 at the others."""
-    axis = dimension_of(axis, x.ndim, name)
+    axis = axis_of(axis, x.ndim, name)
     return axis, [index if a == axis else 0 for a in range(x.ndim)]
 
 
 def dynamic_slice_in_dim(x, start_index, slice_size, axis=0):
-    """dynamic_slice along one axis."""
+    """dynamic_slice along one axis.   n[…,m,…] i[] → n[…,slice_size,…]
+
+    >>> dynamic_slice_in_dim(np.array([[1, 2, 3]]), 1, 2, axis=1).tolist()
+    [[2, 3]]
+    """
     x = as_value(x)
     axis, starts = along(x, start_index, axis, "dynamic_slice_in_dim")
     return dynamic_slice(x, starts, [slice_size if a == axis else n for a, n in enumerate(x.shape)])
 
 
 def dynamic_index_in_dim(x, index, axis=0, keepdims=True):
-    """x[index] along one axis, for an index known when it runs."""
+    """x[index] along one axis, for an index known when it runs, moved inside if need be.
+
+    n[…,m,…] i[] → n[…,1,…], or n[…,…] unless keepdims.
+
+    >>> dynamic_index_in_dim(np.array([[1, 2], [3, 4]]), 1, keepdims=False).tolist()
+    [3, 4]
+    """
     out = dynamic_slice_in_dim(x, index, 1, axis)
     return out if keepdims else squeeze(out, (axis,))
 
 
 def dynamic_update_slice_in_dim(x, update, start_index, axis):
-    """dynamic_update_slice along one axis."""
+    """dynamic_update_slice along one axis.   n[…,m,…] n[…,k,…] i[] → n[…,m,…]
+
+    >>> dynamic_update_slice_in_dim(np.arange(4), np.array([8, 9]), 2, axis=0).tolist()
+    [0, 1, 8, 9]
+    """
     x = as_value(x)
     return dynamic_update_slice(x, update, along(x, start_index, axis,
                                                  "dynamic_update_slice_in_dim")[1])
 
 
 def dynamic_update_index_in_dim(x, update, index, axis):
-    """x with `update` as its row `index` along one axis; update may lack that axis."""
+    """x with `update` as its row `index` along one axis; update may lack that axis.
+
+    >>> dynamic_update_index_in_dim(np.arange(4), np.array(9), 2, axis=0).tolist()
+    [0, 1, 9, 3]
+    """
     x, update = as_value(x), as_value(update)
     axis, starts = along(x, index, axis, "dynamic_update_index_in_dim")
     if update.ndim < x.ndim:
@@ -535,11 +580,17 @@ def dot_general(lhs, rhs, dimension_numbers, preferred_element_type=None):
     """Sum of products; dimension_numbers: ((summed of lhs, of rhs), (batch of lhs, of rhs)).
 
     The result has the batch axes, then the others of lhs, then those of rhs.
+    Raises ArgumentError for dimension_numbers of another form, AxisError for axes that are not
+    there, ShapeError where the sizes of two that belong together differ.
+
+    >>> a, b = np.ones((2, 3), "float32"), np.ones((4, 3), "float32")
+    >>> dot_general(a, b, (((1,), (1,)), ((), ()))).shape            # a @ b.T
+    (2, 4)
     """
     lhs, rhs = as_value(lhs), as_value(rhs)
     if preferred_element_type is not None:
         lhs, rhs = [convert_element_type(x, preferred_element_type) for x in (lhs, rhs)]
-    (of_lhs, of_rhs), (batch_lhs, batch_rhs) = dimension_numbers
+    (of_lhs, of_rhs), (batch_lhs, batch_rhs) = pairs_of(dimension_numbers)
     for x, places in ((lhs, (*of_lhs, *batch_lhs)), (rhs, (*of_rhs, *batch_rhs))):
         if any(not 0 <= i < x.ndim for i in places):
             raise AxisError("dot_general: an operand lacks a dimension that is named.",
@@ -547,7 +598,7 @@ def dot_general(lhs, rhs, dimension_numbers, preferred_element_type=None):
                                    f"dimension_numbers={dimension_numbers}"])
     letters = iter("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
     first, second = [None] * lhs.ndim, [None] * rhs.ndim
-    for i, j in (*zip(batch_lhs, batch_rhs, strict=True), *zip(of_lhs, of_rhs, strict=True)):
+    for i, j in (*zip(batch_lhs, batch_rhs), *zip(of_lhs, of_rhs)):
         first[i] = second[j] = next(letters)
     summed = {first[i] for i in of_lhs}
     first = [c or next(letters) for c in first]
@@ -557,20 +608,51 @@ def dot_general(lhs, rhs, dimension_numbers, preferred_element_type=None):
     return ops.dot_general(lhs, rhs, lhs="".join(first), rhs="".join(second), to="".join(to))
 
 
+def pairs_of(dimension_numbers):
+    """The two pairs of dot_general.  Raises ArgumentError unless each has two lists of one length.
+    """
+    try:
+        summed, batch = [[tuple(of) for of in pair] for pair in dimension_numbers]
+        fits = all(len(of_lhs) == len(of_rhs) for of_lhs, of_rhs in (summed, batch))
+    except (TypeError, ValueError):
+        fits = False
+    if not fits:
+        raise ArgumentError("dot_general needs as many dimensions of lhs as of rhs, to sum over "
+                            "and for the batch.", given=f"dimension_numbers={dimension_numbers!r}",
+                            expected="((summed of lhs, of rhs), (batch of lhs, of rhs))",
+                            fix="(((1,), (0,)), ((), ())), for a product of matrices")
+    return summed, batch
+
+
 def conv(lhs, rhs, window_strides, padding):
-    """conv_general_dilated without dilation, channels first."""
+    """conv_general_dilated without dilation, channels first.   n[N,C,*s] n[O,C,*k] → n[N,O,*t]
+
+    >>> conv(np.ones((1, 1, 4), "float32"), np.ones((2, 1, 3), "float32"), (1,), "SAME").shape
+    (1, 2, 4)
+    """
     return convolution.conv_general_dilated(lhs, rhs, window_strides, padding)
 
 
 def conv_with_general_padding(lhs, rhs, window_strides, padding, lhs_dilation=None,
                               rhs_dilation=None):
-    """conv_general_dilated, channels first."""
+    """conv_general_dilated, channels first.   n[N,C,*s] n[O,C,*k] → n[N,O,*t]
+
+    >>> x, w = np.ones((1, 1, 4), "float32"), np.ones((2, 1, 3), "float32")
+    >>> conv_with_general_padding(x, w, (1,), [(2, 0)]).shape
+    (1, 2, 4)
+    """
     return convolution.conv_general_dilated(lhs, rhs, window_strides, padding, lhs_dilation,
                                             rhs_dilation)
 
 
 def dot(lhs, rhs):
-    """The product of vectors and matrices: the last axis of lhs with the first of rhs."""
+    """The product of vectors and matrices: the last axis of lhs with the first of rhs.
+
+    Raises ShapeError for more axes, and where the two sizes differ.
+
+    >>> dot(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, 1.0])).tolist()
+    [3.0, 7.0]
+    """
     lhs, rhs = as_value(lhs), as_value(rhs)
     if not (1 <= lhs.ndim <= 2 and 1 <= rhs.ndim <= 2):
         raise ShapeError("dot multiplies vectors and matrices.",
@@ -579,7 +661,11 @@ def dot(lhs, rhs):
 
 
 def batch_matmul(lhs, rhs):
-    """Matrix products over equal leading axes."""
+    """Matrix products over equal leading axes.   n[*s,i,j] n[*s,j,k] → n[*s,i,k]
+
+    >>> batch_matmul(np.ones((5, 2, 3), "float32"), np.ones((5, 3, 4), "float32")).shape
+    (5, 2, 4)
+    """
     lhs, rhs = as_value(lhs), as_value(rhs)
     batch = tuple(range(lhs.ndim - 2))
     return dot_general(lhs, rhs, (((lhs.ndim - 1,), (rhs.ndim - 2,)), (batch, batch)))
@@ -587,21 +673,27 @@ def batch_matmul(lhs, rhs):
 
 # ---------------------------------------------------------------------------- reductions
 
-def reduction(name):
-    """The lax function of a reduction."""
+def reduction(name, given, out):
+    """The lax function of a reduction; given, out: the example of its docstring."""
     operation = getattr(ops, name)
 
     def reduce(x, axes):
         x = as_value(x)
         return operation(x, axes=axes_of(axes, x.ndim, name))
     reduce.__name__ = reduce.__qualname__ = name
-    reduce.__doc__ = f"{operation.__class__.__doc__.splitlines()[0]}"
+    reduce.__doc__ = (
+        f"{operation.__class__.__doc__.splitlines()[0]}   n[*s] → n[s without axes]\n\n"
+        "    axes: an int, or ints, each once.  Raises AxisError for one that is not there.\n\n"
+        f"    >>> {name}(np.array({given}), (1,)).tolist()\n    {out}\n    ")
     return reduce
 
 
-reduce_sum, reduce_prod = reduction("reduce_sum"), reduction("reduce_prod")
-reduce_max, reduce_min = reduction("reduce_max"), reduction("reduce_min")
-reduce_and, reduce_or = reduction("reduce_and"), reduction("reduce_or")
+reduce_sum = reduction("reduce_sum", "[[1, 2], [3, 4]]", "[3, 7]")
+reduce_prod = reduction("reduce_prod", "[[1, 2], [3, 4]]", "[2, 12]")
+reduce_max = reduction("reduce_max", "[[1, 2], [3, 4]]", "[2, 4]")
+reduce_min = reduction("reduce_min", "[[1, 2], [3, 4]]", "[1, 3]")
+reduce_and = reduction("reduce_and", "[[True, True], [True, False]]", "[True, False]")
+reduce_or = reduction("reduce_or", "[[True, True], [False, False]]", "[True, False]")
 
 
 def argmax(x, axis, index_dtype=None):
@@ -616,14 +708,14 @@ def argmin(x, axis, index_dtype=None):
 
 def position(operation, x, axis, index_dtype):
     x = as_value(x)
-    out = operation(x, axis=dimension_of(axis, x.ndim, operation.name))
+    out = operation(x, axis=axis_of(axis, x.ndim, operation.name))
     dtype = default_int() if index_dtype is None else as_dtype(index_dtype)
     return out if dtype == out.dtype else ops.convert(out, dtype=dtype)
 
 
 def running(operation, x, axis, reverse):
     x = as_value(x)
-    return operation(x, axis=dimension_of(axis, x.ndim, operation.name), reverse=bool(reverse))
+    return operation(x, axis=axis_of(axis, x.ndim, operation.name), reverse=bool(reverse))
 
 
 def cumsum(x, axis=0, reverse=False):
@@ -649,13 +741,6 @@ def cummin(x, axis=0, reverse=False):
 def cumlogsumexp(x, axis=0, reverse=False):
     """log(cumsum(exp(x))), without overflow."""
     return scan_by()(logaddexp, lifted(x), reverse, axis)
-
-
-def logaddexp(a, b):
-    """log(exp(a) + exp(b)); the maximum is subtracted first, save where it is infinite."""
-    top = ops.max(a, b)
-    shift = stop_gradient(ops.select(ops.is_finite(top), top, ops.zeros_like(top)))
-    return add(log(add(exp(sub(a, shift)), exp(sub(b, shift)))), shift)
 
 
 # ---------------------------------------------------------------------------- windows
@@ -703,7 +788,7 @@ def sort(operand, dimension=-1, is_stable=True, num_keys=1):
     """An array sorted along a dimension; of a tuple all, by the first num_keys of them."""
     several = isinstance(operand, (tuple, list))
     xs = [as_value(x) for x in (operand if several else (operand,))]
-    axis = dimension_of(dimension, xs[0].ndim, "sort")
+    axis = axis_of(dimension, xs[0].ndim, "sort")
     if any(x.shape != xs[0].shape for x in xs):
         raise ShapeError("sort needs operands of one shape.",
                          given=[f"operand {k + 1}: {x.type}" for k, x in enumerate(xs)])

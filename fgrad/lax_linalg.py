@@ -23,7 +23,11 @@ from .numpy.factorisations import back, matrices, mirrored
 def cholesky(x, *, symmetrize_input=True):
     """L, lower triangular, with L Lᵀ = x; NaN unless positive definite.   f[…,n,n] → f[…,n,n]
 
-    symmetrize_input=False: only the lower triangle of x is read.
+    symmetrize_input=False: only the lower triangle of x is read.  Raises ShapeError unless the
+    matrices are square.
+
+    >>> cholesky([[4.0, 2.0], [2.0, 5.0]]).tolist()
+    [[2.0, 0.0], [1.0, 2.0]]
     """
     if not symmetrize_input:
         x = back(mirrored(matrices(x, "cholesky"), "L"), x)
@@ -34,6 +38,10 @@ def eigh(x, *, lower=True, symmetrize_input=True):
     """(vectors, in columns, and eigenvalues, ascending) of a symmetric matrix.
 
     f[…,n,n] → f[…,n,n], f[…,n].  symmetrize_input=False: only the lower (upper) triangle is read.
+    Raises ShapeError unless the matrices are square.
+
+    >>> eigh([[3.0, 0.0], [0.0, 2.0]])[1].tolist()
+    [2.0, 3.0]
     """
     values, vectors = linalg.eigh(x, "L" if lower else "U", symmetrize_input)
     return vectors, values
@@ -71,13 +79,25 @@ def lu_pivots_to_permutation(pivots, permutation_size):
 def qr(x, *, full_matrices=True):
     """(Q, R), Q of orthonormal columns, R upper triangular, with Q R = x.
 
-    f[…,m,n] → f[…,m,k], f[…,k,n]; k = m, or min(m, n) unless full_matrices.
+    f[…,m,n] → f[…,m,k], f[…,k,n]; k = m, or min(m, n) unless full_matrices.  Raises ShapeError
+    for a vector.
+
+    >>> q, r = qr([[3.0, 1.0], [4.0, 2.0]])
+    >>> abs(r[0, 0].item())
+    5.0
     """
     return tuple(linalg.qr(x, "complete" if full_matrices else "reduced"))
 
 
 def svd(x, *, full_matrices=True, compute_uv=True):
-    """(U, s, Vᵀ) with x = U diag(s) Vᵀ, or s alone; s descends."""
+    """(U, s, Vᵀ) with x = U diag(s) Vᵀ, or s alone; s descends.
+
+    f[…,m,n] → f[…,m,m], f[…,k], f[…,n,n] with k = min(m, n); unless full_matrices f[…,m,k], f[…,k],
+    f[…,k,n].  Raises ShapeError for a vector.
+
+    >>> svd([[3.0, 0.0], [0.0, 2.0]], compute_uv=False).tolist()
+    [3.0, 2.0]
+    """
     out = linalg.svd(x, full_matrices, compute_uv)
     return tuple(out) if compute_uv else out
 

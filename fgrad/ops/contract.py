@@ -23,7 +23,7 @@ from ..types import ARITHMETIC, F16, F32, SHORT, ArrayType
 from . import move
 from .silence import quiet, silence
 
-LETTERS = "zyxwvutsrqponmlkjihgfedcbaZYXWVUTSRQPONMLKJIHGFEDCBA"
+SPARE = "zyxwvutsrqponmlkjihgfedcbaZYXWVUTSRQPONMLKJIHGFEDCBA"
 
 
 class DotGeneral(Primitive):
@@ -66,7 +66,7 @@ class DotGeneral(Primitive):
         return spread(_current.get().process(self, (a, ct), params), rhs, params, b.shape)
 
     def batch(self, dims, a, b, /, *, lhs, rhs, to):
-        label = next(c for c in LETTERS if c not in lhs + rhs)
+        label = next(c for c in SPARE if c not in lhs + rhs)
         lhs, rhs = [s if d is None else s[:d] + label + s[d:] for s, d in zip((lhs, rhs), dims)]
         return self(a, b, lhs=lhs, rhs=rhs, to=label + to), 0
 

@@ -141,7 +141,7 @@ def places(n, k, s, d):
 
 def fresh(labels, count):
     """`count` labels that are not among `labels`."""
-    free = (c for c in contract.LETTERS if c not in labels)
+    free = (c for c in contract.SPARE if c not in labels)
     return "".join(itertools.islice(free, count))
 
 

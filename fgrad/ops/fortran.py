@@ -17,7 +17,7 @@ from ..aligned import copied
 
 NAMES = ("scipy_{}_64_", "{}_64_")
 ROUTINES = ("getrf", "getrs", "potrf", "geqrf", "orgqr")
-LETTERS = {"f": "s", "d": "d"}
+PRECISIONS = {"f": "s", "d": "d"}      # NumPy's letter → LAPACK's
 BLOCK = 64                 # columns that LAPACK's QR likes to work on at once
 CHOLESKY, QR, LU = 64, 48, 64        # rows from which they are faster than what NumPy does
 
@@ -25,7 +25,7 @@ CHOLESKY, QR, LU = 64, 48, 64        # rows from which they are faster than what
 @functools.cache
 def found():
     """Are there such routines, and do they do what they should?"""
-    if None in [routine(name, letter) for name in ROUTINES for letter in LETTERS]:
+    if None in [routine(name, letter) for name in ROUTINES for letter in PRECISIONS]:
         return False
     factors, pivots = lu(np.array([[2.0, 1.0], [4.0, 3.0]]))
     return factors.tolist() == [[4, 3], [0.5, -0.5]] and pivots.tolist() == [1, 1]
@@ -36,7 +36,7 @@ def routine(name, letter):
     """The routine of some name for the elements that a letter of NumPy's means, or None."""
     library = loaded()
     for form in NAMES:
-        with_letter = form.format(LETTERS[letter] + name)
+        with_letter = form.format(PRECISIONS[letter] + name)
         if library is not None and hasattr(library, with_letter):
             return getattr(library, with_letter)
     return None

@@ -100,7 +100,7 @@ def lu(x):
 
 def in_fortran(x, least):
     """Are these matrices that LAPACK itself takes, and large enough?"""
-    return x.dtype.char in fortran.LETTERS and min(x.shape[-2:]) >= least and fortran.found()
+    return x.dtype.char in fortran.PRECISIONS and min(x.shape[-2:]) >= least and fortran.found()
 
 
 def stacked(function, *stacks):
