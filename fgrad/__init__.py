@@ -31,7 +31,7 @@ if TYPE_CHECKING:          # for editors; at run time see _NAMES
     from .denormals import flush_denormals
     from .errors import (
         ArgumentError, AxisError, AxisNameError, CheckError, ConcretizationError, DataError,
-        DeviceError, DonationError, DownloadError, DtypeError, FgradError, FgradWarning,
+        DeviceError, DonationError, DownloadError, DtypeError, FgradError, FgradWarning, FileError,
         GradientError, KeyReuseWarning, LeakError, MissingFileError, MissingRuleError,
         MutationError, NanError, NumpyError, ParseError, PositionError, RandomKeyError, RangeError,
         ShapeError, TreeError)
@@ -60,9 +60,10 @@ _NAMES = {                 # module → what it gives; all of it is loaded at fi
     "custom": "custom_jvp custom_vjp stop_gradient",
     "denormals": "flush_denormals",
     "errors": """ArgumentError AxisError AxisNameError CheckError ConcretizationError DataError
-        DeviceError DonationError DownloadError DtypeError FgradError FgradWarning GradientError
-        KeyReuseWarning LeakError MissingFileError MissingRuleError MutationError NanError
-        NumpyError ParseError PositionError RandomKeyError RangeError ShapeError TreeError""",
+        DeviceError DonationError DownloadError DtypeError FgradError FgradWarning FileError
+        GradientError KeyReuseWarning LeakError MissingFileError MissingRuleError MutationError
+        NanError NumpyError ParseError PositionError RandomKeyError RangeError ShapeError
+        TreeError""",
     "gradient_check": "check_grads",
     "inspect": "explain profile show",
     "jitted": "disable_jit jit",

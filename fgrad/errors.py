@@ -122,6 +122,18 @@ def bound(namespace, names=None, made=public):
             namespace[name] = made(value, module)
 
 
+def bound_methods(cls):
+    """The class; what makes it and its public methods are boundaries."""
+    for name, value in list(vars(cls).items()):
+        if name.startswith("_") and name not in ("__init__", "__post_init__"):
+            continue
+        if isinstance(value, classmethod):
+            setattr(cls, name, classmethod(boundary(value.__func__)))
+        elif isinstance(value, types.FunctionType):
+            setattr(cls, name, boundary(value))
+    return cls
+
+
 def takes_one(function):
     """Does the function take one argument, by position only, and no others?"""
     code = getattr(function, "__code__", None)
@@ -244,6 +256,10 @@ class DataError(FgradError, ValueError):
 
 class MissingFileError(DataError, FileNotFoundError):
     """A file is not there."""
+
+
+class FileError(DataError, OSError):
+    """A file cannot be read or written."""
 
 
 class DownloadError(DataError, OSError):

@@ -14,8 +14,8 @@ from html import escape
 
 import numpy as np
 
-from .errors import DtypeError, ShapeError
-from .io.files import write_whole
+from .errors import DtypeError, ShapeError, bound, bound_methods
+from .io.files import check_suffix, write_whole
 
 __all__ = ["Plot", "png", "save_png", "signed", "tiles"]
 __dir__ = __all__.copy     # dir() lists these and nothing else
@@ -28,7 +28,8 @@ COLOURS = "#1f6fb2", "#d1495b", "#3a9d5d", "#e08e1a", "#7b4fa3", "#4a4a4a"
 def save_png(path, pixels):
     """Writes an image as a PNG file: [h,w] grey or [h,w,3] colours, u8, or floats 0 … 1.
 
-    Raises ShapeError, DtypeError, and MissingFileError when the folder does not exist.
+    Raises ShapeError, DtypeError, ArgumentError for a path that tells another format, and
+    MissingFileError when the folder does not exist.
     Source: the PNG specification (ISO/IEC 15948); rows are stored without a filter.
 
     >>> import pathlib, tempfile
@@ -38,6 +39,7 @@ def save_png(path, pixels):
     ...     path.read_bytes()[1:4]
     b'PNG'
     """
+    check_suffix(path, ".png")
     write_whole(path, [png(pixels)])
 
 
@@ -116,6 +118,7 @@ def signed(values):
 
 # ---------------------------------------------------------------------------- plots
 
+@bound_methods
 class Plot:
     """Lines, points, bands and images over two axes, as an SVG file.  Notebooks show it.
 
@@ -223,7 +226,8 @@ class Plot:
     _repr_svg_ = svg
 
     def save(self, path):
-        """Writes the SVG file, whole or not at all."""
+        """Writes the SVG file, whole or not at all.  Raises ArgumentError for another suffix."""
+        check_suffix(path, ".svg")
         write_whole(path, [self.svg().encode()])
 
 
@@ -249,3 +253,6 @@ def round_numbers(low, high):
     step = next(s * unit for s in (1, 2, 5, 10) if s * unit >= raw * 0.999)
     first, last = math.floor(low / step), math.ceil(high / step)
     return [round(k * step, 12) if unit > 1e-6 else k * step for k in range(first, last + 1)]
+
+
+bound(globals())

@@ -1,6 +1,5 @@
 """Data sets as NumPy arrays, and batches of them."""
 
-from ..errors import at_home, bound
 from . import augment, cifar, digits, idx, mnist, tables, text
 from .batches import Batches, batches
 from .split import Split
@@ -8,4 +7,3 @@ from .split import Split
 __all__ = ["Batches", "Split", "augment", "batches", "cifar", "digits", "idx", "mnist", "tables",
            "text"]
 __dir__ = __all__.copy     # dir() lists these and nothing else
-bound(globals(), __all__, at_home)

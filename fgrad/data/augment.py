@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..errors import ArgumentError, DtypeError, RangeError, ShapeError
+from ..errors import ArgumentError, DtypeError, RangeError, ShapeError, bound
 
 
 def on(*functions, at=0):
@@ -212,3 +212,6 @@ def statistics(images):
     values = images.astype(np.float64)
     mean, std = values.mean(axis=(0, 1, 2)), values.std(axis=(0, 1, 2))
     return (float(mean), float(std)) if images.ndim == 3 else (mean, std)
+
+
+bound(globals())

@@ -11,7 +11,7 @@ import threading
 
 import numpy as np
 
-from ..errors import ArgumentError, RangeError, ShapeError
+from ..errors import ArgumentError, RangeError, ShapeError, bound
 from ..random import Key, key_data
 
 
@@ -179,3 +179,6 @@ def fill(items, room, ready, stop):
         ready.put(("end", None))
     except BaseException as error:
         ready.put(("error", error))
+
+
+bound(globals())

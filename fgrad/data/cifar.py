@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..errors import DataError, MissingFileError
+from ..errors import DataError, MissingFileError, bound
 from . import idx
 from .mnist import contents
 from .split import Split
@@ -80,3 +80,6 @@ def load(folder, name="CIFAR-10"):
         pairs = [read(Path(folder, n)) for n in plain]
         parts += [np.concatenate(column) for column in zip(*pairs)]
     return Split(name, *parts)
+
+
+bound(globals())

@@ -13,7 +13,7 @@ import functools
 
 import numpy as np
 
-from ..errors import RangeError
+from ..errors import RangeError, bound
 from .split import Split
 
 # Skeletons, by digit.  A stroke is its control points "x,y" in per cent of a box, y downwards; the
@@ -226,3 +226,6 @@ def paint(points, weights, rng):
     dark = 1 - np.exp(-amount)
     dark += rng.standard_normal(dark.shape, np.float32) * np.float32(NOISE)
     return (np.clip(dark, 0, 1) * 255 + 0.5).astype(np.uint8)
+
+
+bound(globals())

@@ -16,7 +16,7 @@ from math import prod
 
 import numpy as np
 
-from ..errors import DataError
+from ..errors import DataError, bound
 from ..io.files import open_file
 
 DTYPES = {
@@ -185,3 +185,6 @@ def look(start):
     if len(start) >= 8 and all(32 <= b < 127 or b in b"\t\r\n" for b in start):
         return f"text: {start[:40].decode('ascii')!r}"
     return "bytes " + start[:8].hex(" ")
+
+
+bound(globals())

@@ -13,7 +13,7 @@ import os
 import urllib.request
 from pathlib import Path
 
-from ..errors import DownloadError, MissingFileError
+from ..errors import DownloadError, MissingFileError, bound
 from ..io.files import write_whole
 from . import idx
 from .split import Split
@@ -144,3 +144,6 @@ def wrong(data, size):
         return "the right size, but another SHA-256"
     length = f"{len(data)} bytes" if len(data) < size else f"more than {size} bytes"
     return f"{length}, {idx.look(data[:60])}"
+
+
+bound(globals())

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..errors import DataError
+from ..errors import DataError, bound_methods
 
 
+@bound_methods
 @dataclass(frozen=True)
 class Split:
     """Images and their classes, for training and for testing; `name` says what they are.

@@ -11,7 +11,7 @@ import io
 
 import numpy as np
 
-from ..errors import ArgumentError, DataError
+from ..errors import ArgumentError, DataError, bound
 from ..io.files import open_file
 from .idx import look
 
@@ -179,3 +179,6 @@ def numbers(values, absent, kind):
     if kind == "float" and absent and all(absent):
         return None, 0
     return np.array(out, CONVERTERS[kind]), None
+
+
+bound(globals())

@@ -13,7 +13,7 @@ from collections import Counter, defaultdict
 
 import numpy as np
 
-from ..errors import ArgumentError, DataError, RangeError, ShapeError
+from ..errors import ArgumentError, DataError, RangeError, ShapeError, bound, bound_methods
 from ..io.files import write_whole
 from .tables import read_text
 
@@ -35,6 +35,7 @@ def read(path):
     return read_text(path).replace("\r\n", "\n").replace("\r", "\n")
 
 
+@bound_methods
 class CharTokenizer:
     """One number per character of an alphabet, in the order of the alphabet.
 
@@ -87,6 +88,7 @@ class CharTokenizer:
         return cls(content["alphabet"])
 
 
+@bound_methods
 class BytePairTokenizer:
     """Bytes 0 … 255, and pairs of earlier tokens that were the most frequent, one after the other.
 
@@ -274,3 +276,6 @@ def windows(tokens, length, stride=None):
                          fix="a longer corpus, or shorter windows")
     both = np.lib.stride_tricks.sliding_window_view(tokens, length + 1)[::stride]
     return both[:, :-1], both[:, 1:]
+
+
+bound(globals())

@@ -14,7 +14,7 @@ import re
 import numpy as np
 
 from .. import tree as pytree
-from ..errors import ArgumentError, MissingFileError, RangeError
+from ..errors import ArgumentError, FileError, MissingFileError, RangeError, bound_methods
 from ..types import SCALARS
 from .safetensors import load, save
 
@@ -23,13 +23,15 @@ LEFT = re.compile(r"\.step-\d{12,}\.safetensors\.[0-9a-f]+\.new")   # by a proce
 WIDE = {bool: np.bool_, int: np.int64, float: np.float64}           # so that no bit is lost
 
 
+@bound_methods
 class Checkpointer:
     """Saves pytrees by step number in a folder, and keeps the newest `keep` of them.
 
     A tree holds all that a run needs to go on: parameters, optimizer state, random key, epoch.
     Everything comes back bit for bit, Python ints (of 64 bits) and floats too.
     One process at a time may save into a folder; any number may restore.
-    keep: None keeps all.  Raises RangeError for keep below 1.
+    keep: None keeps all.  Raises RangeError for keep below 1, and FileError for a folder that
+    cannot be made.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -45,7 +47,11 @@ class Checkpointer:
             raise RangeError("a Checkpointer keeps at least one checkpoint.", given=f"keep={keep}",
                              fix="keep=1, or keep=None for all")
         self.folder, self.keep = os.fspath(folder), keep
-        os.makedirs(self.folder, exist_ok=True)
+        try:
+            os.makedirs(self.folder, exist_ok=True)
+        except OSError as error:
+            raise FileError(f"the folder {folder} cannot be made: {error.strerror or error}.",
+                            fix="choose another folder") from None
 
     def __repr__(self):
         return f"Checkpointer({self.folder!r}, keep={self.keep}): steps {self.steps()}"

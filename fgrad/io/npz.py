@@ -16,7 +16,7 @@ import numpy as np
 
 from ..bf16 import BF16
 from ..errors import ArgumentError, DataError
-from .files import open_file, write_whole
+from .files import check_suffix, open_file, write_whole
 from .leaves import MAX_AXES, NAMES, check_fits, fitted, named_arrays, nested
 
 MAX_PACKED = 1032          # deflate packs at most 1032 bytes into one
@@ -28,8 +28,9 @@ def save_npz(path, tree, *, compress=False):
     """Writes the leaves of a pytree to an .npz file, whole, or leaves it as it was.
 
     Leaves and their names are those of `save`: `layers/0/w`.  compress: deflate them.
-    Raises ArgumentError for a leaf that is no array of numbers or bools; MissingFileError when the
-    folder does not exist.
+    Raises ArgumentError for a leaf that is no array of numbers or bools, and for a path that tells
+    another format; MissingFileError when the folder does not exist, FileError when the file cannot
+    be written.
 
     >>> import os, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -38,6 +39,7 @@ def save_npz(path, tree, *, compress=False):
     ...     np.load(path)["dense/w"].shape
     (2, 3)
     """
+    check_suffix(path, ".npz")
     packed = io.BytesIO()
     method = zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED
     with zipfile.ZipFile(packed, "w", method) as archive:

@@ -19,7 +19,7 @@ from ..bf16 import BF16
 from ..core import frozen_array
 from ..errors import DataError
 from ..types import held_as
-from .files import open_file, write_whole
+from .files import check_suffix, open_file, write_whole
 from .leaves import DTYPES, MAX_AXES, NAMES, check_fits, fitted, named_arrays, nested, text
 
 MAX_HEADER = 100_000_000   # bytes; the format's own limit
@@ -43,8 +43,9 @@ def save(path, tree):
 
     Leaves are arrays of bool, integers, f16, bf16, f32 or f64, or Python numbers, which become 0-d
     arrays of the default dtypes (i32, f32).  Their names are their paths: `layers/0/w`.
-    Raises ArgumentError for a leaf of another kind, and for two leaves with one name;
-    MissingFileError when the folder does not exist.
+    Raises ArgumentError for a leaf of another kind, for two leaves with one name, and for a path
+    that tells another format; MissingFileError when the folder does not exist, FileError when the
+    file cannot be written.
 
     >>> import os, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -53,6 +54,7 @@ def save(path, tree):
     ...     load(path)["dense"]["w"].shape, load(path)["steps"]
     ((2, 3), array(7, dtype=int32))
     """
+    check_suffix(path, ".safetensors")
     arrays = named_arrays(tree)
     names = sorted(arrays, key=lambda name: (-arrays[name].dtype.itemsize, name))
     entries, end = {}, 0

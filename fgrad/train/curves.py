@@ -9,7 +9,7 @@ import math
 from html import escape
 
 from ..errors import ArgumentError
-from ..io.files import write_whole
+from ..io.files import check_suffix, write_whole
 from ..viz import round_numbers
 
 PANEL = 360, 220           # width and height of a panel, in pixels
@@ -44,6 +44,7 @@ def save_curves(path, history):
     for k, name in enumerate(panels):
         lines = [[row.get(full, math.nan) for row in history] for full in (name, PREFIX + name)]
         parts.append(f'<g transform="translate({k * width},0)">{panel(name, lines)}</g>')
+    check_suffix(path, ".svg")
     write_whole(path, ["\n".join([*parts, "</svg>\n"]).encode()])
 
 
