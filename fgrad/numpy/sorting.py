@@ -38,7 +38,8 @@ def check_kind(kind, name):
 def sort(a, axis=-1, descending=False, *, kind=None, stable=True):
     """The elements along `axis` in order; None: of the flat array.   n[*s] → n[*s]
 
-    NaN is the largest: the last, or with `descending` the first.  kind, stable: as NumPy's; the order is stable whatever they say.
+    NaN is the largest: the last, or with `descending` the first.  kind, stable: as NumPy's; the
+    order is stable whatever they say.
 
     >>> sort([3, 1, 2]).tolist()
     [1, 2, 3]

@@ -11,8 +11,8 @@ from .move import (
     size_of, slice, to_front, transpose, weave, zeros_like)
 from .elementwise import (
     abs, acos, add, and_, asin, atan, atan2, cbrt, ceil, clamp, convert, cos, cosh, div, eq, erf,
-    exp, expm1, floor, ge, gt, hypot, integer_pow, is_finite, le, log, log1p, logaddexp, logistic, lt,
-    max, min, mul, ne, neg, nextafter, not_, or_, pow, rem, round, rsqrt, select, share, shl, shr,
+    exp, expm1, floor, ge, gt, hypot, integer_pow, is_finite, le, log, log1p, logaddexp, logistic,
+    lt, max, min, mul, ne, neg, nextafter, not_, or_, pow, rem, round, rsqrt, select, share, shl, shr,
     sign, sin, sinh, sqrt, square, sub, tan, tanh, xor)
 from .reduce import (
     argmax, argmin, cummax, cummin, cumprod, cumsum, recurrence, reduce_and, reduce_max, reduce_min,
@@ -51,8 +51,8 @@ _NAMES = {                 # module → what it gives; all of it is loaded at fi
               "triangular_solve",
     "eigen": "eig",
     "random": "random_bits random_fold_in random_split",
-    "special": "acosh asinh bessel_i0e bessel_i1e digamma erf_inv erfc lgamma log_ndtr ndtri spence "
-               "zeta",
+    "special": """acosh asinh bessel_i0e bessel_i1e digamma erf_inv erfc lgamma log_ndtr ndtri
+        spence zeta""",
     "incomplete": "betainc gamma_number gamma_shift gammainc gammaincc",
     "integrals": "cosine_integral expi expint sine_integral",
     "window": """reduce_window_max reduce_window_min reduce_window_sum window_argmax

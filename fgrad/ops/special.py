@@ -4,7 +4,8 @@ A formula is written once, for NumPy and for compiled code (`mathematics`).  f16
 Measured against a reference of 30 digits, the largest error relative to max(|f|, 1) in units of the
 last place of f64 (of f32) is: lgamma 9 (9), digamma 2 (5), erfc 1 (1), log_ndtr 2 (2), ndtri 2 (2),
 bessel_i0e 2 (1), bessel_i1e 1 (1);
-relative to f, of erf_inv 4e-16 (4e-7).  Relies on `elementwise`; `fgrad.scipy.special` relies on it.
+relative to f, of erf_inv 4e-16 (4e-7).  Relies on `elementwise`; `fgrad.scipy.special` relies on
+it.
 """
 
 from __future__ import annotations
