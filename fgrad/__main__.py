@@ -1,4 +1,4 @@
-"""The command line: `python -m fgrad doctor | devices | cache | show | bench`.
+"""The command line: `python -m fgrad doctor | devices | cache | show | bench`, `--version`.
 
 Each command is a function that gives the lines to print.  Relies on everything below; nothing
 relies on it.  Modules that import llvmlite are loaded when a command needs them, so that `doctor`
@@ -17,12 +17,13 @@ import os
 import platform
 import re
 import sys
+import tempfile
 from pathlib import Path
 
 from . import config
-from .backends import cache
+from .backends import base, cache
 from .compile import devices
-from .errors import ArgumentError, FgradError, MissingFileError
+from .errors import ArgumentError, DeviceError, FgradError, MissingFileError
 from .inspect import STAGES, show
 from .text import columns, counted
 from .types import LONG, ArrayType
@@ -41,7 +42,9 @@ def doctor(options):
             ("threads", f"{config.threads()} (FGRAD_THREADS changes it)"),
             ("native call", native_call()),
             ("cache", cache_state(cache.disk())),
-            ("default", f"{config.device()} (FGRAD_DEVICE changes it)")]
+            ("default", default_device(config.device())),
+            ("nans", f"{on_or_off(config.nans())} (FGRAD_NANS changes it)"),
+            ("strict", f"{on_or_off(config.strict_promotion())} (FGRAD_STRICT changes it)")]
     return [*columns(rows, gap="   "), "", "devices", *indented(repr(devices()))]
 
 
@@ -72,7 +75,26 @@ def cache_state(disk):
         return "off: FGRAD_CACHE=0, or no home folder"
     if cache.private(disk.folder) is False:
         return f"off: {disk.folder} belongs to another user, or others may write to it (chmod 700)"
+    try:
+        os.makedirs(disk.folder, mode=0o700, exist_ok=True)
+        tempfile.TemporaryFile(dir=disk.folder).close()
+    except OSError as error:
+        return f"off: {disk.folder} cannot be written ({error.strerror or error})"
     return f"{disk.folder}, {megabytes(disk.size)} of {megabytes(disk.limit)}"
+
+
+def default_device(name):
+    """The device where jitted functions run unless told otherwise, and whether there is one."""
+    try:
+        base.find(name).devices()
+    except DeviceError as error:
+        return f"does not work: FGRAD_DEVICE={name}: {error.sentence}"
+    return f"{name} (FGRAD_DEVICE changes it)"
+
+
+def on_or_off(switch):
+    """A switch in words."""
+    return "on" if switch else "off"
 
 
 def megabytes(count):
@@ -197,6 +219,8 @@ def parser():
     """The options of every command."""
     top = argparse.ArgumentParser(prog="python -m fgrad",
                                   description="Looks into an installation of fgrad.")
+    top.add_argument("--version", action="version",
+                     version=f"fgrad {sys.modules[__package__].__version__}")
     commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
     def command(name, run, help, **rest):

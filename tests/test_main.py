@@ -90,6 +90,24 @@ def test_doctor_says_that_the_cache_folder_is_open_to_others(capsys, cached):
     assert any("chmod 700" in line for line in printed(capsys, "doctor"))
 
 
+def test_doctor_says_that_the_default_device_and_the_cache_do_not_work(
+        capsys, monkeypatch, tmp_path):
+    (tmp_path / "file").write_bytes(b"")
+    monkeypatch.setenv("FGRAD_DEVICE", "foo")
+    monkeypatch.setenv("FGRAD_CACHE", str(tmp_path / "file" / "cache"))
+    monkeypatch.setenv("FGRAD_NANS", "1")
+    first = {line.split()[0]: line for line in printed(capsys, "doctor") if line.strip()}
+    assert "does not work: FGRAD_DEVICE=foo: there is no device 'foo'" in first["default"]
+    assert f"off: {tmp_path / 'file' / 'cache'} cannot be written" in first["cache"]
+    assert " on " in first["nans"] and " off " in first["strict"]
+
+
+def test_the_version_is_an_option(capsys):
+    with pytest.raises(SystemExit) as ended:
+        command_line.main(["--version"])
+    assert not ended.value.code and capsys.readouterr().out == f"fgrad {fgrad.__version__}\n"
+
+
 def test_doctor_works_without_llvmlite_and_says_so():
     script = ("import runpy, sys; sys.modules['llvmlite'] = None; sys.argv = ['fgrad', 'doctor'];"
               "runpy.run_module('fgrad', run_name='__main__')")
