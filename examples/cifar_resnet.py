@@ -119,6 +119,8 @@ def main(argv=None):
         seen = data.augment.crop(split.train_images[:40], 0)
         viz.save_png(args.picture, viz.tiles(seen, columns=10, scale=2))
     tested, seconds = train(args, split)
+    if args.short:
+        print("too short to learn: run it without --short")
     print(f"test accuracy: {tested:.4f}, {seconds:.1f} s an epoch of {len(split.train_labels)}")
 
 

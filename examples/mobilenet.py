@@ -93,6 +93,8 @@ def main(argv=None):
         tested, count, ms = train(model, split, 1 if args.short else args.epochs)
         print(f"  {ms:.1f} ms a step of 64")
         results.append(f"{tested:.4f} with {count:,} parameters ({block.__name__})")
+    if args.short:
+        print("too short to learn: run it without --short")
     print("test accuracy:", ", ".join(results))
 
 

@@ -111,6 +111,8 @@ def main(argv=None):
         params = train(start, optimizer, *few, new_steps)
         results.append(f"{name} {float(loss_and_accuracy(params, *test)[1]):.4f}")
         print(f"{results[-1]}   moved: {changed(start, params)}")
+    if args.short:
+        print("too short to learn: run it without --short")
     print(f"test accuracy on 5 … 9 from {args.each} images each:", ", ".join(results))
 
 

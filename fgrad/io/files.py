@@ -62,8 +62,8 @@ def write_whole(path, parts):
     try:
         replace(whole, folder, name, parts)
     except OSError as error:
-        raise FileError(f"{path} cannot be written: {error.strerror or error}.", fix="choose another folder"
-                        ) from None
+        raise FileError(f"{path} cannot be written: {error.strerror or error}.",
+                        fix="choose another folder") from None
 
 
 def replace(path, folder, name, parts):

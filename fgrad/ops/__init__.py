@@ -12,8 +12,8 @@ from .move import (
 from .elementwise import (
     abs, acos, add, and_, asin, atan, atan2, cbrt, ceil, clamp, convert, cos, cosh, div, eq, erf,
     exp, expm1, floor, ge, gt, hypot, integer_pow, is_finite, le, log, log1p, logaddexp, logistic,
-    lt, max, min, mul, ne, neg, nextafter, not_, or_, pow, rem, round, rsqrt, select, share, shl, shr,
-    sign, sin, sinh, sqrt, square, sub, tan, tanh, xor)
+    lt, max, min, mul, ne, neg, nextafter, not_, or_, pow, rem, round, rsqrt, select, share, shl,
+    shr, sign, sin, sinh, sqrt, square, sub, tan, tanh, xor)
 from .reduce import (
     argmax, argmin, cummax, cummin, cumprod, cumsum, recurrence, reduce_and, reduce_max, reduce_min,
     reduce_or, reduce_prod, reduce_sum)
