@@ -170,10 +170,10 @@ class Executable:
 
     def __call__(self, values):
         held = {b: self.buffer(k, b, v) for k, (b, v) in enumerate(zip(self.external, values))}
+        taken = {*self.plan.donated.values()}
+        others = {id(x) for b, x in held.items() if b not in taken}
         self.run(self.steps, held, self.place)
-        given = dict(zip(self.external, values))
-        made = {b: self.result(b, held, given) for b in dict.fromkeys(self.plan.outputs)}
-        return [made[b] for b in self.plan.outputs]
+        return [self.result(b, held, others) for b in self.plan.outputs]
 
     def run(self, steps, held, place):
         """Runs prepared steps on held: loop.Buffer → Buffer.  place(b, held) makes what is born."""
@@ -209,14 +209,17 @@ class Executable:
             return given
         return self.device.allocate(b.type.nbytes)
 
-    def result(self, b, held, given):
-        """The Array of an output; one that is an argument is that argument, moved here."""
-        known = given.get(b)
-        if isinstance(known, DeviceArray) and known.buffer is held[b]:
-            return known
-        if b not in held:                        # without elements, so that no step made it
-            held[b] = self.device.allocate(b.type.nbytes)
-        return array_on_device(held[b], b.type)
+    def result(self, b, held, others):
+        """The Array of an output, in a Buffer of its own: each Array may be given away.
+
+        others: ids of the Buffers that others have: arguments, constants and earlier results.
+        """
+        made = held.get(b)                       # None without elements: no step made it
+        if made is None or id(made) in others:
+            made = self.device.allocate(b.type.nbytes)
+            self.device.copy(made, held.get(b), b.type.nbytes)
+        others.add(id(made))
+        return array_on_device(made, b.type)
 
     def call(self, step, held):
         """Runs the NumPy rule of a step on the host."""
