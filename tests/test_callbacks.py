@@ -115,6 +115,21 @@ def test_derivatives_pass_effects_by(change):
     assert seen[0] == [2, 4, 6]
 
 
+@ways
+def test_what_depends_on_an_effect_is_another_value_in_every_step_of_a_scan(way):
+    count = iter(range(1, 100))
+
+    def f(w):
+        def step(c, _):
+            drawn = io_callback(lambda v: v * 0 + next(count), stopped, stopped)
+            return c + fnp.sqrt(w) * fnp.square(fnp.exp(drawn)), None
+        stopped = fgrad.stop_gradient(w)
+        return fgrad.lax.scan(step, fnp.float32(0), None, length=3)[0]
+    value, slope = way(fgrad.value_and_grad(f))(fnp.float32(1))
+    assert next(count) == 4
+    np.testing.assert_allclose([value, 2 * slope], np.exp([2.0, 4.0, 6.0]).sum(), rtol=1e-5)
+
+
 def test_effects_under_vmap_happen_once_per_element():
     seen = []
 

@@ -300,11 +300,14 @@ def residual_kinds(first, n_consts, n_carry, m):
 
 
 def fixed_equations(program, n_consts):
-    """The equations that compute from consts, and closed-over arrays, alone."""
+    """The equations that compute from consts, and closed-over arrays, alone.
+
+    What has an effect may give another result in every step.
+    """
     changing = set(program.inputs[n_consts:])
     out = []
     for eqn in program.eqns:
-        if any(v in changing for v in eqn.variables):
+        if eqn.effect or any(v in changing for v in eqn.variables):
             changing.update(eqn.outs)
         else:
             out.append(eqn)

@@ -42,7 +42,7 @@ def hoisted(eqn):
     if eqn.op.loop == "cond":
         return [eqn]
     n, body = params["n_consts"], programs[-1]
-    fixed = [e for e in fixed_equations(body, n) if not e.effect]
+    fixed = fixed_equations(body, n)
     worth = [e for e in fixed if is_worth(e)]
     if not worth:
         return [eqn]
