@@ -102,6 +102,27 @@ def test_effects_happen_once_each_and_in_order(way):
         assert seen == [("first", 6), ("first", 6), ("last", 2, 12)]
 
 
+@ways
+@pytest.mark.parametrize("looped", [False, True])
+def test_effects_keep_their_order_around_an_array_that_is_overwritten(way, looped):
+    seen = []
+
+    def say(x):
+        effect_callback(lambda v: seen.append(float(v[1])), x)
+
+    def f(x, z, k):
+        t = fnp.cumsum(x)
+        y = t.at[k].set(5.0)                     # in place, behind what still reads t
+        say(y)
+        if looped:
+            fgrad.lax.fori_loop(0, 1, lambda i, c: say(z) or c, 0)
+        else:
+            say(z)
+        return y, fnp.cumsum(t)
+    way(lambda x: f(x, 7 * x, x[0].astype(int)))(X)
+    assert seen == [5.0, 14.0]
+
+
 @pytest.mark.parametrize("change", [fgrad.grad, lambda f: fgrad.jit(fgrad.grad(f)),
                                     lambda f: fgrad.grad(fgrad.jit(f)), fgrad.hessian,
                                     lambda f: lambda x: fgrad.jvp(f, (x,), (x,))])

@@ -12,7 +12,7 @@ and fuse.py stores what a push writes before it overwrites what that is computed
 from __future__ import annotations
 
 from ..ir import Equation, Program
-from ..loop import Loop, copied
+from ..loop import Call, Loop, copied
 from ..ops import dynamic_update_slice, update_slice
 from .pull import step_of
 
@@ -70,12 +70,24 @@ def overwritten(step):
 
 
 def put_off(steps, count):
-    """The steps, those of the first `count` that do not need the first one in front of it."""
-    made, before, behind = set(steps[0].outputs), [], []
+    """The steps, those of the first `count` that do not need the first one in front of it.
+
+    Effects keep their order: behind one that is put off come all later ones.
+    """
+    made, effects, before, behind = set(steps[0].outputs), False, [], []
     for s in steps[:count]:
-        if s is steps[0] or not made.isdisjoint((*s.params, *s.outputs)):
+        effect = has_effect(s)
+        if s is steps[0] or effects and effect or not made.isdisjoint((*s.params, *s.outputs)):
             made.update(s.outputs)
+            effects = effects or effect
             behind.append(s)
         else:
             before.append(s)
     return before + behind + steps[count:]
+
+
+def has_effect(step):
+    """Does a step do more than give its results?"""
+    if isinstance(step, Loop):
+        return any(p.effect for p in step.programs)
+    return isinstance(step, Call) and step.op.effect
