@@ -11,7 +11,7 @@ Slots below [2] are external pointers (inputs, outputs, the plan itself, constan
 travels as the first constant, so one function runs every plan.  The arena is taken out of its slot
 while a call runs, so that threads which call one function at the same time each have their own.
 
-A run ends early where a Python step raises, or a signal handler: Ctrl-C.  Jumps back look at the
+A run ends early where a Python step raises, or a signal handler: Ctrl-C, or there is no memory.  Jumps back look at the
 clock, seldom enough to cost nothing, and every 0.2 s let Python handle its signals.  The exception
 is then the thread's current one, as after any function of CPython's C interface, and the results
 are to be thrown away.  One kernel that runs for long is not stopped.
@@ -68,7 +68,7 @@ class Op:
 FROM_PYTHON = (            # functions of CPython that the text calls
     "PyGILState_Ensure", "PyGILState_Release", "PyErr_CheckSignals", "Py_DecRef",
     "PyLong_FromVoidPtr", "PyObject_CallFunctionObjArgs", "PyEval_SaveThread",
-    "PyEval_RestoreThread", "Py_IsInitialized")
+    "PyEval_RestoreThread", "Py_IsInitialized", "PyErr_NoMemory")
 
 POSIX_CLOCK = """
 declare i32 @clock_gettime(i32, ptr)
@@ -111,6 +111,7 @@ declare ptr @PyObject_CallFunctionObjArgs(ptr, ...)
 declare ptr @PyEval_SaveThread()
 declare void @PyEval_RestoreThread(ptr)
 declare i32 @Py_IsInitialized()
+declare ptr @PyErr_NoMemory()
 
 ; Calls a Python callable with the address of its pointers; true if it raised.
 define internal i1 @python(ptr %callable, ptr %pointers) nounwind uwtable {
@@ -244,10 +245,19 @@ define void @fg.run.unlocked(ptr %external, ptr %constants) nounwind uwtable {
   ret void
 }
 
-define internal ptr @arena.new(i64 %bytes) nounwind {
+; null and a MemoryError where there is none.
+define internal ptr @arena.new(i64 %bytes) nounwind uwtable {
 entry:
   %room = add i64 %bytes, 128
   %raw = call ptr @malloc(i64 %room)
+  %failed = icmp eq ptr %raw, null
+  br i1 %failed, label %fail, label %have
+fail:
+  %lock = call i32 @PyGILState_Ensure()
+  %error = call ptr @PyErr_NoMemory()
+  call void @PyGILState_Release(i32 %lock)
+  ret ptr null
+have:
   call void @large.pages(ptr %raw, i64 %room)
   %from = getelementptr i8, ptr %raw, i64 127
   %number = ptrtoint ptr %from to i64
@@ -300,7 +310,8 @@ take:
 make:
   %made = call ptr @arena.new(i64 %bytes)
   %made.number = ptrtoint ptr %made to i64
-  br label %have
+  %short = icmp eq ptr %made, null
+  br i1 %short, label %out, label %have
 have:
   %number = phi i64 [ %kept, %take ], [ %made.number, %make ]
   %arena = inttoptr i64 %number to ptr

@@ -314,3 +314,19 @@ def test_a_process_ends_while_a_daemon_thread_runs_a_loop():
             threading.Thread(target=f, args=(fnp.array(0.0),), daemon=True).start()
             time.sleep(0.4)
         """)
+
+
+def test_a_run_without_memory_for_its_temporaries_raises():
+    pytest.importorskip("resource")
+    in_a_process("""
+        import resource
+        def f(x, n):
+            table = fnp.broadcast_to(x[None], (n, x.size))
+            return fnp.cumsum(table, axis=0)[::-1].sum(0)
+        f, x = fgrad.jit(f, static_argnums=1), np.ones(50_000, "f4")
+        small = f(x, 2)
+        resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
+        for _ in range(3):
+            assert raises(MemoryError, f, x, 50_000)
+        assert small[0] == f(x, 2)[0] == 3
+    """)
