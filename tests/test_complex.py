@@ -72,6 +72,22 @@ def test_elementary_functions_on_the_axes_and_at_extremes_agree_with_numpy():
         np.testing.assert_allclose(got[finite], want[finite], rtol=1e-9, atol=1e-15, err_msg=name)
 
 
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_inverses_of_sine_and_cosine_keep_the_digits_of_both_parts(dtype):
+    limits = np.finfo(dtype)
+    size = np.array([0, limits.tiny, 1e-20, 1e-6, 0.5, 1, 1 + limits.eps, 2, 1e4, 1e9, 2e10,
+                     limits.max], limits.dtype)
+    ends = np.concatenate([size, -size])
+    z = np.empty((len(ends), len(ends)), dtype)
+    z.real, z.imag = ends[:, None], ends
+    for name in ("arcsin", "arccos", "arcsinh"):
+        want = getattr(np, name)(z)
+        got = np.asarray(fgrad.jit(getattr(fnp, name))(z))
+        for a, b in ((got.real, want.real), (got.imag, want.imag)):
+            np.testing.assert_allclose(a, b, rtol=6 * limits.eps, atol=limits.tiny, err_msg=name)
+            np.testing.assert_array_equal(np.signbit(a), np.signbit(b), err_msg=name)
+
+
 def test_products_and_moves_agree_with_numpy():
     for function in (lambda m, z, w: z @ w.T, lambda m, z, w: m.einsum("ij,ij->i", z, w),
                      lambda m, z, w: m.vdot(z, w), lambda m, z, w: m.tensordot(z, w, 2),

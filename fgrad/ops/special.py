@@ -187,7 +187,7 @@ def asinh_of(m, x):
     """log1p(a + a² / (1 + √(1 + a²))) of a = |x|, which loses no digits near 0; log 2a if large."""
     a = abs(x)
     b = m.where(a > LARGE, 1.0, a)
-    inside = m.where(a > LARGE, a, b + b * b / (1 + m.sqrt(1 + b * b)))
+    inside = m.where(a > LARGE, a - 1, b + b * b / (1 + m.sqrt(1 + b * b)))
     out = m.log1p(inside) + m.where(a > LARGE, math.log(2), 0 * b)
     return m.where(x < 0, -out, m.where(x == 0, x, out))
 
@@ -200,7 +200,7 @@ def asinh_by_x(out, x):
 def acosh_of(m, x):
     """log1p(t + √(2t + t²)) of t = x - 1; log 2x if large; NaN below 1."""
     t = m.where(x > LARGE, 1.0, x) - 1
-    inside = m.where(x > LARGE, x, t + m.sqrt(t * (t + 2)))
+    inside = m.where(x > LARGE, x - 1, t + m.sqrt(t * (t + 2)))
     out = m.log1p(inside) + m.where(x > LARGE, math.log(2), 0 * t)
     return m.where(x < 1, math.nan, out)
 

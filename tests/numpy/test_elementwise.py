@@ -178,6 +178,12 @@ def test_bf16_has_no_neighbours_yet():
         fnp.nextafter(fnp.array(1.0, "bfloat16"), 2.0)
 
 
+def test_areas_of_large_numbers_keep_their_digits():
+    x = np.array([9e7, 1.1e8, 1e9, 1e12, 1e300])
+    np.testing.assert_allclose(fnp.arcsinh(x), np.arcsinh(x), rtol=1e-15)
+    np.testing.assert_allclose(fnp.arccosh(x), np.arccosh(x), rtol=1e-15)
+
+
 def test_areas_at_the_borders():
     """arccosh of a large negative number was -inf, and arcsinh of -0 was 0."""
     ends = np.array([-1e30, -1e6, -0.0, 1e30, np.inf, -np.inf, np.nan], "float32")
