@@ -117,6 +117,16 @@ def test_python_numbers_keep_their_digits_beside_double_precision():
     assert complex((fnp.asarray(np.ones(())) * 0.1j).item()) == 0.1j
 
 
+def test_what_stands_for_elements_out_of_range_may_be_complex():
+    z, i = fnp.asarray(Z[0]), np.array([0, 9, 2])
+    for fill in (1 + 2j, 3j, 5, np.nan):
+        for read in (lambda z: fnp.take(z, i, mode="fill", fill_value=fill),
+                     lambda z: z.at[i].get(mode="fill", fill_value=fill)):
+            want = np.where(i < 4, Z[0, i % 4], fill)
+            np.testing.assert_array_equal(read(z), want)
+            np.testing.assert_array_equal(fgrad.jit(read)(z), want)
+
+
 def test_control_flow_carries_complex_numbers():
     def run(z):
         last, seen = lax.scan(lambda c, v: (c * v + 1j, c), z[0], z)

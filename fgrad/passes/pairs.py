@@ -142,13 +142,13 @@ def applied(eqn, args, interpreter):
     if op.name in TRANSFORMS and is_faster(args[0].shape, **params):
         return (transform(op, args, params),)
     if op.pull is None:
-        return on_pairs(op, args, params, types, [as_type(a, e) for a, e in zip(args, eqn.args)])
+        return on_pairs(op, args, params, types, [type_of(a) for a in eqn.args])
     raise DtypeError(f"{op.name} of complex numbers cannot be compiled.",
                      given=[str(t) for t in types], fix="call it outside of jit")
 
 
-def as_type(a, arg):
-    """The type of an argument of an equation."""
+def type_of(arg):
+    """The type of an argument of an equation; None of a number."""
     return arg.type if arg.__class__ is Var else None
 
 
@@ -173,10 +173,10 @@ PRODUCTS = frozenset(("mul", "dot_general", "conv_general"))
 
 def by_parts(op, args, params):
     """op on the real parts, and on the imaginary ones, which of a Python number is zero."""
-    outs = []
-    for name in ("re", "im"):
-        if name == "im" and "fill" in params:
-            params = {**params, "fill": 0.0}
+    outs, fill = [], complex(params.get("fill", 0.0))
+    for name, part in (("re", fill.real), ("im", fill.imag)):
+        if "fill" in params:
+            params = {**params, "fill": part}
         given = [getattr(a, name) if a.__class__ is Pair else
                  0.0 if name == "im" and a.__class__ in SCALARS else a for a in args]
         out = op(*given, **params)
