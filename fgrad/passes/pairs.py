@@ -12,7 +12,7 @@ operations and on staging.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from ..interpreters.stage import stage, staging
 from ..ir import Program, Var, has_complex, programs_in
 from ..types import SCALARS, SHORT, ArrayType, part_of
 from .fourier import TRANSFORMS, is_faster
-from .pair_formulas import FORMULAS, times
+from .pair_formulas import FORMULAS, parts, times
 
 
 # ---------------------------------------------------------------------------- in memory
@@ -58,8 +58,7 @@ def from_memory(x, type):
 
 # ---------------------------------------------------------------------------- in a Program
 
-@dataclass(frozen=True)
-class Pair:
+class Pair(NamedTuple):
     """A complex value: its parts, two real ones of one type."""
     re: object
     im: object
@@ -83,8 +82,7 @@ def closed(x):
     """A value as it lies in memory: the parts of a Pair side by side."""
     if x.__class__ is not Pair:
         return x
-    parts = [ops.reshape(a, shape=(*a.shape, 1)) for a in (x.re, x.im)]
-    return ops.concatenate(*parts, axis=x.re.ndim)
+    return ops.concatenate(*[ops.reshape(a, shape=(*a.shape, 1)) for a in x], axis=x.re.ndim)
 
 
 def expanded(program):
@@ -137,8 +135,7 @@ def applied(eqn, args, interpreter):
         a, b = args
         return (times(a, b, lambda x, y: op(x, y, **params)),)
     if op.name in FORMULAS:
-        return (Pair(*FORMULAS[op.name](*[(a.re, a.im) if a.__class__ is Pair else a
-                                          for a in args], **params)),)
+        return (Pair(*FORMULAS[op.name](*args, **params)),)
     if op.name in TRANSFORMS and is_faster(args[0].shape, **params):
         return (transform(op, args, params),)
     if op.pull is None:
@@ -197,7 +194,7 @@ def converted(op, args, params, type):
         re = ops.convert(x, dtype=part_of(dtype))
         return Pair(re, ops.zeros_like(re))
     if dtype.kind == "c":
-        return Pair(*[ops.convert(a, dtype=part_of(dtype)) for a in (x.re, x.im)])
+        return Pair(*[ops.convert(a, dtype=part_of(dtype)) for a in x])
     if dtype.kind == "b":
         return ops.or_(ops.ne(x.re, 0.0), ops.ne(x.im, 0.0))
     return ops.convert(x.re, dtype=dtype)
@@ -210,14 +207,9 @@ def filled(op, args, params, type):
                   for v in (value.real, value.imag)])
 
 
-def parts_of(a):
-    """(real, imaginary) of a Pair, or of a Python number."""
-    return (a.re, a.im) if a.__class__ is Pair else (a, 0.0)
-
-
 def equal(op, args, params, type):
     """Equal in both parts, or different in one."""
-    (a, b), (c, d) = map(parts_of, args)
+    (a, b), (c, d) = map(parts, args)
     combine = ops.and_ if op is ops.eq else ops.or_
     return combine(op(a, c), op(b, d))
 
@@ -231,7 +223,7 @@ def product_over(op, args, params, type):
     x, axes = args[0], params["axes"]
     for a in sorted(axes, reverse=True):
         x = product_along(x, a)
-    return Pair(*[ops.reshape(p, shape=type.shape) for p in (x.re, x.im)])
+    return Pair(*[ops.reshape(p, shape=type.shape) for p in x])
 
 
 def product_along(x, axis):
@@ -269,7 +261,7 @@ def running_product(op, args, params, type):
 
 
 def reversed_along(x, axis):
-    return Pair(*[ops.rev(a, axes=(axis,)) for a in (x.re, x.im)])
+    return Pair(*[ops.rev(a, axes=(axis,)) for a in x])
 
 
 def between(x, axis, start, stop):
@@ -277,7 +269,7 @@ def between(x, axis, start, stop):
     starts, stops = [0] * len(x.shape), list(x.shape)
     starts[axis], stops[axis] = start, stop
     return Pair(*[ops.slice(a, start=tuple(starts), stop=tuple(stops), stride=(1,) * a.ndim)
-                  for a in (x.re, x.im)])
+                  for a in x])
 
 
 RULES = {
@@ -290,8 +282,7 @@ RULES = {
 
 def transform(op, args, params):
     """A Fourier transform, of a Pair or to one."""
-    x = args[0]
-    out = TRANSFORMS[op.name]((x.re, x.im) if x.__class__ is Pair else x, **params)
+    out = TRANSFORMS[op.name](args[0], **params)
     return Pair(*out) if out.__class__ is tuple else out
 
 
