@@ -17,6 +17,7 @@ from ...loop import Call, Contract, For, Kernel, Loop, is_idle, turns_of
 from ...passes.memory import aligned
 from ...passes.short_loops import in_straight_lines
 from ...passes.target import Target
+from ...passes.work import operations
 from .. import cache
 from . import emit, host, loops, product, steps, stores, target, threads, vmath
 from .image import Image
@@ -89,11 +90,12 @@ def overwritten(plan):
 
 
 def work(plan):
-    """About how many scalar operations a Plan runs."""
+    """About how many scalar operations a Plan runs, of which vectors do some at once."""
     total = 0
     for step in plan.steps:
         if isinstance(step, Kernel):
-            total += max([prod(b.type.shape) for b in (*step.params, *step.outputs)], default=0) * 4
+            size = max([prod(b.type.shape) for b in (*step.params, *step.outputs)], default=0)
+            total += max(4 * size, operations(step) // 4)
         else:
             total += LONG + 1
     return total

@@ -118,3 +118,13 @@ def test_vector_math_is_written_where_a_kernel_calls_it_but_not_everywhere():
     assert other.count("@fg.exp.") >= 12 and "alwaysinline" not in other
     assert "fg.exp" not in fgrad.show(rows, x, stage="asm")
     assert "fg.exp" in fgrad.show(often, x, stage="asm")
+
+
+def test_loops_over_what_no_array_holds_are_work_that_releases_the_interpreters_lock():
+    def total(n):
+        return lambda x: fnp.sum(fnp.sin(fnp.arange(n) * x))
+    x = np.float32(1)
+    assert module.work(plan_of(total(300), x)) < module.LONG
+    assert module.work(plan_of(total(30_000_000), x)) > module.LONG
+    w = np.ones((16, 16), "f4")
+    assert module.work(plan_of(fnp.matmul, w, w)) < module.LONG
