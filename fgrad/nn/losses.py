@@ -33,12 +33,16 @@ def check_alike(**pair):
     if s == t or not s or not t:
         return
     a, b = pair
-    longer, shorter = (a, b) if len(s) > len(t) else (b, a)
-    every = ":" if len(s) + len(t) == 3 else "..."
+    shorter, longer = sorted(pair, key=lambda name: len(pair[name].shape))
+    narrow, wide = pair[shorter].shape, pair[longer].shape
+    fix = None
+    if wide == (*narrow, 1):
+        every = ":" if len(wide) == 2 else "..."
+        fix = f"{shorter}[{every}, None], or {longer}[{every}, 0]"
+    elif wide[-len(narrow):] == narrow:
+        fix = f"fnp.broadcast_to({shorter}, {longer}.shape), where that is meant"
     raise ShapeError(f"{a} and {b} need one shape, and have {s} and {t}.",
-                     given=[f"{a} of shape {s}", f"{b} of shape {t}"],
-                     fix=f"{shorter}[{every}, None], or {longer}[{every}, 0]"
-                     if (*s, 1) == t or (*t, 1) == s else None)
+                     given=[f"{a} of shape {s}", f"{b} of shape {t}"], fix=fix)
 
 
 def check_labels(logits, labels):

@@ -46,6 +46,8 @@ def test_a_loss_of_a_column_and_a_vector_is_refused(loss):
         assert "need one shape, and have (4, 1) and (4,)" in said
         assert re.search(r"fix +\w+\[:, None\], or \w+\[:, 0\]", said)
     assert "need one shape" in report(lambda: loss(fnp.ones((2, 3)), fnp.ones((2, 4))))
+    said = report(lambda: loss(Y, fnp.ones((2, 4))))
+    assert re.search(r"fnp.broadcast_to\(\w+, \w+.shape\), where that is meant", said)
 
 
 def test_a_number_is_a_target_for_all():
