@@ -162,8 +162,8 @@ class Layer:
                                   "x.astype('float32') / 255, for the bytes of an image"])
         return x.dtype
 
-    def parameter(self, params, name, shape=None, of="parameters have"):
-        """params[name], of this shape if one is given; of="state has": an entry of the state.
+    def parameter(self, params, name, shape=None, holder="parameters have"):
+        """params[name], of this shape if one is given; holder="state has": an entry of the state.
 
         Raises ArgumentError where there is none of that name, ShapeError for another shape.
         """
@@ -171,8 +171,7 @@ class Layer:
         found = params.get(name) if is_dict else None
         if found is None:
             held = ", ".join(map(repr, params)) or "nothing" if is_dict else noun_of(params)
-            raise ArgumentError(f"{self.name}: the {of} no {name!r}.",
-                                given=f"{of.split()[0].replace('parameters', 'params')}: {held}",
+            raise ArgumentError(f"{self.name}: the {holder} no {name!r}.", given=held,
                                 fix="params, state = layer.init(key, x)")
         if shape is not None and getattr(found, "shape", shape) != shape:
             raise ShapeError(f"{self.name}: {name!r} has the shape {found.shape}, and {shape} is "

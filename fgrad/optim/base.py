@@ -19,7 +19,7 @@ from typing import Callable, NamedTuple
 
 from .. import numpy as fnp
 from .. import tree
-from ..arguments import text_of
+from ..arguments import name_of, text_of
 from ..errors import ArgumentError, DtypeError, RangeError, ShapeError, boundary
 from ..text import noun_of
 
@@ -79,7 +79,7 @@ def check_transformation(x, what):
     """Raises ArgumentError, which begins with `what`, unless x has init and update."""
     if isinstance(x, type) or not hasattr(x, "init") or not hasattr(x, "update"):
         raise ArgumentError(f"{what}, not {noun_of(x)}.", given=f"{x!r:.60}",
-                            fix=f"{x.__name__}(…), with a learning rate" if callable(x)
+                            fix=f"{name_of(x)}(…), with a learning rate" if callable(x)
                             else "as optim.adam(1e-3)")
 
 
@@ -249,7 +249,9 @@ def counted(state):
 
 def mean_of(values, means, decay):
     """decay · mean + (1 - decay) · value: running means, not yet in the dtypes of the state."""
-    return tree.map(lambda v, m: normal(decay * m + (1 - decay) * v), values, means)
+    old, found, structure = matched(means, values, "state", "gradients")
+    return tree.unflatten(structure, [normal(decay * m + (1 - decay) * v)
+                                      for m, v in zip(old, found)])
 
 
 def normal(x):

@@ -119,7 +119,7 @@ MISUSED = [                # program, what its message says
     (lambda: nn.BatchNorm().apply(started(nn.BatchNorm()), {}, X),
      "batchnorm: the state has no 'mean'.", "params, state = layer.init(key, x)"),
     (lambda: nn.Sequential(nn.Dense(3), nn.Dense(3)).apply({"dense1": started(nn.Dense(3))}, {}, X),
-     "in layer 'dense2': dense: the parameters have no 'w'.", "params: nothing"),
+     "in layer 'dense2': dense: the parameters have no 'w'.", "given      nothing"),
     (lambda: nn.Sequential(nn.Dense(3)).apply(({}, {}), {}, X), "not a tuple", "fix"),
     (lambda: nn.BatchNorm().apply(*nn.BatchNorm().init(key(), X), fnp.ones((4, 1))),
      "batchnorm: 'mean' has the shape (3,), and (1,) is needed.", "mean: f32[3]"),

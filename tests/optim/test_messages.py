@@ -70,6 +70,8 @@ def test_a_pair_that_was_not_unpacked_is_explained(params):
     found = ADAM.update(params, ADAM.init(params), params)
     said = report(lambda: optim.apply_updates(params, found))
     assert "not a tuple of 2" in said and "updates, state = optimizer.update(" in said
+    said = report(lambda: ADAM.update((fnp.array(1.0), params), ADAM.init(params)))
+    assert "not a tuple of 2" in said and "value, grads = value_and_grad(" in said
 
 
 FOREIGN = [                # program, what the message says of the state
