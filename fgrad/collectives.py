@@ -9,6 +9,7 @@ are one, the last name varying fastest.  Relies on `ops.collective`; `lax` gives
 from __future__ import annotations
 
 import math
+import operator
 
 from . import tree
 from .arguments import is_array, lifted
@@ -235,13 +236,22 @@ def ppermute(x, axis_name, perm):
     Array([0., 5.], f32[2])
     """
     n = size_of(axis_name, "ppermute")
-    pairs = tuple([(int(a), int(b)) for a, b in perm])
+    pairs = pairs_of(perm)
     once = all(len(set(ends)) == len(ends) for ends in zip(*pairs))
     if not once or not all(0 <= k < n for pair in pairs for k in pair):
         raise ArgumentError("ppermute needs pairs (source, destination), each element once in each "
                             "place.", given=f"perm={list(pairs)}", expected=f"from 0 to {n - 1}")
     return tree.map(lambda v: collective.ppermute(leaf(v, "ppermute"), axis_name=axis_name, size=n,
                                                   perm=pairs), x)
+
+
+def pairs_of(perm):
+    """perm as pairs of ints.  Raises ArgumentError for what has none."""
+    try:
+        return tuple([(operator.index(a), operator.index(b)) for a, b in perm])
+    except (TypeError, ValueError):
+        raise ArgumentError("ppermute needs pairs (source, destination).",
+                            given=f"perm={perm!r:.60}", expected="pairs of ints") from None
 
 
 def pshuffle(x, axis_name, perm):

@@ -26,15 +26,16 @@ from .errors import (
     ArgumentError, AxisError, DtypeError, PositionError, ShapeError, at_home, bound)
 from .numpy import conjugate as conj                                                 # noqa: F401
 from .numpy import cbrt, stack, tile, unstack                                        # noqa: F401
-from .numpy.axes import axes_in_order, axis_of, count_of, shape_of
+from .numpy.axes import axes_in_order, axis_of, count_of, int_of, shape_of
 from .numpy.complex import complex_from as complex                                   # noqa: F401
 from .ops import imag, real                                                          # noqa: F401
-from .ops.index import roomy
 from .ops import (                                                                   # noqa: F401
     abs, acos, add, asin, atan, atan2, ceil, cos, cosh, div, eq, erf, exp, expm1, floor, ge, gt,
     is_finite, le, log, log1p, logaddexp, logistic, lt, max, min, mul, ne, neg, pow, rem, rsqrt,
     sign, sin, sinh, sqrt, square, sub, tan, tanh)
+from .ops.index import roomy
 from .scalar import REDUCTIONS
+from .text import noun_of
 from .types import SCALARS, ArrayType, as_dtype, default_int
 
 if typing.TYPE_CHECKING:                         # for editors; at run time see NAMES
@@ -177,7 +178,8 @@ def fft(x, fft_type, fft_lengths):
 
 def integer_pow(x, y):
     """x to the power of the int y, by multiplication."""
-    return ops.integer_pow(as_value(x), n=y)
+    (n,) = ints_of(y, "integer_pow", "y")
+    return ops.integer_pow(as_value(x), n=n)
 
 
 class RoundingMethod(enum.IntEnum):
@@ -290,6 +292,13 @@ def broadcasted_iota(dtype, shape, dimension):
 
 # ---------------------------------------------------------------------------- shapes
 
+def ints_of(values, name, what):
+    """Ints, or one of them, as a tuple.  Raises ArgumentError for what is none."""
+    return tuple([int_of(n, lambda: ArgumentError(
+        f"{name} needs ints for {what}, not {noun_of(n)}.", given=f"{what}: {values!r:.60}",
+        expected="ints")) for n in listed(values)])
+
+
 def axes_of(dimensions, ndim, name):
     """The dimensions, an int for one, as sorted axes."""
     return tuple(sorted(axes_in_order(tuple(listed(dimensions)), ndim, name)))
@@ -298,6 +307,7 @@ def axes_of(dimensions, ndim, name):
 def broadcast(x, sizes):
     """x repeated along new leading axes."""
     x = as_value(x)
+    sizes = shape_of(sizes, "broadcast")
     return ops.broadcast(x, shape=(*sizes, *x.shape), axes=tuple(range(len(sizes))))
 
 
@@ -327,7 +337,7 @@ def reshape(x, new_sizes, dimensions=None):
     x = as_value(x)
     if dimensions is not None:
         x = transpose(x, dimensions)
-    sizes = list(new_sizes)
+    sizes = list(ints_of(new_sizes, "reshape", "new_sizes"))
     if -1 in sizes:
         rest = builtins.max(1, ArrayType(x.dtype, tuple(n for n in sizes if n != -1)).size)
         sizes[sizes.index(-1)] = x.size // rest
@@ -336,7 +346,8 @@ def reshape(x, new_sizes, dimensions=None):
 
 def transpose(x, permutation):
     """x with its axes in another order."""
-    return ops.transpose(as_value(x), perm=tuple(permutation))
+    x = as_value(x)
+    return ops.transpose(x, perm=axes_in_order(tuple(listed(permutation)), x.ndim, "transpose"))
 
 
 def rev(x, dimensions):
@@ -347,7 +358,10 @@ def rev(x, dimensions):
 
 def concatenate(operands, dimension):
     """The arrays one after the other."""
-    return ops.concatenate(*[as_value(x) for x in operands], axis=dimension)
+    xs = [as_value(x) for x in operands]
+    if not xs:
+        raise ArgumentError("concatenate needs at least one array.")
+    return ops.concatenate(*xs, axis=axis_of(dimension, xs[0].ndim, "concatenate"))
 
 
 def split(operand, sizes, axis=0):
@@ -357,18 +371,18 @@ def split(operand, sizes, axis=0):
     >>> split(fnp.array([1.0, 2.0, 3.0]), (1, 2))
     [Array([1.], f32[1]), Array([2., 3.], f32[2])]
     """
-    x = as_value(operand)
+    x, sizes = as_value(operand), ints_of(sizes, "split", "sizes")
     axis = axis_of(axis, x.ndim, "split")
     if sum(sizes) != x.shape[axis]:
         raise ShapeError("split needs sizes that add up to the axis.", given=[
-            f"operand: {x.type}", f"sizes={tuple(sizes)}, axis={axis}"])
+            f"operand: {x.type}", f"sizes={sizes}, axis={axis}"])
     stops = [sum(sizes[:k + 1]) for k in range(len(sizes))]
     return [slice_in_dim(x, stop - n, stop, 1, axis) for n, stop in zip(sizes, stops)]
 
 
 def expand_dims(x, dimensions):
     """x with axes of size 1 at these positions of the result."""
-    x = as_value(x)
+    x, dimensions = as_value(x), listed(dimensions)
     ndim = x.ndim + len(dimensions)
     added, sizes = axes_of(dimensions, ndim, "expand_dims"), iter(x.shape)
     return ops.reshape(x, shape=tuple(1 if a in added else next(sizes) for a in range(ndim)))
@@ -402,7 +416,7 @@ def listed(x):
 def pad(x, padding_value, padding_config):
     """x with (low, high, interior) elements of the value per axis; a negative low or high cuts."""
     x, config = as_value(x), listed(padding_config)
-    config = [tuple(listed(c)) for c in config]
+    config = [ints_of(c, "pad", "padding_config") for c in config]
     if len(config) != x.ndim or any(len(c) != 3 for c in config):
         raise ShapeError("pad needs (low, high, interior) for each axis.", given=[
             f"x: {x.type}", f"padding_config={config}"])
@@ -420,9 +434,10 @@ def pad(x, padding_value, padding_config):
 def slice(x, start_indices, limit_indices, strides=None):
     """x[start:limit:stride] along every axis."""
     x = as_value(x)
-    strides = (1,) * x.ndim if strides is None else tuple(strides)
-    return checked(ops.slice, x, start=tuple(start_indices), stop=tuple(limit_indices),
-                   stride=strides)
+    start, stop, stride = [ints_of(given, "slice", what) for given, what in (
+        (start_indices, "start_indices"), (limit_indices, "limit_indices"),
+        ((1,) * x.ndim if strides is None else strides, "strides"))]
+    return checked(ops.slice, x, start=start, stop=stop, stride=stride)
 
 
 def checked(op, *args, **params):
@@ -457,8 +472,8 @@ def index_in_dim(x, index, axis=0, keepdims=True):
     """
     x = as_value(x)
     axis = axis_of(axis, x.ndim, "index_in_dim")
-    n = x.shape[axis]
-    if not -n <= operator.index(index) < n:
+    n, (index,) = x.shape[axis], ints_of(index, "index_in_dim", "index")
+    if not -n <= index < n:
         raise PositionError(f"index_in_dim: index {index} is out of range for an axis of size {n}.",
                             expected=f"from {-n} to {n - 1}")
     index %= n
@@ -505,7 +520,8 @@ def dynamic_slice(x, start_indices, slice_sizes):
     """
     x = as_value(x)
     starts = starts_of(x, start_indices, "dynamic_slice")
-    return checked(ops.dynamic_slice, x, *starts, sizes=tuple(listed(slice_sizes)))
+    sizes = ints_of(slice_sizes, "dynamic_slice", "slice_sizes")
+    return checked(ops.dynamic_slice, x, *starts, sizes=sizes)
 
 
 def dynamic_update_slice(x, update, start_indices):
@@ -612,7 +628,8 @@ def pairs_of(dimension_numbers):
     """The two pairs of dot_general.  Raises ArgumentError unless each has two lists of one length.
     """
     try:
-        summed, batch = [[tuple(of) for of in pair] for pair in dimension_numbers]
+        summed, batch = [[tuple([operator.index(i) for i in of]) for of in pair]
+                         for pair in dimension_numbers]
         fits = all(len(of_lhs) == len(of_rhs) for of_lhs, of_rhs in (summed, batch))
     except (TypeError, ValueError):
         fits = False

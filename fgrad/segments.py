@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from . import numpy as fnp
 from .core import Tracer, as_value
-from .errors import ArgumentError, DtypeError, RangeError, ShapeError, boundary
+from .errors import ArgumentError, DtypeError, ShapeError, boundary
+from .numpy.axes import count_of
 from .ops.index import roomy
 from .scalar import REDUCTIONS
 from .types import SHORT
@@ -83,10 +84,8 @@ def reduced(how, data, ids, count):
     if ids.ndim > data.ndim or data.shape[:ids.ndim] != ids.shape:
         raise ShapeError(f"segment_{how} takes one id for each row of data.",
                          given=f"data {data.type}, ids {ids.type}")
-    count = known_count(how, ids) if count is None else int(count)
-    if count < 0:
-        raise RangeError(f"segment_{how} takes a number of segments of 0 or more.",
-                         given=f"num_segments={count}")
+    count = known_count(how, ids) if count is None else count_of(
+        count, f"segment_{how}", "num_segments")
     ids = fnp.where(ids < 0, count, ids)         # outside, not from the end
     start = fnp.full((count, *data.shape[ids.ndim:]), REDUCTIONS[how][1](data.dtype), data.dtype)
     return getattr(start.at[ids], WAYS[how])(data, mode="drop")

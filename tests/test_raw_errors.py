@@ -18,6 +18,14 @@ X, KEY = fnp.ones(3), fgrad.random.key(0)
 same = lambda x: x
 
 CALLS = [
+    (lambda: lax.reshape(X, (1.0, 3)), "reshape needs ints for new_sizes, not a float"),
+    (lambda: lax.slice(X, ("a",), (2,)), "slice needs ints for start_indices, not a str"),
+    (lambda: lax.split(X, (1, None)), "split needs ints for sizes, not None"),
+    (lambda: lax.dynamic_slice(X, (0,), ("a",)), "dynamic_slice needs ints for slice_sizes"),
+    (lambda: lax.index_in_dim(X, 1.0), "index_in_dim needs ints for index, not a float"),
+    (lambda: lax.integer_pow(X, 2.5), "integer_pow needs ints for y, not a float"),
+    (lambda: lax.concatenate([X], "a"), "concatenate needs an int for an axis"),
+    (lambda: fgrad.segment_sum(X, [0, 1, 1], "a"), "segment_sum needs an int for num_segments"),
     (lambda: fgrad.jit(same, static_argnums="x"), "jit: static_argnums is a position"),
     (lambda: fgrad.jit(same, static_argnums=1.5), "jit: static_argnums is a position"),
     (lambda: fgrad.jit(same, static_argnames=3), "jit: static_argnames is a name"),
