@@ -36,13 +36,14 @@ class Executable:
         self.calls = {name: host_call().function(step) for name, step in steps.items()}
         addresses = {name: id(function) for name, function in self.calls.items()}
         run = native_runner()
-        for (names, _), data in zip(image.objects, objects):
-            library = target.load(data)
+        libraries = [target.load(data) for data in objects]
+        for (names, _), library in zip(image.objects, libraries):
             addresses.update((name, library.address(name)) for name in names)
         words = [addresses[w] if w.__class__ is str else w for w in image.words]
         outside = len(image.given) + len(image.made) + 1
         self.table = runner.PlanTable(words, image.places, image.arena, outside, image.most,
                                       arena_free())
+        target.close_behind(self.table.words, libraries)
         self.address = run.address("fg.run.unlocked" if image.long else "fg.run")
         self.run = ctypes.PYFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(self.address)
 

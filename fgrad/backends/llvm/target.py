@@ -11,6 +11,10 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
+import weakref
+from collections import deque
+
+import numpy as np
 
 from ...later import lazily
 from .. import cache
@@ -83,6 +87,7 @@ def objects(texts, keys=None, soon=()):
 _early = {}                                      # key → an object made before it was asked for
 _symbols = {}                                    # name → address, see add_symbol
 _loaded = set()                                  # Libraries: code stays until it is closed
+_unused = deque()                                # Libraries that the next `load` closes
 
 
 class Library:
@@ -115,6 +120,8 @@ def load(data, symbols=None):
     the first address is asked for).
     """
     with loading:
+        while _unused:
+            _unused.popleft().close()
         known = {**_symbols, **(symbols or {})}
         if link.loads(data):
             loaded = link.Library(data, lambda name: known.get(name) or link.in_process(name))
@@ -123,6 +130,17 @@ def load(data, symbols=None):
         library = Library(loaded)
         _loaded.add(library)
         return library
+
+
+def close_behind(owner, libraries):
+    """Has Libraries closed when another is loaded after the owner is gone.
+
+    Whoever runs their code holds the owner: an ndarray, which the garbage collector does not see,
+    so that it goes last of what it is part of, behind every `__del__` that may still call the code.
+    Nothing happens then but this note: it may be anywhere, and the owner's dealloc takes no lock.
+    """
+    assert owner.__class__ is np.ndarray, "an owner is an ndarray"
+    weakref.finalize(owner, _unused.extend, libraries).atexit = False
 
 
 def address_in_python(name):

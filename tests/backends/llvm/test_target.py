@@ -1,12 +1,14 @@
 """From text to objects to addresses."""
 
 import ctypes
+import gc
 import os
 import subprocess
 import sys
 
 import pytest
 
+import fgrad
 from fgrad.backends import cache
 from fgrad.backends.llvm import codegen, target
 from fgrad.backends.llvm.host import HOST
@@ -62,6 +64,36 @@ def test_many_libraries_may_define_the_same_names():
 def test_code_stays_when_the_library_is_dropped():
     f = function(target.load(target.compile_text(ADD.format(n=7))))
     assert f(0) == 7
+
+
+def test_code_of_forgotten_functions_is_given_back():
+    def run(k):
+        f = fgrad.jit(lambda x: x * k + 0.5)
+        assert [f(1.0).item() for _ in range(3)] == [k + 0.5] * 3
+        del f
+        fgrad.clear_caches()
+        gc.collect()
+    run(2.25)
+    before = len(target._loaded)
+    for k in range(5):
+        run(k + 3.25)
+    assert len(target._loaded) <= before
+
+
+def test_what_is_forgotten_may_call_its_code_once_more():
+    class Late:
+        def __init__(self):
+            self.itself, self.function = self, fgrad.jit(lambda x: x * 2.125)
+            assert [self.function(4.0).item() for _ in range(3)] == [8.5] * 3
+
+        def __del__(self):
+            other = fgrad.jit(lambda x: x * 3.375)             # another library is loaded
+            seen.append(other(8.0).item() + self.function(4.0).item())
+    seen = []
+    Late()
+    fgrad.clear_caches()
+    gc.collect()
+    assert seen == [27 + 8.5]
 
 
 def test_objects_use_the_process_and_added_symbols():
