@@ -160,13 +160,9 @@ class Executable:
         program = Program(plan, on.record)
         self.text = program.text
         self.external = [*plan.inputs, *(b for b, _ in plan.constants)]
-        self.steps = self.prepared(program)
+        self.built = on.build(program.text) if program.made else None
+        self.steps = ordered(program.launches, self.built, self.external, plan.outputs)
         self.constants = {}                      # number → (Array, Buffer) of the last call
-
-    def prepared(self, program):
-        """(kernel, launch, buffers born, buffers dead) of each step."""
-        built = self.device.build(program.text) if program.made else None
-        return ordered(program.launches, built, self.external, self.plan.outputs)
 
     def __call__(self, values):
         held = {b: self.buffer(k, b, v) for k, (b, v) in enumerate(zip(self.external, values))}

@@ -1,6 +1,6 @@
 """OpenCL devices: find them, allocate and copy, build programs, launch kernels.
 
-A `Device` owns a context, one in-order queue, a pool of buffers and the programs built so far.
+A `Device` owns a context, one in-order queue, a pool of buffers and the programs in use.
 Everything is asynchronous; only `read` and `sync` wait.  That one queue is what makes the pool
 safe: whatever reuses a buffer is enqueued behind the kernels that still read it.  Relies on
 pyopencl, which is imported at first use, and on `errors.py`; the OpenCL executables rely on it.
@@ -19,12 +19,12 @@ import threading
 import warnings
 from collections import defaultdict, deque
 from dataclasses import dataclass, field
+from weakref import WeakValueDictionary
 
 import numpy as np
 
 from ...aligned import LINE
 from ...errors import DeviceError
-from .. import cache
 
 SMALLEST = 256             # bytes of the smallest bucket
 RETIRED = 256 << 20        # bytes of host memory that may wait for the queue before `write` waits
@@ -64,12 +64,6 @@ class Record:
     version: str
     driver: str
     handle: object = field(repr=False, compare=False)
-
-    @property
-    def key(self):
-        """Identity for caches: a new driver is another device."""
-        text = "|".join([self.platform, self.name, self.version, self.driver, str(self.units)])
-        return cache.key(text)[:16]
 
     def __str__(self):
         return f"opencl:{self.index}  {self.name} ({self.platform}, {self.kind})"
@@ -214,8 +208,8 @@ class Buffer:
 class Program:
     """A built program; `kernel` makes one launchable kernel per call site."""
 
-    def __init__(self, cl, built, source):
-        self.cl, self.built, self.source = cl, built, source
+    def __init__(self, cl, built):
+        self.cl, self.built = cl, built
 
     def kernel(self, name, arguments):
         """The kernel `name`; `arguments` holds None for a buffer, a NumPy dtype for a scalar.
@@ -238,14 +232,13 @@ class Device:
 
     def __init__(self, record):
         self.cl = cl = load()
-        self.record, self.key = record, record.key
-        self.fp64, self.fp16 = record.fp64, record.fp16
+        self.record = record
         self.context = cl.Context([record.handle])
         self.queue = cl.CommandQueue(self.context)
         self.pool = defaultdict(deque)          # bucket in bytes -> pyopencl buffers
         self.retired = deque()                  # host memory the queue may still use, oldest first
         self.retired_bytes = 0
-        self.programs = {}                      # (source, options) -> Program
+        self.programs = WeakValueDictionary()   # source -> Program, while somebody holds it
         self.building = threading.Lock()
         self.launching = threading.Lock()       # a kernel's arguments and its launch are one step
 
@@ -362,12 +355,6 @@ class Device:
             self.drop(settled)
         return out
 
-    def fill(self, buffer, value, dtype):
-        """Sets every element of the Buffer to value."""
-        pattern = np.array(value, dtype)
-        if buffer.nbytes:
-            self.cl.enqueue_fill_buffer(self.queue, buffer.memory, pattern, 0, buffer.nbytes)
-
     def copy(self, target, source, nbytes, target_offset=0, source_offset=0):
         """Copies nbytes from one Buffer to another; offsets in bytes."""
         if nbytes:
@@ -391,23 +378,23 @@ class Device:
 
     # ---- programs and launches
 
-    def build(self, source, options=()):
-        """The Program of this text, built once per device.
+    def build(self, source):
+        """The Program of this text, built once per device as long as somebody holds it.
 
         Raises DeviceError with the compiler's log and the numbered text when it does not compile.
         """
-        key = source, tuple(options)
         with self.building:
-            if key not in self.programs:
-                self.programs[key] = Program(self.cl, self.compiled(*key), source)
-            return self.programs[key]
+            program = self.programs.get(source)
+            if program is None:
+                program = self.programs[source] = Program(self.cl, self.compiled(source))
+            return program
 
-    def compiled(self, source, options):
+    def compiled(self, source):
         program = self.cl.Program(self.context, source)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", self.cl.CompilerWarning)
-                program.build(options=["-w", *options], cache_dir=False)   # drivers keep a cache
+                program.build(options=["-w"], cache_dir=False)   # drivers keep a cache
         except self.cl.RuntimeError as error:
             log = program.get_build_info(self.record.handle, self.cl.program_build_info.LOG)
             raise DeviceError(

@@ -68,7 +68,7 @@ def check(device, cases):
     program = device.build(PREAMBLE + "".join(c.text for c in cases))
     for c in cases:
         out = device.allocate(c.want.nbytes)
-        device.fill(out, 99, c.want.dtype)
+        device.copy(out, device.write(np.full(c.want.shape, 99, c.want.dtype)), c.want.nbytes)
         if c.size[0]:
             device.launch(program.kernel(c.name, [None] * 4), c.size, c.local, out,
                           *[device.write(x) for x in c.operands])
@@ -92,7 +92,7 @@ def test_every_scheme_reads_transposed_operands(device, scheme):
 @pytest.mark.parametrize("scheme", TILES)
 def test_every_scheme_takes_every_dtype_an_epilogue_and_long_indices(device, scheme):
     tile, dtypes = TILES[scheme], ["float32", "int32", "uint32", "int64"]
-    dtypes += ["float64"] * device.fp64
+    dtypes += ["float64"] * device.record.fp64
     cases = [Case(n, (2, 9, 20, 33), dtype, scheme=scheme, tile=tile, relu=dtype != "uint32")
              for n, dtype in enumerate(dtypes)]
     cases.append(Case(len(cases), (2, 9, 20, 33), scheme=scheme, tile=tile, wide=True))
@@ -100,7 +100,7 @@ def test_every_scheme_takes_every_dtype_an_epilogue_and_long_indices(device, sch
 
 
 def test_half_precision_operands_are_summed_in_float32(device):
-    if not device.fp16:
+    if not device.record.fp16:
         pytest.skip(f"{device.record.name} has no half precision")
     a, b = np.full((2, 4), 0.5, np.float16), np.full((4, 3), 2, np.float16)
     text, size, local = source("f", (1, 2, 3, 4), "A[m * 4 + k]", "B[k * 3 + n]",

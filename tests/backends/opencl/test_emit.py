@@ -90,7 +90,7 @@ GROUPS = [sorted(EXAMPLES)[k::8] for k in range(8)]
 @pytest.mark.parametrize("names", GROUPS, ids=lambda names: names[0])
 def test_every_operation_agrees_with_its_numpy_rule(device, names):
     examples = list(drawn(names))
-    if not device.fp64:
+    if not device.record.fp64:
         examples = [e for e in examples if all(getattr(a, "dtype", None) != F64 for a in e[2])]
     function, arrays = together(examples)
     check(device, function, *arrays, length=4, slack=4)
@@ -117,7 +117,7 @@ def special(dtype):
 
 
 def dtypes_of(device):
-    return [d for d in DTYPES if d != F64 or device.fp64]
+    return [d for d in DTYPES if d != F64 or device.record.fp64]
 
 
 def test_arithmetic_of_special_values_agrees_in_every_dtype(device):
@@ -141,7 +141,7 @@ def test_elementary_functions_keep_lanes_apart_beside_special_values(device):
 
 
 def test_pow_and_remainder_of_doubles_keep_lanes_apart(device):
-    if not device.fp64:
+    if not device.record.fp64:
         pytest.skip("the device has no doubles")
     x = np.array([0.89, 1.40515572, 3.32, 2.57935092, 0.92, 2.07, 0, 0, np.inf])
     y = np.array([2.22, 1.14311231, 3.09, 0.98648487, 1.93, 2.35, 0, 0, np.nan])
