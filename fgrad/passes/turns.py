@@ -107,7 +107,19 @@ def slice_of(kernel, target):
 
 def uses_of(kernel):
     """(buffer, index, is it written) of all that a kernel reads and writes."""
-    nodes, stack = {}, list(kernel.body)
+    stores, nodes = contents(kernel)
+    for s in stores:
+        yield s.buffer, s.index, True
+        if s.how:
+            yield s.buffer, s.index, False
+    for n in nodes:
+        if n.op == "load":
+            yield *n.data, False
+
+
+def contents(kernel):
+    """(the Store statements, the scalar nodes) of a kernel."""
+    stores, nodes, stack = [], {}, list(kernel.body)
     while stack:
         s = stack.pop()
         match s:
@@ -118,16 +130,12 @@ def uses_of(kernel):
                 scalar.walk(s.a, nodes)
                 scalar.walk(s.b, nodes)
             case Store():
-                yield s.buffer, s.index, True
-                if s.how:
-                    yield s.buffer, s.index, False
+                stores.append(s)
                 for n in (s.expr, *s.index.nodes, *[n for x, _, _ in s.when for n in x.nodes]):
                     scalar.walk(n, nodes)
             case _ if hasattr(s, "expr"):
                 scalar.walk(s.expr, nodes)
-    for n in nodes:
-        if n.op == "load":
-            yield *n.data, False
+    return stores, nodes
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,9 @@ from ... import loop_key
 from ...aligned import copied
 from ...core import memory_of, numpy_rule
 from ...errors import DeviceError
-from ...loop import Call, Contract, For, Loop
+from ...loop import Call, Contract, For, Kernel, Loop
 from ...passes.target import Target
+from ...passes.turns import contents
 from ...text import Names, identifier
 from ...types import F64, held_as
 from ..base import Backend
@@ -144,7 +145,9 @@ def check_dtypes(plan, record):
     for inner in [p for s in plan.steps if isinstance(s, Loop) for p in s.plans]:
         check_dtypes(inner, record)
     inside = [b for s in plan.steps for b in (*s.params, *s.outputs) if is_buffer(b)]
-    if any(b.type.dtype == F64 for b in (*plan.inputs, *plan.outputs, *inside)):
+    values = [n for s in plan.steps if isinstance(s, Kernel) for n in contents(s)[1]]
+    if (any(b.type.dtype == F64 for b in (*plan.inputs, *plan.outputs, *inside))
+            or any(n.dtype == F64 for n in values)):
         raise DeviceError(f"{record.name} has no double precision.",
                           given="values of dtype float64",
                           fix=["x.astype('float32')", "or device='cpu'"])

@@ -228,10 +228,13 @@ def test_a_device_that_is_not_there_is_an_error_that_lists_the_others(device):
 
 
 def test_a_device_without_doubles_refuses_them(device):
-    plan = driver.passes.plan(fgrad.make_ir(ops.exp)(np.zeros(3)), backend.target_of(device.record))
-    with pytest.raises(DeviceError, match="no double precision") as caught:
-        backend.Program(plan, replace(device.record, fp64=False))
-    assert "float32" in str(caught.value) and "device='cpu'" in str(caught.value)
+    def within(x):
+        return (x.astype("float64") * 0.1).astype("float32")
+    for function, x in ((ops.exp, np.zeros(3)), (within, np.zeros(3, "f4"))):
+        plan = driver.passes.plan(fgrad.make_ir(function)(x), backend.target_of(device.record))
+        with pytest.raises(DeviceError, match="no double precision") as caught:
+            backend.Program(plan, replace(device.record, fp64=False))
+        assert "float32" in str(caught.value) and "device='cpu'" in str(caught.value)
 
 
 def test_the_text_of_a_program_can_be_printed(device):
