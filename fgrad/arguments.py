@@ -19,8 +19,8 @@ from .core import Array, Primitive, Value, array_in, as_value
 from .errors import ArgumentError, AxisError, DtypeError, GradientError, ShapeError
 from .text import noun_of
 from .types import (
-    BOOL, F64, I64, INEXACT_KINDS, SCALARS, SHORT, ArrayType, default_complex, dtype_of_scalar,
-    is_known)
+    BOOL, F64, I64, INEXACT_KINDS, SCALARS, SHORT, ArrayType, default_complex, default_for,
+    dtype_of_scalar, is_known)
 
 WIDE = {bool: BOOL, int: I64, float: F64}
 
@@ -101,13 +101,15 @@ def staged_type(x):
 
 
 def type_of(x):
-    """The ArrayType of an array leaf; Python numbers have the default dtypes."""
+    """The ArrayType of an array leaf; Python numbers, traced or not, have the default dtypes."""
     if isinstance(x, ArrayType):
         return x
     if x.__class__ in SCALARS:
         return ArrayType(dtype_of_scalar(x), ())
     if x.__class__ is complex:
         return ArrayType(default_complex(), ())
+    if isinstance(x, Value) and x.is_number:
+        return ArrayType(default_for(x.dtype), x.shape)
     return ArrayType(x.dtype if x.dtype in SHORT else BF16, x.shape)
 
 

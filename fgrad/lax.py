@@ -28,6 +28,7 @@ from .numpy import conjugate as conj                                            
 from .numpy import cbrt, stack, tile, unstack                                        # noqa: F401
 from .numpy.axes import axes_in_order, axis_of, count_of, int_of, shape_of
 from .numpy.complex import complex_from as complex                                   # noqa: F401
+from .numpy.promotion import is_number
 from .ops import imag, real                                                          # noqa: F401
 from .ops import (                                                                   # noqa: F401
     abs, acos, add, asin, atan, atan2, ceil, cos, cosh, div, eq, erf, exp, expm1, floor, ge, gt,
@@ -212,7 +213,7 @@ def shift_right_logical(x, y):
     wide = UNSIGNED.get(str(x.dtype))
     if wide is None:
         return ops.shr(x, y)
-    y = y if y.__class__ in SCALARS else ops.convert(as_value(y), dtype=as_dtype(wide))
+    y = y if is_number(y) else ops.convert(as_value(y), dtype=as_dtype(wide))
     moved = ops.shr(ops.convert(x, dtype=as_dtype(wide)), y)
     return ops.convert(moved, dtype=x.dtype)
 
@@ -225,17 +226,19 @@ def clamp(min, x, max):
 
 def wide(value, like):
     """A scalar array as one of `like`'s shape; Python numbers and others as they are."""
-    value = value if value.__class__ in SCALARS else as_value(value)
-    if value.__class__ not in SCALARS and value.shape == () and like.shape:
+    if is_number(value):
+        return value
+    value = as_value(value)
+    if value.shape == () and like.shape:
         return ops.broadcast(value, shape=like.shape, axes=tuple(range(like.ndim)))
     return value
 
 
 def select(pred, on_true, on_false):
     """on_true where pred, else on_false; pred may be a scalar."""
-    if on_true.__class__ in SCALARS and on_false.__class__ in SCALARS:
+    if is_number(on_true) and is_number(on_false):
         on_true = as_value(on_true)
-    like = as_value(on_false if on_true.__class__ in SCALARS else on_true)
+    like = as_value(on_false if is_number(on_true) else on_true)
     return ops.select(wide(as_value(pred), like), on_true, on_false)
 
 

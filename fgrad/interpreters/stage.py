@@ -15,13 +15,13 @@ from .. import source, tree
 from ..core import Array, Interpreter, Tracer, Value, as_value, current
 from ..errors import ArgumentError, ConcretizationError, notice
 from ..ir import Equation, Program, Var
-from ..ops import convert
+from ..ops import broadcast, convert, select
 from ..text import noun_of
 from ..types import F64, I64, SCALARS, ArrayType, default_for, dtype_of_scalar
 
 UNROLLED = 2000            # equations of one line, from which the user is told of its loop
 COMPARISONS = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
-UNCHANGED = frozenset(("neg", "abs"))            # of a Python number they give a Python number
+UNCHANGED = frozenset(("neg", "abs", "square", "integer_pow"))     # of a number they give a number
 
 
 class Specialise(BaseException):
@@ -163,14 +163,17 @@ class Stage(Noting):
         numbers = [a.__class__ is Staged and a.is_number for a in args]
         if not any(numbers) or op is convert or not op.settles:
             return args, False
-        if op.numbers and all(n or a.__class__ in SCALARS for n, a in zip(numbers, args)):
-            if len(args) > 1:
+        if op.name in UNCHANGED:
+            (a,) = args
+            return [self.number_as(a, I64) if a.dtype.kind == "b" else a], True
+        if op.numbers and len(args) > 1:         # the array beside them gives the type
+            head = int(op is select)             # the condition is not beside what it chooses from
+            like = next((a.type for n, a in zip(numbers[head:], args[head:])
+                         if a.__class__ is Staged and not n), None)
+            if like is not None:
+                return [self.number_like(a, like) if n else a for n, a in zip(numbers, args)], False
+            if op is not select:
                 return self.as_equal_numbers(op, args), True
-            if op.name in UNCHANGED:
-                return args, True
-        if op.numbers and len(args) > 1:         # the array beside them gives the dtype
-            like = next(a.dtype for n, a in zip(numbers, args) if a.__class__ is Staged and not n)
-            return [self.number_as(a, like) if n else a for n, a in zip(numbers, args)], False
         return [self.number_as(a, default_for(a.dtype)) if n else a
                 for n, a in zip(numbers, args)], False
 
@@ -182,6 +185,13 @@ class Stage(Noting):
         dtype = F64 if "f" in kinds or op.name in ("div", "pow") else I64
         return [self.number_as(a, dtype) if a.__class__ is Staged else
                 float(a) if dtype is F64 else int(a) for a in args]
+
+    def number_like(self, a, like):
+        """A traced Python number as an array of a type."""
+        x = self.process(convert, (a,), {"dtype": like.dtype})
+        if not like.shape:
+            return x
+        return self.process(broadcast, (x,), {"shape": like.shape, "axes": tuple(range(like.ndim))})
 
     def number_as(self, a, dtype):
         """A traced Python number in this dtype, still a Python number."""

@@ -10,7 +10,7 @@ from ..types import BOOL, I32
 from .axes import typed
 from .contract import numbers
 from .elementwise import isnan, where
-from .promotion import as_float, binary, floating_together, same, together
+from .promotion import as_float, binary, floating_together, of_one_dtype, same, together
 from .reductions import all as all_of
 
 
@@ -71,8 +71,8 @@ def select(condlist, choicelist, default=0):
     if len(condlist) != len(choicelist):
         raise ShapeError("select needs one choice for each condition.",
                          given=f"{len(condlist)} conditions, {len(choicelist)} choices")
-    out = default
-    for condition, choice in zip(condlist[::-1], choicelist[::-1]):
+    *choices, out = of_one_dtype(*choicelist, default)
+    for condition, choice in zip(condlist[::-1], choices[::-1]):
         out = where(condition, choice, out)
     return out
 
@@ -88,7 +88,8 @@ def interp(x, xp, fp, left=None, right=None):
     >>> fnp.interp([0.5, 3.0], [0.0, 1.0], [0.0, 10.0])
     Array([ 5., 10.], f32[2])
     """
-    x, xp, fp = as_float(x), as_float(xp), as_float(fp)
+    fp = as_float(fp)
+    x, xp = [as_float(v) for v in of_one_dtype(x, xp)]
     if xp.ndim != 1 or fp.shape != xp.shape or not xp.size:
         raise ShapeError("interp needs points of one axis, at least one.",
                          given=[typed(xp), typed(fp)])

@@ -15,7 +15,7 @@ from ..errors import ShapeError
 from ..types import BOOL, default_int
 from .axes import axes_in_order, axis_of, broadcast_shapes, count_of, typed
 from .complex import conjugate
-from .promotion import beside_others, binary, broadcast_to, join, kind, same
+from .promotion import binary, broadcast_to, cast, of_one_dtype, same
 
 LETTERS = "ijklmnopqrstuvwxyzabcdefghABCDEFGHIJKLMNOPQRSTUVWXYZ"
 MATMUL = {(2, 2): dict(lhs="ij", rhs="jk", to="ik"), (1, 2): dict(lhs="j", rhs="jk", to="k"),
@@ -45,10 +45,8 @@ def matmul(x1, x2, /):
 
 def numbers(*xs):
     """Values of one dtype of numbers: bools take that of the others, or the default int."""
-    values = [as_value(x) for x in xs]
-    dtype = join(list(map(kind, values)))
-    dtype = default_int() if dtype == BOOL else dtype
-    return [beside_others(x, dtype) for x in values]
+    values = of_one_dtype(*xs)
+    return values if values[0].dtype != BOOL else [cast(x, default_int()) for x in values]
 
 
 def inner_mismatch(x, y):

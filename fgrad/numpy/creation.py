@@ -18,7 +18,7 @@ from ..text import noun_of
 from ..types import SCALARS, SHORT, as_dtype, default_float, default_int
 from .axes import shape_of, typed
 from .lists import from_list, native, number, shortened
-from .promotion import WEAK, broadcast_to, cast, in_kind, join
+from .promotion import WEAK, broadcast_to, cast, in_dtype, in_kind, join
 
 
 # ---------------------------------------------------------------------------- from what there is
@@ -38,7 +38,7 @@ def array(object, dtype=None, copy=True, ndmin=0):
     """
     dtype = None if dtype is None else as_dtype(dtype)
     x = converted(object, dtype, copy)
-    if x.dtype != dtype and dtype is not None:
+    if dtype is not None and (x.dtype != dtype or x.is_number):
         x = cast(x, dtype)
     if ndmin > len(x.shape):
         x = ops.reshape(x, shape=(1,) * (ndmin - len(x.shape)) + x.shape)
@@ -81,7 +81,7 @@ def copy(a):
 def converted(x, dtype, copy):
     """x as a Value; `dtype` is what Python numbers should become."""
     if isinstance(x, Value):
-        return x.settled()
+        return x if dtype is not None else x.settled()
     if x.__class__ in WEAK:
         return number(x, dtype)
     if isinstance(x, (list, tuple)):
@@ -166,7 +166,7 @@ def full(shape, fill_value, dtype=None):
     if value.dtype.kind == "c" != dtype.kind:
         raise DtypeError(f"an array of {SHORT[dtype]} cannot be filled with a complex number.",
                          given=f"fill_value: {typed(value)}", fix="fill_value.real")
-    return broadcast_to(cast(value, dtype), shape)
+    return broadcast_to(in_dtype(fill_value, dtype), shape)
 
 
 def zeros_like(a, dtype=None, shape=None):

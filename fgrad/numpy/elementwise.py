@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 
 from .. import ops
-from ..core import NOTHING, _current, as_value
+from ..core import NOTHING, Tracer, _current, as_value
 from ..errors import ArgumentError, RangeError
 from ..types import BOOL, INEXACT_KINDS, SCALARS, finfo
 from .complex import modulus
 from .places import nonzero
 from .promotion import (
-    as_bool, as_float, as_number, beside, binary_float, cast, floating, floating_together, same,
-    same_shape, together, unary)
+    WEAK, as_bool, as_float, as_number, as_value_or_number, beside, binary_float, cast, floating,
+    floating_together, is_number, same, same_shape, together, unary)
 
 INTEGER_POWERS = 64        # of known exponents up to here, by multiplication
 
@@ -78,21 +78,25 @@ def power(x1, x2, /):
     >>> power([1.0, 2.0, 3.0], 2).tolist()
     [1.0, 4.0, 9.0]
     """
-    if x2.__class__ in SCALARS:
-        known = known_power(as_number(x1), x2)
+    x, y = as_value_or_number(x1), as_value_or_number(x2)
+    if y.__class__ in SCALARS:
+        known = known_power(x if isinstance(x, Tracer) and x.is_number else as_number(x), y)
         if known is not None:
             return known
-    x, y = (x1, x2) if x1.__class__ in SCALARS or x2.__class__ in SCALARS else together(x1, x2)
-    kinds = [type(v).__name__[0] if v.__class__ in SCALARS else v.dtype.kind for v in (x, y)]
+    if not (is_number(x) or is_number(y)):
+        x, y = together(x, y)
+    kinds = [type(v).__name__[0] if v.__class__ in WEAK else v.dtype.kind for v in (x, y)]
     if "f" in kinds or "c" in kinds:
         return binary_float(ops.pow, x, y)
-    return whole_power(*together(as_number(x), as_number(y)))
+    return whole_power(*[as_number(v) for v in together(x, y)])
 
 
 def known_power(x, n):
     """x to the power of a Python number by multiplication or a root, or None where neither does."""
     if x.dtype.kind not in INEXACT_KINDS and n.__class__ is float:
         return None
+    if x.is_number and (n < 0 or n.__class__ is float or x.dtype.kind == "f"):
+        return ops.pow(x, n)                     # a Python number again
     if n == 2:
         return ops.square(x)
     if x.dtype.kind in INEXACT_KINDS and n == 0.5:
@@ -135,6 +139,8 @@ def float_power(x1, x2, /):
     >>> fnp.float_power(2, [-1, 3])
     Array([0.5, 8. ], f32[2])
     """
+    if not is_number(x2):
+        x1, x2 = floating_together(x1, x2)
     return power(as_float(x1), x2)
 
 
@@ -471,9 +477,7 @@ def where(condition, x=None, y=None, /, *, size=None, fill_value=None):
         raise ArgumentError("size and fill_value of where are for a condition alone.",
                             fix="leave them out: the result has the shape of the arguments")
     c = as_bool(condition)
-    if c.shape == () or not (x.__class__ in SCALARS or y.__class__ in SCALARS):
-        x, y = together(x, y)
-    if x.__class__ in SCALARS and y.__class__ in SCALARS:
+    if c.shape == () or (x.__class__ in SCALARS) == (y.__class__ in SCALARS):
         x, y = together(x, y)
     return choose(c, x, y)
 
@@ -500,13 +504,14 @@ def clip(a, min=None, max=None):
     >>> fnp.clip([-3, 0, 9], 0, 5)
     Array([0, 0, 5], i32[3])
     """
-    x = as_value(a)
-    if min is not None and max is not None and x.dtype.kind != "b":
+    x = a
+    if min is not None and max is not None:
         lo, x, hi = together(min, x, max)
-        return ops.clamp(lo, x, hi)
+        if x.dtype != BOOL:
+            return ops.clamp(lo, x, hi)
     if min is not None:
-        return keep_at_limit(ops.ge, x, min)
-    return x if max is None else keep_at_limit(ops.le, x, max)
+        x = keep_at_limit(ops.ge, x, min)
+    return as_value(x) if max is None else keep_at_limit(ops.le, x, max)
 
 
 def keep_at_limit(inside, x, limit):

@@ -6,6 +6,7 @@ vectorize and apply_along_axis are vmap.  Relies on `transforms`.
 from __future__ import annotations
 
 import functools
+import math
 import re
 
 from .. import ops
@@ -13,12 +14,12 @@ from ..core import as_value
 from ..errors import ArgumentError, ShapeError
 from ..transforms import vmap
 from ..tree import map as tree_map
-from ..types import as_dtype
+from ..types import INEXACT_KINDS, as_dtype
 from .axes import axes_of, axis_of, broadcast_shapes, shape_of, typed
 from .elementwise import where
 from .indexing import around
 from .joining import concatenate
-from .promotion import as_bool, broadcast_to, cast, same
+from .promotion import as_bool, broadcast_to, in_dtype, of_one_dtype, same
 from .shape import expand_dims
 
 
@@ -136,12 +137,11 @@ def piecewise(x, condlist, funclist, *args, **kw):
     if len(functions) not in (len(conditions), len(conditions) + 1):
         raise ShapeError("piecewise needs a function for each condition, and maybe one more.",
                          given=f"{len(conditions)} conditions, {len(functions)} functions")
-    value = lambda f: f(x, *args, **kw) if callable(f) else f
-    out = broadcast_to(as_value(0), x.shape) if len(functions) == len(conditions) else functions[-1]
-    out = value(out)
+    value = lambda f: in_dtype(f(x, *args, **kw) if callable(f) else f, x.dtype)
+    out = value(0 if len(functions) == len(conditions) else functions[-1])
     for condition, function in zip(conditions, functions):
         out = where(condition, value(function), out)
-    return cast(broadcast_to(as_value(out), x.shape), x.dtype)
+    return broadcast_to(out, x.shape)
 
 
 def choose(a, choices, mode="raise"):
@@ -154,13 +154,14 @@ def choose(a, choices, mode="raise"):
     Array([ 1, 20,  3], i32[3])
     """
     index = as_value(a)
-    choices = [as_value(c) for c in choices]
+    choices = of_one_dtype(*choices)
     n = len(choices)
     if mode == "wrap":
         index = around(index, n)
     elif mode == "clip":
         index = ops.clamp(0, index, n - 1)
-    out = ops.zeros_like(choices[0])
+    nothing = math.nan if choices[0].dtype.kind in INEXACT_KINDS else 0
+    out = in_dtype(nothing, choices[0].dtype)
     for k, choice in enumerate(choices):
         out = where(same(ops.eq, index, k), choice, out)
     return out

@@ -5,12 +5,12 @@ from __future__ import annotations
 import operator
 
 from .. import ops
-from ..core import Value, as_value
+from ..core import as_value
 from ..errors import ArgumentError, RangeError, ShapeError
 from ..text import noun_of
-from ..types import SCALARS, as_dtype, without
+from ..types import as_dtype, without
 from .axes import axis_of, typed
-from .promotion import cast, full_scalar, join, kind
+from .promotion import as_value_or_number, of_one_dtype
 from .shape import atleast_1d, atleast_2d, atleast_3d, moveaxis, ravel, transpose
 
 
@@ -22,7 +22,7 @@ def parts_of(arrays, name):
     if not hasattr(arrays, "__iter__"):
         raise ArgumentError(f"{name} takes a list of arrays, not {noun_of(arrays)}.",
                             given=f"{name}({arrays!r:.60})", fix=f"{name}([x, y])")
-    parts = [x if x.__class__ in SCALARS or isinstance(x, Value) else as_value(x) for x in arrays]
+    parts = [as_value_or_number(x) for x in arrays]
     if not parts:
         raise ArgumentError(f"{name} needs at least one array.")
     return parts
@@ -63,8 +63,7 @@ def check_joined(parts, axis):
 
 def alike(parts, dtype):
     """The values in one dtype."""
-    dtype = join([kind(x) for x in parts]) if dtype is None else as_dtype(dtype)
-    return [full_scalar(x, dtype) if x.__class__ in SCALARS else cast(x, dtype) for x in parts]
+    return of_one_dtype(*parts, dtype=None if dtype is None else as_dtype(dtype))
 
 
 def stack(arrays, axis=0, dtype=None):
@@ -138,7 +137,7 @@ def append(arr, values, axis=None):
     >>> fnp.append([1, 2], 3)
     Array([1, 2, 3], i32[3])
     """
-    return concatenate([as_value(arr), as_value(values)], axis)
+    return concatenate([arr, values], axis)
 
 
 # ---------------------------------------------------------------------------- splitting

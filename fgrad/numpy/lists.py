@@ -15,7 +15,7 @@ from ..errors import DtypeError, RangeError, ShapeError
 from ..text import noun_of
 from ..types import SCALARS, SHORT, computed, default_float
 from .axes import text_of
-from .promotion import WEAK, cast, join, kind
+from .promotion import WEAK, in_dtype, join, kind
 
 
 def from_list(x, dtype):
@@ -153,7 +153,7 @@ def stacked(x, dtype, shape):
     if found is not None:
         raise not_rectangular(x, shape, None)
     if not isinstance(x, (list, tuple)):
-        return number(x, dtype) if x.__class__ in SCALARS else cast(as_value(x), dtype)
+        return number(x, dtype) if x.__class__ in SCALARS else in_dtype(x, dtype)
     rows = [stacked(part, dtype, shape[1:]) for part in x]
     return ops.concatenate(*[ops.reshape(r, shape=(1, *r.shape)) for r in rows], axis=0)
 

@@ -128,7 +128,8 @@ class Methods:
         return x
 
     def __abs__(x):
-        return elementwise.absolute(x)
+        return _current.get().process(ops.abs, (x,), NOTHING) if x.is_number else (
+            elementwise.absolute(x))
 
     def __invert__(x):
         return _current.get().process(ops.not_, (x,), NOTHING)

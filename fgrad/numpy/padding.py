@@ -10,7 +10,7 @@ from ..errors import ArgumentError, ShapeError
 from ..types import SCALARS
 from .axes import typed
 from .joining import concatenate
-from .promotion import broadcast_to, cast, in_kind
+from .promotion import broadcast_to, in_dtype, in_kind
 from .shape import flip
 
 MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
@@ -58,7 +58,7 @@ def pad_constant(x, widths, value):
     if value.__class__ in SCALARS:
         value = in_kind(value, x.dtype)
     else:
-        value = cast(as_value(value), x.dtype)
+        value = in_dtype(value, x.dtype)
         if value.shape != ():
             raise ArgumentError("pad needs one constant for all sides.", given=typed(value),
                                 fix="pad one side after the other")

@@ -20,7 +20,7 @@ from .indexing import around, known_value, take
 from .joining import concatenate
 from .matrices import compared
 from .places import nonzero
-from .promotion import as_bool, broadcast_to, cast, same
+from .promotion import as_bool, broadcast_to, cast, in_dtype, same
 from .shape import moveaxis, ravel
 
 STATIC = "needs to know the places, which decide the shape."
@@ -63,7 +63,7 @@ def insert(arr, obj, values, axis=None):
     x, k = (ravel(x), 0) if axis is None else (x, axis_of(axis, x.ndim, "insert"))
     n, places = x.shape[k], known(obj, "insert")
     x = moveaxis(x, k, 0)
-    values = cast(as_value(values), x.dtype)
+    values = in_dtype(values, x.dtype)
     one = np.ndim(places) == 0 and not isinstance(places, slice)
     if one and values.ndim == x.ndim:
         values = moveaxis(values, k, 0)
@@ -113,7 +113,7 @@ def put_along_axis(arr, indices, values, axis, *, inplace=False):
     grid = [broadcast_to(places, shape) if a == k else ops.iota(shape=shape, axis=a, dtype=I32)
             for a in range(x.ndim)]
     index = tuple(cast(i, I32) for i in grid)
-    return x.at[index].set(broadcast_to(cast(as_value(values), x.dtype), shape))
+    return x.at[index].set(broadcast_to(in_dtype(values, x.dtype), shape))
 
 
 def refuse_in_place(inplace, name):
@@ -132,7 +132,7 @@ def put(a, ind, v, mode="clip", *, inplace=False):
     """
     refuse_in_place(inplace, "put")
     x, places = as_value(a), ravel(ind)
-    values = resize(cast(as_value(v), x.dtype), places.shape)
+    values = resize(in_dtype(v, x.dtype), places.shape)
     if mode == "wrap":
         places = around(places, x.size)
     elif mode != "clip":
@@ -150,7 +150,7 @@ def place(arr, mask, vals, *, inplace=False):
     """
     refuse_in_place(inplace, "place")
     x, mask = as_value(arr), as_bool(mask)
-    values = ravel(cast(as_value(vals), x.dtype))
+    values = ravel(in_dtype(vals, x.dtype))
     number = ops.cumsum(cast(ravel(mask), I32), axis=0, reverse=False)
     turn = same(ops.rem, same(ops.max, same(ops.sub, number, 1), 0), values.size)
     return where(mask, ops.reshape(ops.gather(values, turn, axes=(0,)), shape=x.shape), x)
@@ -172,7 +172,7 @@ def fill_diagonal(a, val, wrap=False, *, inplace=False):
         raise ArgumentError("fill_diagonal needs a matrix, or an array of equal sizes.",
                             given=f"{typed(x)}, wrap={wrap}")
     n = builtins.min(x.shape)
-    values = resize(cast(as_value(val), x.dtype), (n,))
+    values = resize(in_dtype(val, x.dtype), (n,))
     index = Array(np.arange(n, dtype=I32))
     return x.at[(index,) * x.ndim].set(values)
 
@@ -194,7 +194,7 @@ def extract(condition, arr, *, size=None, fill_value=0):
                          ops.full(shape=(size,), value=0, dtype=x.dtype)])[:size]
     there = ops.sort(ops.not_(mask), axis=0)
     gone = concatenate([there, ops.full(shape=(size,), value=True, dtype=mask.dtype)])[:size]
-    return where(gone, cast(as_value(fill_value), x.dtype), found)
+    return where(gone, in_dtype(fill_value, x.dtype), found)
 
 
 # ---------------------------------------------------------------------------- indices
@@ -305,7 +305,7 @@ def astype(x, dtype, /, *, copy=True):
     >>> fnp.astype(fnp.array([1.7, -1.7]), "int32")
     Array([ 1, -1], i32[2])
     """
-    return cast(as_value(x), as_dtype(dtype))
+    return in_dtype(x, as_dtype(dtype))
 
 
 def array_equiv(a1, a2):

@@ -20,7 +20,7 @@ from .joining import concatenate, stack
 from .matrices import eye
 from .numerics import convolve
 from .padding import pad
-from .promotion import as_float, binary, cast, same
+from .promotion import as_float, binary, cast, in_dtype, same
 from .reductions import sum as sum_of
 from .shape import atleast_1d, reshape
 
@@ -35,7 +35,7 @@ def vector(p, name):
 
 def equally_long(a1, a2, name):
     """Both with leading zeros up to the longer one."""
-    x, y = numbers(vector(a1, name), vector(a2, name))
+    x, y = [vector(a, name) for a in numbers(a1, a2)]
     n = max(x.size, y.size)
     return pad(x, (n - x.size, 0)), pad(y, (n - y.size, 0))
 
@@ -67,7 +67,7 @@ def polymul(a1, a2):
     >>> fnp.polymul([1, 1], [1, -1])
     Array([ 1,  0, -1], i32[3])
     """
-    return convolve(*numbers(vector(a1, "polymul"), vector(a2, "polymul")))
+    return convolve(*[vector(a, "polymul") for a in numbers(a1, a2)])
 
 
 def polydiv(u, v):
@@ -79,7 +79,7 @@ def polydiv(u, v):
     >>> fnp.polydiv([1.0, 0.0, -1.0], [1.0, 1.0])
     (Array([ 1., -1.], f32[2]), Array([0., 0., 0.], f32[3]))
     """
-    u, v = numbers(as_float(vector(u, "polydiv")), as_float(vector(v, "polydiv")))
+    u, v = [as_float(vector(a, "polydiv")) for a in numbers(u, v)]
     n, m = u.size, v.size
     if n < m:
         return zeros_like(u[:1]), u
@@ -188,7 +188,7 @@ def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
                          given=[f"x: {typed(x)}", f"y: {typed(y)}"])
     left, right = vander(x, deg.__index__() + 1), y
     if w is not None:
-        w = cast(as_float(w), x.dtype)
+        w = in_dtype(w, x.dtype)
         left = left * w[:, None]
         right = right * (w if y.ndim == 1 else w[:, None])
     rcond = x.size * float(finfo(x.dtype).eps) if rcond is None else float(rcond)

@@ -26,6 +26,11 @@ WEAK = SCALARS | {complex}               # classes of Python numbers: arrays dec
 
 # ---------------------------------------------------------------------------- dtypes
 
+def is_number(x):
+    """Is it a Python number, traced or not?"""
+    return x.__class__ in WEAK or isinstance(x, Value) and x.is_number
+
+
 def kind(x):
     """What decides about promotion: the class of a Python number, traced or not, else the dtype."""
     if x.__class__ in WEAK:
@@ -108,8 +113,8 @@ def as_float(x):
 
 def as_bool(x):
     """x as a value of bools: true where it is not 0."""
-    x = as_value(x)
-    return x if x.dtype == BOOL else _current.get().process(ops.ne, (x, 0), NOTHING)
+    x = x if isinstance(x, Value) else as_value(x)
+    return cast(x if x.dtype == BOOL else _current.get().process(ops.ne, (x, 0), NOTHING), BOOL)
 
 
 def as_number(x):
@@ -150,13 +155,16 @@ def stretching(shape, to):
                                                                                 *stretched)
 
 
+def of_one_dtype(*xs, dtype=None):
+    """Values of one dtype; `dtype` None is what they make together."""
+    values = [as_value_or_number(x) for x in xs]
+    dtype = dtype or join(list(map(kind, values)))
+    return [beside_others(in_dtype(x, dtype) if is_number(x) else x, dtype) for x in values]
+
+
 def together(*xs, dtype=None):
     """Values of one dtype and one shape; `dtype` None is what they make together."""
-    numbers = [x.__class__ in WEAK for x in xs]
-    values = [x if number else as_value(x) for x, number in zip(xs, numbers)]
-    dtype = dtype or join(list(map(kind, values)))
-    values = [full_scalar(x, dtype) if number else beside_others(x, dtype)
-              for x, number in zip(values, numbers)]
+    values = of_one_dtype(*xs, dtype=dtype)
     shape = broadcast_shapes(*[x.shape for x in values])
     return [broadcast_to(x, shape) for x in values]
 
@@ -169,6 +177,11 @@ def floating_together(*xs):
     return [as_float(x) for x in together(*xs)]
 
 
+def in_dtype(x, dtype):
+    """x as a value of a dtype; of a Python number, traced or not, no digit is lost before."""
+    return full_scalar(x, dtype) if x.__class__ in WEAK else cast(as_value_or_number(x), dtype)
+
+
 def full_scalar(x, dtype):
     """A Python number as a value without axes.  Raises RangeError when it does not fit."""
     if dtype.kind == "c":
@@ -178,7 +191,7 @@ def full_scalar(x, dtype):
 
 def in_kind(value, dtype):
     """A Python number as the Python number that an element of dtype is."""
-    if dtype.kind == "f":
+    if dtype.kind in INEXACT_KINDS:
         return float(value)
     if dtype.kind == "b":
         return bool(value)
@@ -220,8 +233,8 @@ def binary(op, x, y):
 
 
 def as_value_or_number(x):
-    """x as a Value; a traced Python number stays one."""
-    return x if isinstance(x, Value) else as_value(x)
+    """x as a Value; a Python number, traced or not, stays one."""
+    return x if isinstance(x, Value) or x.__class__ in WEAK else as_value(x)
 
 
 def beside(x, kind_of_number):
@@ -258,7 +271,7 @@ def floating(op, x):
 
 def unary(op, x):
     """op(x), the dtype kept."""
-    if not isinstance(x, Value):
+    if not isinstance(x, Value) or x.is_number:
         x = as_value(x)
     return _current.get().process(op, (x,), NOTHING)
 

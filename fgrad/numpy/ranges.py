@@ -14,7 +14,8 @@ from ..core import Tracer, Value, array_in, as_value
 from ..errors import ArgumentError, RangeError
 from ..types import BOOL, SCALARS, as_dtype, default_float, default_int
 from .axes import axis_of, count_of, shape_of
-from .promotion import as_float, binary, cast, in_kind, join, floating_together, kind, same
+from .promotion import (
+    as_float, binary, cast, floating_together, in_kind, join, kind, of_one_dtype, same)
 
 
 def arange(start, stop=None, step=None, dtype=None):
@@ -104,7 +105,7 @@ def geomspace(start, stop, num=50, endpoint=True, dtype=None):
     >>> fnp.round(fnp.geomspace(1, 100, 3), 3)
     Array([  1.,  10., 100.], f32[3])
     """
-    ends = [as_float(v) for v in (start, stop)]
+    ends = [as_float(v) for v in of_one_dtype(start, stop)]
     sign = ops.sign(ends[0])
     logs = linspace(*[ops.log(ops.abs(v)) for v in ends], num, endpoint)
     out = binary(ops.mul, ops.exp(logs), sign)

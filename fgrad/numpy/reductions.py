@@ -19,7 +19,7 @@ from .axes import axes_of, axis_of, typed
 from .complex import modulus
 from .elementwise import where as choose
 from .joining import concatenate
-from .promotion import as_bool, as_float, binary, broadcast_to, cast, same
+from .promotion import as_bool, as_float, binary, broadcast_to, cast, in_dtype, same
 
 
 def reduced(op, x, axis, keepdims, name):
@@ -93,7 +93,7 @@ def mean(a, axis=None, dtype=None, keepdims=False, *, where=None):
     >>> mean([1.0, 2.0, 6.0]).item()
     3.0
     """
-    x = as_float(a) if dtype is None else cast(as_value(a), as_dtype(dtype))
+    x = as_float(a) if dtype is None else in_dtype(a, as_dtype(dtype))
     axes = axes_of(axis, len(x.shape), "mean")
     if where is not None:
         total = reduced(ops.reduce_sum, counted(widened(x), where, 0), axes, keepdims, "mean")
@@ -154,7 +154,7 @@ def var(a, axis=None, dtype=None, ddof=0, keepdims=False, *, where=None, correct
     >>> fnp.var([1.0, 2.0, 3.0]), fnp.var([1.0, 2.0, 3.0], ddof=1)
     (Array(0.6666667, f32[]), Array(1., f32[]))
     """
-    x = as_float(a) if dtype is None else cast(as_value(a), as_dtype(dtype))
+    x = as_float(a) if dtype is None else in_dtype(a, as_dtype(dtype))
     if correction is not None:
         if ddof:
             raise ArgumentError("ddof and correction say the same; give one of them.",

@@ -18,7 +18,7 @@ from .axes import axis_of
 from .contract import numbers
 from .indexing import known_value
 from .joining import concatenate
-from .promotion import binary, cast, join, same
+from .promotion import binary, cast, of_one_dtype, same
 from .reductions import any as any_of
 from .reductions import cumsum
 
@@ -158,9 +158,9 @@ def union1d(ar1, ar2, *, size=None, fill_value=None):
 
 def known(name, *arrays):
     """(the NumPy values of arrays, the dtype that they make together)."""
-    values = [as_value(a) for a in arrays]
+    values = of_one_dtype(*arrays)
     return [known_value(x, f"{name} {UNKNOWN}", fix="isin keeps the shape")
-            for x in values], join([x.dtype for x in values])
+            for x in values], values[0].dtype
 
 
 def intersect1d(ar1, ar2, assume_unique=False, return_indices=False):

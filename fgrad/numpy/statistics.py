@@ -19,7 +19,7 @@ from .contract import numbers
 from .elementwise import remainder, where
 from .joining import concatenate
 from .numerics import convolve
-from .promotion import as_float, binary, cast, same
+from .promotion import as_float, binary, cast, in_dtype, of_one_dtype, same
 from .ranges import linspace
 from .reductions import cumprod, cumsum, diff, max, min
 from .shape import moveaxis, ravel
@@ -46,7 +46,7 @@ def histogram_bin_edges(a, bins=10, range=None, weights=None):
         return as_value(bins)
     x = as_float(ravel(a))
     if range is not None:
-        low, high = [cast(as_float(v), x.dtype) for v in range]
+        low, high = [in_dtype(v, x.dtype) for v in range]
     elif x.size:
         low, high = min(x), max(x)
     else:
@@ -172,8 +172,8 @@ def ediff1d(ary, to_end=None, to_begin=None):
     >>> fnp.ediff1d([1, 4, 9])
     Array([3, 5], i32[2])
     """
-    parts = [None if v is None else ravel(v) for v in (to_begin, diff(ravel(ary)), to_end)]
-    return concatenate([v for v in parts if v is not None])
+    parts = [v for v in (to_begin, diff(ravel(ary)), to_end) if v is not None]
+    return concatenate([ravel(v) for v in of_one_dtype(*parts)])
 
 
 def gradient(f, *varargs, axis=None, edge_order=None):
@@ -205,8 +205,7 @@ def slope(x, h, k):
     n = x.shape[k]
     if n < 2:
         raise ShapeError("gradient needs at least two elements along an axis.", given=typed(x))
-    x = moveaxis(x, k, 0)
-    h = as_float(h)
+    x, h = [as_float(v) for v in of_one_dtype(moveaxis(x, k, 0), h)]
     steps = diff(h) if h.ndim else h
     column = lambda v: ops.reshape(v, shape=(v.size,) + (1,) * (x.ndim - 1)) if v.ndim else v
     d = binary(ops.div, diff(x, axis=0), column(steps))      # slopes between neighbours

@@ -25,10 +25,10 @@ from ..errors import (
     notice)
 from ..interpreters.stage import Stage
 from ..numpy.axes import axis_of, broadcast_shapes, int_of, shape_of, text_of
-from ..numpy.promotion import as_float, broadcast_to, cast, same
+from ..numpy.promotion import (
+    as_float, as_value_or_number, broadcast_to, cast, in_dtype, is_number, same)
 from ..numpy.special import erf, erf_inv
-from ..types import (
-    SHORT, U16, U32, U64, as_dtype, default_float, default_int, finfo, part_of)
+from ..types import I64, SHORT, U16, U32, U64, as_dtype, default_float, default_int, finfo, part_of
 
 UNSIGNED = {8: np.dtype("uint8"), 16: U16, 32: U32, 64: U64}
 
@@ -94,9 +94,8 @@ def key(seed):
     >>> key(42)
     Key([ 0 42])
     """
-    if isinstance(seed, Value) and not hasattr(seed, "np"):
-        low = ops.convert(seed.settled(), dtype=U32)
-        return Key(fnp.stack([fnp.zeros_like(low), low]))
+    if isinstance(seed, Value) and not hasattr(seed, "np") and seed.dtype.kind in "biu":
+        return Key(fnp.stack(halves(seed)))
     try:
         seed = operator.index(seed)
     except TypeError:
@@ -106,6 +105,18 @@ def key(seed):
         raise RangeError("the seed of a key has 64 bits.", given=str(seed))
     high = (seed >> 32) & 0xFFFFFFFF if not -2**31 <= seed < 2**32 else 0
     return Key(frozen_array(np.array([high, seed & 0xFFFFFFFF], U32)))
+
+
+def halves(seed):
+    """The words of a key whose seed is being traced: the high one is 0 where 32 bits are enough."""
+    seed = in_dtype(seed, seed.dtype)
+    low = cast(seed, U32)
+    if seed.dtype.itemsize < 8:
+        return fnp.zeros_like(low), low
+    short = seed < 2**32
+    if seed.dtype.kind == "i":
+        short = short & (seed >= -2**31)
+    return ops.select(short, 0, cast(seed >> 32, U32)), low
 
 
 PRNGKey = key
@@ -221,7 +232,7 @@ def between(words, shape, dtype, low, high):
     if isinstance(low, np.generic) and isinstance(high, np.generic):
         low, width = float(low), float(high - low)
     else:
-        low, high = [broadcast_to(cast(as_value(v), dtype), shape) for v in (low, high)]
+        low, high = [broadcast_to(in_dtype(v, dtype), shape) for v in (low, high)]
         width = same(ops.sub, high, low)
     x = same(ops.add, same(ops.mul, unit(words, shape, dtype), width), low)
     return same(ops.max, x, low)
@@ -263,30 +274,39 @@ def integers(words, shape, minval, maxval, dtype):
     """Uniform integers of 32 or 64 bits."""
     size = 8 * dtype.itemsize
     unsigned = UNSIGNED[size]
-    low, span = low_and_span(minval, maxval, shape, dtype, unsigned)
+    low, span, every = low_and_span(minval, maxval, shape, dtype, unsigned)
     pair = ops.random_split(words, shape=(2,))
     high_bits, low_bits = [ops.random_bits(pair[k], shape=shape, dtype=unsigned) for k in (0, 1)]
-    if span is None:
+    if every is True:
         return same(ops.add, low, cast(low_bits, dtype))
     rem = lambda x: same(ops.rem, x, span)
     half = rem(ops.full(shape=shape, value=2 ** (size // 2), dtype=unsigned))
     multiplier = rem(same(ops.mul, half, half))
     offset = rem(same(ops.add, same(ops.mul, rem(high_bits), multiplier), rem(low_bits)))
+    if every is not False:
+        offset = ops.select(every, low_bits, offset)
     return same(ops.add, low, cast(offset, dtype))
 
 
 def low_and_span(minval, maxval, shape, dtype, unsigned):
-    """The smallest value, and how many there are, as unsigned, at least 1; None for all."""
+    """(the smallest value, how many there are, as unsigned, at least 1; are they all there are?)"""
     limits = np.iinfo(dtype)
     if isinstance(minval, (int, np.integer)) and isinstance(maxval, (int, np.integer)):
         low, high = max(int(minval), int(limits.min)), min(int(maxval), int(limits.max) + 1)
         span = max(high - low, 1)
         every = span == 2 ** (8 * dtype.itemsize)
-        return (ops.full(shape=shape, value=low, dtype=dtype),
-                None if every else ops.full(shape=shape, value=span, dtype=unsigned))
-    low, high = [broadcast_to(cast(as_value(v), dtype), shape) for v in (minval, maxval)]
-    span = cast(same(ops.sub, high, low), unsigned)
-    return low, ops.select(same(ops.le, high, low), 1, span)
+        span = span if every else ops.full(shape=shape, value=span, dtype=unsigned)
+        return ops.full(shape=shape, value=low, dtype=dtype), span, every
+    ends = [as_value_or_number(v) for v in (minval, maxval)]
+    beyond = any(is_number(v) and not (v.__class__ is int and limits.min <= v <= limits.max)
+                 for v in ends)
+    wide = I64 if beyond and dtype.itemsize < 8 else dtype
+    low, high = [broadcast_to(in_dtype(v, wide), shape) for v in ends]
+    if wide is not dtype:
+        low = ops.clamp(int(limits.min), low, int(limits.max))
+        high = ops.clamp(int(limits.min), high, int(limits.max) + 1)
+    span = ops.select(same(ops.le, high, low), 1, cast(same(ops.sub, high, low), unsigned))
+    return cast(low, dtype), span, same(ops.eq, span, 0) if wide is not dtype else False
 
 
 # ---------------------------------------------------------------------------- distributions
@@ -324,7 +344,7 @@ def truncated_normal(key, lower, upper, shape=None, dtype=None):
     Array(True, bool[])
     """
     dtype = float_dtype(dtype, "truncated_normal")
-    low, high = [cast(as_value(v), dtype) for v in (lower, upper)]
+    low, high = [in_dtype(v, dtype) for v in (lower, upper)]
     if shape is None:
         shape = broadcast_shapes(low.shape, high.shape)
     shape = shape_of(shape, "truncated_normal")

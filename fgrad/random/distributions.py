@@ -10,11 +10,10 @@ import math
 
 from .. import numpy as fnp
 from .. import ops
-from ..core import as_value
 from ..errors import ArgumentError, ShapeError
 from ..numpy import linalg
 from ..numpy.axes import broadcast_shapes, shape_of, text_of
-from ..numpy.promotion import as_float, broadcast_to, cast, join, same
+from ..numpy.promotion import as_float, broadcast_to, cast, in_dtype, join, same
 from ..types import as_dtype, default_int, finfo
 from .basic import (
     between, consumed, exponential, float_dtype, normal, rademacher, revived, uniform)
@@ -22,7 +21,7 @@ from .basic import (
 
 def parameters(name, shape, dtype, *xs):
     """(parameters of the dtype, broadcast; the shape).  Raises ShapeError where they do not fit."""
-    values = [cast(as_value(x), dtype) for x in xs]
+    values = [in_dtype(x, dtype) for x in xs]
     own = broadcast_shapes(*[v.shape for v in values])
     shape = own if shape is None else shape_of(shape, name)
     if broadcast_shapes(own, shape) != shape:

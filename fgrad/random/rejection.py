@@ -14,11 +14,11 @@ import numpy as np
 from .. import numpy as fnp
 from .. import ops
 from ..control import while_loop
-from ..core import Primitive, as_value
+from ..core import Primitive
 from ..custom import stop_gradient
 from ..errors import GradientError
 from ..numpy.axes import shape_of
-from ..numpy.promotion import as_float, broadcast_to, cast, same
+from ..numpy.promotion import as_float, broadcast_to, cast, in_dtype, same
 from ..ops import size_of, to_front
 from ..transforms import vmap
 from ..types import F32, as_dtype, default_int
@@ -179,7 +179,7 @@ def chisquare(key, df, shape=None, dtype=None):
     (5,)
     """
     dtype = float_dtype(dtype, "chisquare")
-    return 2 * ops.exp(loggamma(key, cast(as_value(df), dtype) / 2, shape, dtype))
+    return 2 * ops.exp(loggamma(key, in_dtype(df, dtype) / 2, shape, dtype))
 
 
 def f(key, dfnum, dfden, shape=None, dtype=None):
@@ -332,10 +332,10 @@ def multinomial(key, n, p, *, shape=None, dtype=None):
     One class after the other is a binomial number of the tries that are left.
     """
     dtype = float_dtype(dtype, "multinomial")
-    p = cast(as_float(p), dtype)
+    p = in_dtype(p, dtype)
     lead = p.shape[:-1] if shape is None else shape_of(shape, "multinomial")[:-1]
     p = broadcast_to(p, (*lead, p.shape[-1]))
-    left, share = broadcast_to(cast(as_value(n), dtype), lead), ops.full(
+    left, share = broadcast_to(in_dtype(n, dtype), lead), ops.full(
         shape=lead, value=1.0, dtype=dtype)
     words, out = consumed(key, "multinomial"), []
     for k, own in enumerate(parts(words, max(p.shape[-1] - 1, 1))[:p.shape[-1] - 1]):
