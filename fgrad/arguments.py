@@ -84,7 +84,7 @@ def lifted(x):
     """
     if x.__class__ is Array:
         return x
-    if isinstance(x, np.ndarray) and x.dtype != BF16:
+    if isinstance(x, np.ndarray) and x.dtype in SHORT:
         return Array(x.copy())
     return as_value(x)
 

@@ -25,11 +25,10 @@ from .custom import stop_gradient                                               
 from .errors import (
     ArgumentError, AxisError, DtypeError, PositionError, ShapeError, at_home, bound)
 from .numpy import conjugate as conj                                                 # noqa: F401
-from .numpy import cbrt, stack, tile, unstack                                        # noqa: F401
+from .numpy import cbrt, imag, real, stack, tile, unstack                            # noqa: F401
 from .numpy.axes import axes_in_order, axis_of, count_of, int_of, shape_of
 from .numpy.complex import complex_from as complex                                   # noqa: F401
 from .numpy.promotion import is_number
-from .ops import imag, real                                                          # noqa: F401
 from .ops import (                                                                   # noqa: F401
     abs, acos, add, asin, atan, atan2, ceil, cos, cosh, div, eq, erf, exp, expm1, floor, ge, gt,
     is_finite, le, log, log1p, logaddexp, logistic, lt, max, min, mul, ne, neg, pow, rem, rsqrt,
@@ -129,7 +128,7 @@ def bitcast_convert_type(operand, new_dtype):
     >>> bitcast_convert_type(np.float32(1.0), "uint32").item() == 0x3F800000
     True
     """
-    return ops.bitcast(as_value(operand), dtype=as_dtype(new_dtype))
+    return ops.bitcast(lifted(operand), dtype=as_dtype(new_dtype))
 
 
 def population_count(x):
@@ -259,7 +258,7 @@ def select_n(which, *cases):
 
 def convert_element_type(x, new_dtype):
     """x in another dtype."""
-    return ops.convert(as_value(x), dtype=as_dtype(new_dtype))
+    return ops.convert(lifted(x), dtype=as_dtype(new_dtype))
 
 
 # ---------------------------------------------------------------------------- creation
@@ -309,7 +308,7 @@ def axes_of(dimensions, ndim, name):
 
 def broadcast(x, sizes):
     """x repeated along new leading axes."""
-    x = as_value(x)
+    x = lifted(x)
     sizes = shape_of(sizes, "broadcast")
     return ops.broadcast(x, shape=(*sizes, *x.shape), axes=tuple(range(len(sizes))))
 
@@ -323,7 +322,7 @@ def broadcast_in_dim(x, shape, broadcast_dimensions):
     >>> broadcast_in_dim(np.array([1.0, 2.0]), (2, 3), (0,)).tolist()
     [[1.0, 1.0, 1.0], [2.0, 2.0, 2.0]]
     """
-    x, shape = as_value(x), shape_of(shape, "broadcast_in_dim")
+    x, shape = lifted(x), shape_of(shape, "broadcast_in_dim")
     to = axes_in_order(tuple(listed(broadcast_dimensions)), len(shape), "broadcast_in_dim")
     if len(to) != x.ndim or any(n not in (1, shape[d]) for n, d in zip(x.shape, to)):
         raise ShapeError("broadcast_in_dim needs a dimension of the result for each of x, of its "
@@ -337,7 +336,7 @@ def broadcast_in_dim(x, shape, broadcast_dimensions):
 
 def reshape(x, new_sizes, dimensions=None):
     """The elements of x in another shape; -1 stands for what is left."""
-    x = as_value(x)
+    x = lifted(x)
     if dimensions is not None:
         x = transpose(x, dimensions)
     sizes = list(ints_of(new_sizes, "reshape", "new_sizes"))
@@ -349,13 +348,13 @@ def reshape(x, new_sizes, dimensions=None):
 
 def transpose(x, permutation):
     """x with its axes in another order."""
-    x = as_value(x)
+    x = lifted(x)
     return ops.transpose(x, perm=axes_in_order(tuple(listed(permutation)), x.ndim, "transpose"))
 
 
 def rev(x, dimensions):
     """x backwards along the dimensions."""
-    x = as_value(x)
+    x = lifted(x)
     return ops.rev(x, axes=axes_of(dimensions, x.ndim, "rev"))
 
 
@@ -374,7 +373,7 @@ def split(operand, sizes, axis=0):
     >>> split(fnp.array([1.0, 2.0, 3.0]), (1, 2))
     [Array([1.], f32[1]), Array([2., 3.], f32[2])]
     """
-    x, sizes = as_value(operand), ints_of(sizes, "split", "sizes")
+    x, sizes = lifted(operand), ints_of(sizes, "split", "sizes")
     axis = axis_of(axis, x.ndim, "split")
     if sum(sizes) != x.shape[axis]:
         raise ShapeError("split needs sizes that add up to the axis.", given=[
@@ -385,7 +384,7 @@ def split(operand, sizes, axis=0):
 
 def expand_dims(x, dimensions):
     """x with axes of size 1 at these positions of the result."""
-    x, dimensions = as_value(x), listed(dimensions)
+    x, dimensions = lifted(x), listed(dimensions)
     ndim = x.ndim + len(dimensions)
     added, sizes = axes_of(dimensions, ndim, "expand_dims"), iter(x.shape)
     return ops.reshape(x, shape=tuple(1 if a in added else next(sizes) for a in range(ndim)))
@@ -393,7 +392,7 @@ def expand_dims(x, dimensions):
 
 def squeeze(x, dimensions):
     """x without these axes, which have size 1."""
-    x = as_value(x)
+    x = lifted(x)
     gone = axes_of(dimensions, x.ndim, "squeeze")
     if any(x.shape[a] != 1 for a in gone):
         raise ShapeError("squeeze removes axes of size 1 only.", given=f"x: {x.type}",
@@ -403,7 +402,7 @@ def squeeze(x, dimensions):
 
 def collapse(x, start_dimension, stop_dimension=None):
     """x with the axes from start up to stop made one."""
-    x = as_value(x)
+    x = lifted(x)
     stop = x.ndim if stop_dimension is None else stop_dimension
     stop = stop + x.ndim if stop < 0 else stop
     start = axis_of(start_dimension, builtins.max(x.ndim, 1), "collapse")
@@ -436,7 +435,7 @@ def pad(x, padding_value, padding_config):
 
 def slice(x, start_indices, limit_indices, strides=None):
     """x[start:limit:stride] along every axis."""
-    x = as_value(x)
+    x = lifted(x)
     start, stop, stride = [ints_of(given, "slice", what) for given, what in (
         (start_indices, "start_indices"), (limit_indices, "limit_indices"),
         ((1,) * x.ndim if strides is None else strides, "strides"))]
@@ -457,7 +456,7 @@ def slice_in_dim(x, start_index, limit_index, stride=1, axis=0):
     >>> slice_in_dim(np.arange(6), 1, None, 2).tolist()
     [1, 3, 5]
     """
-    x = as_value(x)
+    x = lifted(x)
     axis = axis_of(axis, x.ndim, "slice_in_dim")
     start, stop, _ = builtins.slice(start_index, limit_index).indices(x.shape[axis])
     starts, stops, strides = [0] * x.ndim, list(x.shape), [1] * x.ndim
@@ -473,7 +472,7 @@ def index_in_dim(x, index, axis=0, keepdims=True):
     >>> index_in_dim(np.array([[1, 2], [3, 4]]), -1, axis=1).tolist()
     [[2], [4]]
     """
-    x = as_value(x)
+    x = lifted(x)
     axis = axis_of(axis, x.ndim, "index_in_dim")
     n, (index,) = x.shape[axis], ints_of(index, "index_in_dim", "index")
     if not -n <= index < n:
@@ -521,7 +520,7 @@ def dynamic_slice(x, start_indices, slice_sizes):
     >>> dynamic_slice(np.arange(6), (4,), (3,)).tolist()
     [3, 4, 5]
     """
-    x = as_value(x)
+    x = lifted(x)
     starts = starts_of(x, start_indices, "dynamic_slice")
     sizes = ints_of(slice_sizes, "dynamic_slice", "slice_sizes")
     return checked(ops.dynamic_slice, x, *starts, sizes=sizes)
@@ -552,7 +551,7 @@ def dynamic_slice_in_dim(x, start_index, slice_size, axis=0):
     >>> dynamic_slice_in_dim(np.array([[1, 2, 3]]), 1, 2, axis=1).tolist()
     [[2, 3]]
     """
-    x = as_value(x)
+    x = lifted(x)
     axis, starts = along(x, start_index, axis, "dynamic_slice_in_dim")
     return dynamic_slice(x, starts, [slice_size if a == axis else n for a, n in enumerate(x.shape)])
 

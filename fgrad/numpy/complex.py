@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from .. import ops
+from ..arguments import lifted
 from ..core import Array, as_value
 from ..types import complex_of
 from .promotion import as_float, cast, same, together
@@ -23,7 +24,7 @@ def real(val, /):
     >>> real(1 + 2j).item()
     1.0
     """
-    x = as_value(val)
+    x = lifted(val)
     return ops.real(x) if is_complex(x) else x
 
 
@@ -44,7 +45,7 @@ def conjugate(x, /):
     >>> conjugate(1 + 2j).item()
     (1-2j)
     """
-    x = as_value(x)
+    x = lifted(x)
     return ops.complex(ops.real(x), ops.neg(ops.imag(x))) if is_complex(x) else x
 
 
@@ -138,7 +139,7 @@ def real_if_close(a, tol=100):
     >>> real_if_close(1 + 0j).item()
     1.0
     """
-    x = as_value(a)
+    x = lifted(a)
     return Array(np.real_if_close(x.value_for("real_if_close"), tol)) if is_complex(x) else x
 
 

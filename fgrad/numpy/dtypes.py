@@ -9,7 +9,7 @@ from ..errors import DtypeError
 from .. import types
 from ..bf16 import BF16
 from ..types import SHORT, as_dtype, is_exact, promote
-from .creation import asarray
+from .creation import array
 
 
 class Scalar:
@@ -31,10 +31,12 @@ class Scalar:
 
     def __call__(self, x=0):
         """x as an array of this dtype.   any[*s] → self[*s]"""
-        return asarray(x, self.dtype)
+        return array(x, self.dtype)
 
     def __eq__(self, other):
-        return other is self or self.dtype == (other.dtype if isinstance(other, Scalar) else other)
+        if isinstance(other, Scalar):
+            return self.dtype == other.dtype
+        return other is not None and self.dtype == other         # np.dtype(None) is float64
 
     def __hash__(self):
         return hash(self.dtype if self.dtype is BF16 else self.dtype.type)

@@ -8,6 +8,7 @@ import functools
 import numpy as np
 
 from .. import ops
+from ..arguments import lifted
 from ..errors import ArgumentError, ShapeError
 from .axes import typed
 from .contract import LETTERS, numbers
@@ -30,7 +31,7 @@ def einsum(subscripts, *operands, optimize="greedy"):
     """
     if not isinstance(subscripts, str):
         subscripts, operands = in_letters((subscripts, *operands))
-    xs = numbers(*operands)
+    xs = numbers(*operands if len(operands) > 1 else map(lifted, operands))
     labels, to = parsed(subscripts, xs)
     xs, labels = map(list, zip(*[without_repeats(x, s) for x, s in zip(xs, labels)]))
     check_sizes(subscripts, xs, labels)

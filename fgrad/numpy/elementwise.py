@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 
 from .. import ops
+from ..arguments import lifted
 from ..core import NOTHING, Tracer, _current, as_value
 from ..errors import ArgumentError, RangeError
 from ..types import BOOL, INEXACT_KINDS, SCALARS, finfo
@@ -161,7 +162,7 @@ def positive(x, /):
     >>> fnp.positive([-2, 3])
     Array([-2,  3], i32[2])
     """
-    return as_value(x)
+    return lifted(x)
 
 
 def absolute(x, /):
@@ -236,7 +237,7 @@ def trunc(x, /):
     >>> fnp.trunc([-1.5, 1.5])
     Array([-1.,  1.], f32[2])
     """
-    x = as_value(x)
+    x = lifted(x)
     if x.dtype.kind in "biu":
         return x
     return ops.select(same(ops.lt, x, 0.0), ops.ceil(x), ops.floor(x))
@@ -244,7 +245,7 @@ def trunc(x, /):
 
 def whole(op, x):
     """op(x) for floats, x for integers."""
-    x = as_value(x)
+    x = lifted(x)
     return x if x.dtype.kind in "biu" else unary(op, x)
 
 
@@ -255,7 +256,7 @@ def round(a, decimals=0):
     >>> fnp.round([0.5, 1.5, 2.46]), fnp.round(2.46, 1)
     (Array([0., 2., 2.], f32[3]), Array(2.5, f32[]))
     """
-    x = as_value(a)
+    x = lifted(a)
     if x.dtype.kind == "c":
         return ops.complex(round(ops.real(x), decimals), round(ops.imag(x), decimals))
     if x.dtype.kind != "f":
@@ -511,7 +512,7 @@ def clip(a, min=None, max=None):
             return ops.clamp(lo, x, hi)
     if min is not None:
         x = keep_at_limit(ops.ge, x, min)
-    return as_value(x) if max is None else keep_at_limit(ops.le, x, max)
+    return lifted(x) if max is None else keep_at_limit(ops.le, x, max)
 
 
 def keep_at_limit(inside, x, limit):

@@ -13,7 +13,7 @@ import math
 import numpy as np
 
 from .. import ops
-from ..core import as_value
+from ..arguments import lifted
 from ..errors import ArgumentError, ShapeError, bound
 from ..types import COMPUTED, F32, default_float
 from .axes import axis_of, typed
@@ -317,7 +317,7 @@ def ifftshift(x, axes=None):
 
 def shifted(x, axes, by):
     """x rolled along axes, by by(size) each."""
-    x = as_value(x)
+    x = lifted(x)
     axes = range(x.ndim) if axes is None else [axes] if axes.__class__ is int else axes
     axes = [axis_of(a, x.ndim, "fftshift") for a in axes]
     return roll(x, tuple(by(x.shape[a]) for a in axes), tuple(axes)) if axes else x

@@ -10,6 +10,7 @@ import math
 import re
 
 from .. import ops
+from ..arguments import lifted
 from ..core import as_value
 from ..errors import ArgumentError, ShapeError
 from ..transforms import vmap
@@ -198,6 +199,6 @@ def most_axes(x):
 def joined(x, depth, ndim):
     """The blocks of one list along their axis, counted from the end by the depth."""
     if not depth:
-        x = as_value(x)
+        x = lifted(x)
         return ops.reshape(x, shape=(1,) * (ndim - x.ndim) + x.shape)
     return concatenate([joined(part, depth - 1, ndim) for part in x], axis=-depth)

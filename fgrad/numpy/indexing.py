@@ -14,6 +14,7 @@ import operator
 import numpy as np
 
 from .. import ops
+from ..arguments import lifted
 from ..core import Array, Tracer, Value, as_value
 from ..errors import ArgumentError, ConcretizationError, PositionError, ShapeError
 from ..ops.index import roomy
@@ -368,7 +369,7 @@ def take(a, indices, axis=None, mode=None, fill_value=0):
     >>> take([1, 2, 3], [0, 4], mode="wrap").tolist()
     [1, 2]
     """
-    x = as_value(a)
+    x = lifted(a)
     if axis is None:
         x, axis = ops.reshape(x, shape=(x.size,)), 0
     k = axis_of(axis, x.ndim, "take")
@@ -385,7 +386,7 @@ def take_along_axis(arr, indices, axis=-1, mode=None, fill_value=0):
     Array([[1, 3],
            [2, 9]], i32[2,2])
     """
-    x, i = as_value(arr), as_value(indices)
+    x, i = lifted(arr), as_value(indices)
     if axis is None:
         x, i, axis = ops.reshape(x, shape=(x.size,)), ops.reshape(i, shape=(i.size,)), 0
     k = axis_of(axis, x.ndim, "take_along_axis")

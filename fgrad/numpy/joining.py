@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 
 from .. import ops
+from ..arguments import lifted
 from ..core import as_value
 from ..errors import ArgumentError, RangeError, ShapeError
 from ..text import noun_of
@@ -17,12 +18,13 @@ from .shape import atleast_1d, atleast_2d, atleast_3d, moveaxis, ravel, transpos
 def parts_of(arrays, name):
     """The arrays of a list, or the rows of one array; Python numbers stay."""
     if hasattr(arrays, "shape"):
-        x = as_value(arrays)
+        x = lifted(arrays)
         return [x[k] for k in range(len(x))]
     if not hasattr(arrays, "__iter__"):
         raise ArgumentError(f"{name} takes a list of arrays, not {noun_of(arrays)}.",
                             given=f"{name}({arrays!r:.60})", fix=f"{name}([x, y])")
-    parts = [as_value_or_number(x) for x in arrays]
+    arrays = list(arrays)
+    parts = [as_value_or_number(x) for x in arrays] if len(arrays) > 1 else [*map(lifted, arrays)]
     if not parts:
         raise ArgumentError(f"{name} needs at least one array.")
     return parts
@@ -153,7 +155,7 @@ def split(ary, indices_or_sections, axis=0):
     >>> [x.shape for x in fnp.split(fnp.ones(4), [3])]
     [(3,), (1,)]
     """
-    x = as_value(ary)
+    x = lifted(ary)
     n = x.shape[axis_of(axis, x.ndim, "split")]
     if not hasattr(indices_or_sections, "__iter__") and n % operator.index(indices_or_sections):
         raise ShapeError(f"split cannot divide {n} elements into "
@@ -169,7 +171,7 @@ def array_split(ary, indices_or_sections, axis=0):
     >>> fnp.array_split([1, 2, 3], 2)
     [Array([1, 2], i32[2]), Array([3], i32[1])]
     """
-    x = as_value(ary)
+    x = lifted(ary)
     k = axis_of(axis, x.ndim, "array_split")
     n = x.shape[k]
     if hasattr(indices_or_sections, "__iter__"):

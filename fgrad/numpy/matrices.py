@@ -6,6 +6,7 @@ They are made by comparing row and column numbers, so that compiled code stores 
 from __future__ import annotations
 
 from .. import ops
+from ..arguments import lifted
 from ..core import as_value
 from ..errors import ArgumentError, ShapeError
 from ..types import I32, as_dtype, default_float
@@ -87,7 +88,7 @@ def triangle(m, k, op, name):
 
 def matrix(m, name):
     """m as a value of at least two axes."""
-    x = as_value(m)
+    x = lifted(m)
     if x.ndim < 2:
         raise ShapeError(f"{name} needs a matrix.", given=typed(x))
     return x
@@ -147,7 +148,7 @@ def diag(v, k=0):
     (Array([[1, 0],
            [0, 2]], i32[2,2]), Array([1, 4], i32[2]))
     """
-    x = as_value(v)
+    x = lifted(v)
     if x.ndim == 2:
         return diagonal(x, k)
     if x.ndim != 1:

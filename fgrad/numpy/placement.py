@@ -11,6 +11,7 @@ import math
 import numpy as np
 
 from .. import ops
+from ..arguments import lifted
 from ..core import Array, as_value
 from ..errors import ArgumentError, ShapeError
 from ..types import I32, as_dtype
@@ -213,7 +214,7 @@ def ravel_multi_index(multi_index, dims, mode="raise", order="C"):
         raise ArgumentError(
             "ravel_multi_index needs an index array for each axis, and an order C or F.",
             given=f"{len(multi_index)} arrays for dims {text_of(dims)}, order={order}")
-    parts = list(zip([as_value(i) for i in multi_index], dims))
+    parts = list(zip(map(lifted, multi_index), dims))
     out = None
     for index, n in parts if order == "C" else parts[::-1]:
         if mode == "clip":
@@ -290,7 +291,7 @@ def ix_(*args):
     """
     out = []
     for k, part in enumerate(args):
-        x = as_value(part)
+        x = lifted(part)
         if x.ndim != 1:
             raise ShapeError("ix_ needs vectors.", given=typed(x))
         x = nonzero(x)[0] if x.dtype.kind == "b" else x
@@ -305,7 +306,7 @@ def astype(x, dtype, /, *, copy=True):
     >>> fnp.astype(fnp.array([1.7, -1.7]), "int32")
     Array([ 1, -1], i32[2])
     """
-    return in_dtype(x, as_dtype(dtype))
+    return in_dtype(lifted(x) if isinstance(x, np.ndarray) else x, as_dtype(dtype))
 
 
 def array_equiv(a1, a2):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from .. import ops
+from ..arguments import lifted
 from ..core import Array, as_value
 from ..errors import ArgumentError, ShapeError
 from ..types import complex_of, finfo
@@ -27,7 +28,7 @@ from .shape import atleast_1d, reshape
 
 def vector(p, name):
     """p as a vector."""
-    x = atleast_1d(as_value(p))
+    x = atleast_1d(lifted(p))
     if x.ndim != 1:
         raise ShapeError(f"{name} needs a vector of coefficients.", given=typed(x))
     return x

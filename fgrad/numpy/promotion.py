@@ -13,6 +13,7 @@ import math
 import numpy as np
 
 from .. import ops, source
+from ..arguments import lifted
 from ..core import NOTHING, Array, Tracer, Value, _current, as_value
 from ..errors import DtypeError, RangeError, ShapeError, notice
 from ..types import (
@@ -133,7 +134,7 @@ def broadcast_to(array, shape):
     >>> broadcast_to(as_float(1.5), (2,)).tolist()
     [1.5, 1.5]
     """
-    x = as_value(array)
+    x = lifted(array)
     if x.shape == shape:
         return x
     kept, axes = stretching(x.shape, tuple(shape))

@@ -12,8 +12,9 @@ import builtins
 from math import prod as product_of
 
 from .. import ops
+from ..arguments import lifted
 from ..core import _current, as_value
-from ..errors import ArgumentError, ShapeError
+from ..errors import ArgumentError, RangeError, ShapeError
 from ..types import BOOL, SCALARS, as_dtype, computed, default_int
 from .axes import axes_of, axis_of, typed
 from .complex import modulus
@@ -347,7 +348,9 @@ def diff(a, n=1, axis=-1, prepend=None, append=None):
     >>> fnp.diff([1, 4, 9])
     Array([3, 5], i32[2])
     """
-    x = as_value(a)
+    if n < 0:
+        raise RangeError("diff takes differences n times.", given=f"n={n}", expected="n >= 0")
+    x = as_value(a) if n else lifted(a)
     k = axis_of(axis, x.ndim, "diff")
     ends = [end_of(part, x, k) for part in (prepend, append) if part is not None]
     if ends:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import operator
 
 from .. import ops
+from ..arguments import lifted
 from ..core import Tracer, as_value
 from ..errors import ArgumentError, AxisError, ShapeError
 from ..types import I32, I64
@@ -59,7 +60,7 @@ def reshape(a, shape):
     >>> reshape([1, 2, 3, 4], (2, -1)).tolist()
     [[1, 2], [3, 4]]
     """
-    x = as_value(a)
+    x = lifted(a)
     wanted = shape if hasattr(shape, "__iter__") and getattr(shape, "shape",
                                                              None) != () else (shape,)
     return ops.reshape(x, shape=completed(x, tuple([size_of(n, shape, "reshape")
@@ -93,7 +94,7 @@ def ravel(a):
     >>> fnp.ravel([[1, 2], [3, 4]])
     Array([1, 2, 3, 4], i32[4])
     """
-    x = as_value(a)
+    x = lifted(a)
     return ops.reshape(x, shape=(x.size,))
 
 
@@ -108,7 +109,7 @@ def transpose(a, axes=None):
     >>> fnp.transpose(fnp.ones((2, 3, 4)), (2, 0, 1)).shape
     (4, 2, 3)
     """
-    x = as_value(a)
+    x = lifted(a)
     if axes is None:
         return ops.transpose(x, perm=tuple(range(x.ndim))[::-1])
     perm = axes_in_order(axes, x.ndim, "transpose")
@@ -137,7 +138,7 @@ def swapaxes(a, axis1, axis2):
     >>> fnp.swapaxes(fnp.ones((2, 3, 4)), 0, 2).shape
     (4, 3, 2)
     """
-    x = as_value(a)
+    x = lifted(a)
     first, second = axis_of(axis1, x.ndim, "swapaxes"), axis_of(axis2, x.ndim, "swapaxes")
     perm = list(range(x.ndim))
     perm[first], perm[second] = second, first
@@ -151,7 +152,7 @@ def moveaxis(a, source, destination):
     >>> fnp.moveaxis(fnp.ones((2, 3, 4)), 0, -1).shape
     (3, 4, 2)
     """
-    x = as_value(a)
+    x = lifted(a)
     from_, to = [axes_in_order(s, x.ndim, "moveaxis") for s in (source, destination)]
     if len(from_) != len(to):
         raise AxisError("moveaxis needs as many sources as destinations.",
@@ -169,7 +170,7 @@ def rollaxis(a, axis, start=0):
     >>> fnp.rollaxis(fnp.ones((2, 3, 4)), 2).shape
     (4, 2, 3)
     """
-    x = as_value(a)
+    x = lifted(a)
     k = axis_of(axis, x.ndim, "rollaxis")
     place = start + x.ndim if start < 0 else start
     return moveaxis(x, k, place - (k < place))
@@ -181,7 +182,7 @@ def expand_dims(a, axis):
     >>> expand_dims([1, 2], 0).shape
     (1, 2)
     """
-    x = as_value(a)
+    x = lifted(a)
     count = len(axis) if isinstance(axis, (tuple, list)) else 1
     try:
         axes = axes_of(axis, x.ndim + count, "expand_dims")
@@ -203,7 +204,7 @@ def squeeze(a, axis=None):
     >>> fnp.squeeze(fnp.ones((1, 3, 1))).shape, fnp.squeeze(fnp.ones((1, 3, 1)), axis=0).shape
     ((3,), (3, 1))
     """
-    x = as_value(a)
+    x = lifted(a)
     axes = tuple(k for k, n in enumerate(x.shape) if n == 1) if axis is None else axes_of(axis,
                                                                                           x.ndim,
                                                                                           "squeeze")
@@ -230,7 +231,7 @@ def broadcast_arrays(*args):
     >>> [x.shape for x in fnp.broadcast_arrays([1, 2], [[1], [2], [3]])]
     [(3, 2), (3, 2)]
     """
-    return same_shape(*args)
+    return same_shape(*map(lifted, args))
 
 
 def atleast_1d(*arys):
@@ -267,7 +268,7 @@ def atleast_3d(*arys):
 
 def each(function, arys):
     """function of the one array, or the list of it of several."""
-    out = [function(as_value(x)) for x in arys]
+    out = [function(lifted(x)) for x in arys]
     return out[0] if len(out) == 1 else out
 
 
@@ -280,7 +281,7 @@ def tile(A, reps):
     >>> fnp.tile([1, 2], 2), fnp.tile([1, 2], (3, 1)).shape
     (Array([1, 2, 1, 2], i32[4]), (3, 2))
     """
-    x = as_value(A)
+    x = lifted(A)
     reps = tuple(reps) if hasattr(reps, "__iter__") else (reps,)
     ndim = max(x.ndim, len(reps))
     reps = (1,) * (ndim - len(reps)) + tuple([count_of(r, "tile", "repeats")
@@ -346,7 +347,7 @@ def flip(m, axis=None):
     >>> fnp.flip([1, 2, 3])
     Array([3, 2, 1], i32[3])
     """
-    x = as_value(m)
+    x = lifted(m)
     return ops.rev(x, axes=axes_of(axis, x.ndim, "flip"))
 
 
@@ -380,7 +381,7 @@ def rot90(m, k=1, axes=(0, 1)):
     Array([[2, 4],
            [1, 3]], i32[2,2])
     """
-    x = as_value(m)
+    x = lifted(m)
     first, second = axes_in_order(axes, x.ndim, "rot90")
     if k % 4 == 0:
         return x
@@ -401,7 +402,7 @@ def roll(a, shift, axis=None):
     >>> roll([1, 2, 3], 1).tolist()
     [3, 1, 2]
     """
-    x = as_value(a)
+    x = lifted(a)
     if axis is None:
         return reshape(roll(ravel(x), shift, 0), x.shape)
     axes = axes_in_order(axis, x.ndim, "roll")

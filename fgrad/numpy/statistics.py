@@ -10,6 +10,7 @@ import builtins
 import math
 
 from .. import ops
+from ..arguments import lifted
 from ..core import as_value
 from ..errors import ArgumentError, ShapeError
 from ..types import default_float, default_int
@@ -43,7 +44,7 @@ def histogram_bin_edges(a, bins=10, range=None, weights=None):
         if isinstance(bins, str):
             raise ArgumentError("histogram chooses no number of bins by itself.",
                                 given=f"bins={bins!r}", fix="give the number of bins, or edges")
-        return as_value(bins)
+        return lifted(bins)
     x = as_float(ravel(a))
     if range is not None:
         low, high = [in_dtype(v, x.dtype) for v in range]

@@ -498,7 +498,7 @@ class IntegerPow(Primitive):
         if n < 0 and x.dtype.kind not in INEXACT_KINDS:
             self.type(ArrayType(x.dtype, x.shape), n=n)
         power = repeated_squaring(x, builtins.abs(n), np.multiply)
-        power = np.ones_like(x) if power is None else power
+        power = np.ones_like(x) if power is None else power if n != 1 else x.copy()
         return 1 / power if n < 0 else power
 
     def jvp(self, out, args, tangents, /, *, n):

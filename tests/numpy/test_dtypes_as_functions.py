@@ -48,3 +48,8 @@ def test_numpy_takes_them_for_dtypes():
 def test_a_derivative_goes_through_a_dtype():
     assert fgrad.grad(lambda x: fnp.float32(fnp.float16(x) * 2))(3.0) == 2.0
     assert fgrad.jit(lambda x: fnp.int32(x > 1).sum())(fnp.arange(4)) == 2
+
+
+def test_no_name_of_a_dtype_is_none():
+    assert fnp.float64 != None and fnp.float32 != None                               # noqa: E711
+    assert fnp.float64 == "float64" and fnp.float64 == np.float64

@@ -11,11 +11,13 @@ from fgrad import grad, jit, lax, random, tree
 
 DTYPES = ["bool", "int8", "uint8", "int32", "int64", "float16", "float32", "float64"]
 NUMBERS = [2, 0.1, True, 3.0, -1]
-PAIRS = """add arctan2 bitwise_and bitwise_or bitwise_xor copysign divide divmod dot equal float_power
+PAIRS = """
+    add arctan2 bitwise_and bitwise_or bitwise_xor copysign divide divmod dot equal float_power
     floor_divide fmax fmin fmod gcd greater greater_equal heaviside hypot inner isclose kron lcm
-    ldexp left_shift less less_equal logaddexp logaddexp2 logical_and logical_or logical_xor maximum
-    minimum mod multiply nextafter not_equal outer polyadd polymul polysub polyval power remainder
-    right_shift searchsorted subtract""".split()
+    ldexp left_shift less less_equal logaddexp logaddexp2 logical_and logical_or logical_xor
+    maximum minimum mod multiply nextafter not_equal outer polyadd polymul polysub polyval power
+    remainder right_shift searchsorted subtract
+""".split()
 CHOICES = {
     "where": lambda x, n: fnp.where(x > 1, x, n),
     "where with a number": lambda x, n: fnp.where(x > 1, n, 0),
