@@ -8,7 +8,7 @@ from .. import ops
 from ..bf16 import BF16
 from ..core import Value, as_value
 from ..errors import ArgumentError, DtypeError
-from ..types import COMPUTED, F32, I32, finfo
+from ..types import COMPUTED, F16, F32, F64, I32, finfo
 from .axes import axis_of, typed
 from .creation import zeros_like
 from .elementwise import signbit
@@ -18,6 +18,7 @@ from .promotion import (
 from .shape import moveaxis, ravel
 
 U8 = np.dtype("uint8")
+REACH = {F16: 44, F64: 2100}   # powers of two from the least to the largest number; else 280
 
 
 # ---------------------------------------------------------------------------- whole numbers
@@ -146,7 +147,7 @@ def modf(x, /):
 
 
 def ldexp(x1, x2, /):
-    """x1 · 2^x2.   f[*a] i[*b] → f[*broadcast]; by two factors, so that no power overflows
+    """x1 · 2^x2.   f[*a] i[*b] → f[*broadcast]; by four factors, so that no power overflows
 
     >>> import fgrad.numpy as fnp
     >>> fnp.ldexp(0.5, 3)
@@ -155,10 +156,13 @@ def ldexp(x1, x2, /):
     x, n = as_float(x1), as_value(x2)
     if n.dtype.kind not in "iu":
         raise DtypeError("ldexp needs integers for the power.", given=typed(n))
-    half = same(ops.div, n, 2)
-    first, second = cast(half, x.dtype), cast(same(ops.sub, n, half), x.dtype)
-    out = binary(ops.mul, x, ops.pow(2.0, first))
-    return binary(ops.mul, out, ops.pow(2.0, second))
+    reach = REACH.get(x.dtype, 280)
+    n = ops.clamp(-reach, cast(n, I32), reach)
+    part = same(ops.div, n, 4)
+    factor, last = [ops.pow(2.0, cast(v, x.dtype)) for v in (part, same(ops.sub, n, 3 * part))]
+    for power in (factor, factor, factor, last):
+        x = binary(ops.mul, x, power)
+    return x
 
 
 def frexp(x, /):

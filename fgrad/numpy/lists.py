@@ -15,7 +15,10 @@ from ..errors import DtypeError, RangeError, ShapeError
 from ..text import noun_of
 from ..types import SCALARS, SHORT, computed, default_float
 from .axes import text_of
-from .promotion import WEAK, in_dtype, join, kind
+from .promotion import WEAK, in_dtype, in_kind, join, kind
+
+
+WIDER = ["give a wider dtype, for example dtype=\"int64\"", "or a float one"]
 
 
 def from_list(x, dtype):
@@ -72,7 +75,7 @@ def numbers_of(x, leaves, dtype, shape):
         dtype = join(list(leaves))
     elif not leaves:
         dtype = dtype or default_float()
-    if plain and dtype is not None and dtype.kind in "iu" and leaves <= {int, bool}:
+    if plain and dtype is not None and dtype.kind in "iu":
         return whole_numbers(x, dtype, shape)
     try:
         out = np.array(x) if dtype is None else np.array(x, dtype=dtype)
@@ -88,16 +91,17 @@ def numbers_of(x, leaves, dtype, shape):
 
 
 def whole_numbers(x, dtype, shape):
-    """A nested list of ints.  Raises RangeError when one does not fit."""
+    """A nested list of numbers as ints.  Raises RangeError when one does not fit."""
     try:
         out = np.array(x)
     except (ValueError, OverflowError) as error:
         raise not_rectangular(x, shape, error) from None
-    limits = np.iinfo(dtype)
-    if out.size and not limits.min <= int(out.min()) <= int(out.max()) <= limits.max:
+    limits, kind = np.iinfo(dtype), "an int" if out.dtype.kind in "biuO" else "a float"
+    least, largest = [np.asarray(v).item() for v in (out.min(), out.max())] if out.size else (0, 0)
+    if not limits.min <= least <= largest <= limits.max:
         raise RangeError(
-            f"the list holds an int that does not fit into {SHORT[dtype]}.",
-            fix=["give a wider dtype, for example dtype=\"int64\"", "or a float one"]) from None
+            f"the list holds {kind} that does not fit into {SHORT[dtype]}.",
+            fix=WIDER) from None
     return out.astype(dtype)
 
 
@@ -163,8 +167,12 @@ def stacked(x, dtype, shape):
 def number(x, dtype):
     """A Python number as an array without axes."""
     dtype = dtype or join([x.__class__])
-    if dtype.kind in "iu" and x.__class__ is int:
-        ops.elementwise.literal(x, dtype)        # raises RangeError when it does not fit
+    if dtype.kind in "iu" and x.__class__ is not complex:
+        try:
+            x = in_kind(x, dtype)
+        except RangeError as error:
+            error.fix = WIDER
+            raise
     return array_in(np.array(x), dtype)
 
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from .. import ops
-from ..core import Value, array_in, as_value
+from ..core import Tracer, Value, array_in, as_value
 from ..types import computed
 from .axes import axes_of
 from .elementwise import isnan, where
@@ -15,7 +15,7 @@ from .promotion import as_float, binary, broadcast_to, cast, same
 from .reductions import all as all_of
 from .reductions import argmax, argmin, cumprod, cumsum, max, mean, min, prod, sum, var
 from .shape import moveaxis
-from .sorting import PLACE, check_method, sort
+from .sorting import PLACE, check_method, known_shares, sort, weighted
 
 
 def without(a, value):
@@ -178,7 +178,7 @@ def nanquantile(a, q, axis=None, keepdims=False, *, method="linear"):
     """
     x = as_float(a)
     check_method(method, "nanquantile")
-    share = q if isinstance(q, Value) else array_in(q, x.dtype)
+    share = q if isinstance(q, Tracer) else array_in(known_shares(q, "nanquantile"), x.dtype)
     if computed(x.dtype) is not x.dtype:
         return cast(nanquantile(cast(x, computed(x.dtype)), q, axis, keepdims, method=method),
                     x.dtype)
@@ -190,6 +190,8 @@ def nanquantile(a, q, axis=None, keepdims=False, *, method="linear"):
     shares = ops.reshape(cast(share, x.dtype), shape=share.shape + (1,) * len(rest))
     place = binary(ops.mul, shares, binary(ops.max, binary(ops.sub, size, 1.0), 0.0))
     out = between(flat, PLACE[method](place) if method in PLACE else place, method)
+    if not flat.shape[0]:
+        out = ops.full_like(out, math.nan)
     if not keepdims:
         return out
     sizes = tuple(1 if k in axes else n for k, n in enumerate(x.shape))
@@ -206,7 +208,7 @@ def between(ordered, place, method):
     low, high = ops.floor(place), ops.ceil(place)
     a, b = [picked(ordered, i) for i in (low, high)]
     t = same(ops.sub, place if method != "midpoint" else (low + high) / 2, low)
-    return same(ops.add, a, same(ops.mul, same(ops.sub, b, a), t))
+    return weighted(a, b, t)
 
 
 def picked(ordered, places):

@@ -41,7 +41,11 @@ def pad(array, pad_width, mode="constant", constant_values=0):
 def widths_of(pad_width, x):
     """((before, after), …), one pair per axis."""
     try:
-        widths = np.broadcast_to(np.asarray(pad_width, dtype=int), (x.ndim, 2))
+        given = np.asarray(pad_width)
+        if given.size and given.dtype.kind not in "iu":
+            raise ShapeError("pad needs whole numbers of elements.",
+                             given=f"pad_width={pad_width}")
+        widths = np.broadcast_to(given.astype(int), (x.ndim, 2))
     except ValueError:
         raise ShapeError("pad needs one pair (before, after) per axis.",
                          given=[typed(x), f"pad_width={pad_width}"],

@@ -21,7 +21,7 @@ from .indexing import around, known_value, take
 from .joining import concatenate
 from .matrices import compared
 from .places import nonzero
-from .promotion import as_bool, broadcast_to, cast, in_dtype, same
+from .promotion import as_bool, binary, broadcast_to, cast, in_dtype, same
 from .shape import moveaxis, ravel
 
 STATIC = "needs to know the places, which decide the shape."
@@ -321,5 +321,4 @@ def array_equiv(a1, a2):
         shape = broadcast_shapes(x.shape, y.shape)
     except ShapeError:
         return ops.full(shape=(), value=False, dtype=np.dtype(bool))
-    equal = same(ops.eq, broadcast_to(x, shape), broadcast_to(cast(y, x.dtype), shape))
-    return ops.reduce_and(equal, axes=tuple(range(len(shape))))
+    return ops.reduce_and(binary(ops.eq, x, y), axes=tuple(range(len(shape))))

@@ -12,7 +12,7 @@ import numpy as np
 from .. import ops
 from ..core import Tracer, Value, array_in, as_value
 from ..errors import ArgumentError, RangeError
-from ..types import BOOL, SCALARS, as_dtype, default_float, default_int
+from ..types import BOOL, F64, SCALARS, as_dtype, default_float, default_int
 from .axes import axis_of, count_of, shape_of
 from .promotion import (
     as_float, binary, cast, floating_together, in_kind, join, kind, of_one_dtype, same)
@@ -72,17 +72,22 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis
     num = count_of(num, "linspace", "samples")
     parts = num - 1 if endpoint else num
     x, y = floating_together(start, stop)
+    whole = dtype is not None and as_dtype(dtype).kind in "iu"
+    if whole:                                    # rounded down, as in NumPy, from enough digits
+        x, y = cast(x, F64), cast(y, F64)
     width = same(ops.sub, y, x)
     shape, rest = (num, *x.shape), tuple(range(1, x.ndim + 1))
-    share = same(ops.div, ops.iota(shape=shape, axis=0, dtype=x.dtype), float(max(parts, 1)))
+    place, last = ops.iota(shape=shape, axis=0, dtype=x.dtype), float(max(parts, 1))
+    share = same(ops.div, place, last)
     x, y, wide = [ops.broadcast(v, shape=shape, axes=(0,)) for v in (x, y, width)]
-    out = same(ops.add, x, same(ops.mul, wide, share))
+    added = same(ops.mul, place, same(ops.div, wide, last)) if whole else same(ops.mul, wide, share)
+    out = same(ops.add, x, added)
     if endpoint and num > 1:                                 # the last one exactly
         out = ops.select(same(ops.eq, share, 1.0), y, out)
     perm = list(rest)
     perm.insert(axis_of(axis, len(shape), "linspace"), 0)
     out = out if axis == 0 else ops.transpose(out, perm=tuple(perm))
-    out = out if dtype is None else cast(out, as_dtype(dtype))
+    out = out if dtype is None else cast(ops.floor(out) if whole else out, as_dtype(dtype))
     step = same(ops.div, width, float(parts)) if parts else same(ops.mul, width, math.nan)
     return (out, step) if retstep else out
 

@@ -13,9 +13,11 @@ import numpy as np
 
 from .. import ops
 from ..core import Array, array_in, as_value
+from ..errors import ArgumentError
 from ..types import I32, default_int
 from .axes import axis_of
 from .contract import numbers
+from .elementwise import isnan
 from .indexing import known_value
 from .joining import concatenate
 from .promotion import binary, cast, of_one_dtype, same
@@ -42,8 +44,12 @@ def unique(ar, return_index=False, return_inverse=False, return_counts=False, ax
     """
     x = as_value(ar)
     wanted = (return_index, return_inverse, return_counts)
-    if size is not None and axis is None:
-        out = of_size(ops.reshape(x, shape=(x.size,)), size, fill_value, x.shape)
+    if size is not None:
+        if axis is not None:
+            raise ArgumentError("unique of slices along an axis has no size.",
+                                given=f"axis={axis}, size={size}",
+                                fix="leave out size=, outside of jit")
+        out = of_size(ops.reshape(x, shape=(x.size,)), size, fill_value, x.shape, equal_nan)
         found = (out[0], *[v for v, want in zip(out[1:], wanted) if want])
         return found if any(wanted) else found[0]
     value = known_value(x, f"unique {UNKNOWN}", fix=["give size=", "sort keeps the shape"])
@@ -55,7 +61,7 @@ def unique(ar, return_index=False, return_inverse=False, return_counts=False, ax
     return (array_in(out[0], x.dtype), *counts)
 
 
-def of_size(x, size, fill, shape):
+def of_size(x, size, fill, shape, equal_nan):
     """(values, first places, inverse, counts) of a vector, `size` of each but the inverse."""
     if not x.size:
         empty = ops.full(shape=(size,), value=0, dtype=I32)
@@ -64,8 +70,10 @@ def of_size(x, size, fill, shape):
     places = ops.iota(shape=x.shape, axis=0, dtype=I32)
     order = ops.order(x, axis=0)
     ordered = ops.gather(x, order, axes=(0,))
-    first = concatenate([ops.full(shape=(1,), value=True, dtype=np.dtype(bool)),
-                         same(ops.ne, ordered[1:], ordered[:-1])])
+    differs = same(ops.ne, ordered[1:], ordered[:-1])
+    if equal_nan:
+        differs = same(ops.and_, differs, ops.not_(isnan(ordered[:-1])))     # NaN are last
+    first = concatenate([ops.full(shape=(1,), value=True, dtype=np.dtype(bool)), differs])
     number = same(ops.sub, cumsum(cast(first, I32)), 1)      # which different element each is
     slots = ops.full(shape=(size,), value=0, dtype=I32)
     count = ops.scatter(slots, number, ops.full_like(number, 1), axes=(0,), mode="drop", how="add")

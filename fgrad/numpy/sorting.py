@@ -13,7 +13,7 @@ from ..errors import ArgumentError, RangeError, ShapeError
 from ..types import I32
 from .axes import axes_of, axis_of, typed
 from .elementwise import isnan
-from .promotion import as_float, binary, same
+from .promotion import as_float, same
 from .reductions import any as any_of
 
 
@@ -83,9 +83,7 @@ def quantile(a, q, axis=None, keepdims=False, *, method="linear"):
     x = as_float(a)
     check_method(method, "quantile")
     axes = axes_of(axis, x.ndim, "quantile")
-    share = np.asarray(q.value_for("the share q of quantile") if isinstance(q, Value) else q, float)
-    if not ((share >= 0) & (share <= 1)).all():
-        raise RangeError("quantile needs shares between 0 and 1.", given=f"q={q}")
+    share = known_shares(q, "quantile")
     rest = tuple(k for k in range(x.ndim) if k not in axes)
     flat = ops.transpose(x, perm=(*axes, *rest))
     flat = ops.reshape(flat, shape=(size_of(x, axes), *[x.shape[k] for k in rest]))
@@ -97,6 +95,14 @@ def quantile(a, q, axis=None, keepdims=False, *, method="linear"):
         return out
     sizes = tuple(1 if k in axes else n for k, n in enumerate(x.shape))
     return ops.reshape(out, shape=share.shape + sizes)
+
+
+def known_shares(q, name):
+    """The shares as an array of NumPy.  Raises RangeError unless they lie between 0 and 1."""
+    share = np.asarray(q.value_for(f"the share q of {name}") if isinstance(q, Value) else q, float)
+    if not ((share >= 0) & (share <= 1)).all():
+        raise RangeError(f"{name} needs shares between 0 and 1.", given=f"q={q}")
+    return share
 
 
 def size_of(x, axes):
@@ -129,8 +135,17 @@ def interpolated(ordered, share, method):
     place = (low + high) / 2 if method == "midpoint" else place
     between = as_float(array_in(place - low, ordered.dtype))
     a, b = [ops.gather(ordered, Array(np.asarray(i)), axes=(0,)) for i in (low, high)]
-    t = ops.broadcast(between, shape=a.shape, axes=tuple(range(share.ndim, a.ndim)))
-    return binary(ops.add, a, same(ops.mul, same(ops.sub, b, a), t))
+    if (low == place).all():
+        return a
+    return weighted(a, b, ops.broadcast(between, shape=a.shape,
+                                        axes=tuple(range(share.ndim, a.ndim))))
+
+
+def weighted(a, b, t):
+    """a + (b - a) t; a where t is 0, or where both are the same infinity.   f[*s] each → f[*s]"""
+    alike = same(ops.and_, same(ops.eq, a, b), ops.not_(ops.is_finite(a)))
+    apart = ops.select(alike, 0.0, same(ops.sub, b, a))
+    return ops.select(same(ops.eq, t, 0.0), a, same(ops.add, a, same(ops.mul, apart, t)))
 
 
 def median(a, axis=None, keepdims=False):

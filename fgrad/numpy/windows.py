@@ -8,7 +8,7 @@ from .. import ops
 from ..errors import ShapeError
 from ..types import default_float
 from .axes import shape_of
-from .promotion import as_float, binary, same
+from .promotion import as_float, binary, same, together
 
 
 def places(M, name):
@@ -86,7 +86,9 @@ def kaiser(M, beta):
         return ops.full_like(x, 1.0)
     far = same(ops.sub, same(ops.mul, x, 2.0), 1.0)
     height = ops.sqrt(same(ops.max, same(ops.sub, 1.0, ops.square(far)), 0.0))
-    return binary(ops.div, i0(binary(ops.mul, height, beta)), i0(beta))
+    inner, outer = [ops.abs(v) for v in together(binary(ops.mul, height, beta), beta)]
+    ratio = same(ops.div, ops.bessel_i0e(inner), ops.bessel_i0e(outer))
+    return same(ops.mul, ops.exp(same(ops.sub, inner, outer)), ratio)    # i0 itself overflows
 
 
 def i0(x):

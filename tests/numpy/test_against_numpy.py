@@ -5,7 +5,7 @@ import pytest
 
 import fgrad
 import fgrad.numpy as fnp
-from fgrad.errors import ArgumentError, ShapeError
+from fgrad.errors import ArgumentError, RangeError, ShapeError
 
 RNG = np.random.default_rng(0)
 V = RNG.standard_normal(7)
@@ -13,6 +13,7 @@ M = RNG.standard_normal((4, 5))
 I = np.array([3, 1, 2, 3, 1, 0])
 J = np.array([4, 6, 9, 10, 15, 0])
 P, Q = np.array([1.0, -2.0, 3.0]), np.array([2.0, 1.0])
+R = np.array([1.0, np.inf, np.inf])
 BYTES = np.array([[3, 200], [255, 1]], "uint8")
 
 CALLS = [
@@ -40,6 +41,10 @@ CALLS = [
     ("frexp", np.array([0.0, np.inf, -4.0, 1e-310])), ("angle", V), ("isreal", V),
     ("real", V), ("conjugate", V), ("block", [[M, M], [M, M]]), ("block", [1.0, V]),
     ("array_equiv", V, V), ("choose", np.array([0, 1, 1]), [np.arange(3), np.arange(3) + 5]),
+    ("median", R), ("nanmedian", R), ("round", np.array([123456789, 25, -35]), -1),
+    ("linspace", -5, 5, 4, True, False, "int32"), ("linspace", 0, 99, 100, True, False, "int64"),
+    ("ldexp", np.array([2.0 ** -149, 0.0, 1.0], "f4"), np.array([270, 1000, -5])),
+    ("kaiser", 5, 100.0), ("array_equiv", [1, 2], [1.5, 2.5]),
     ("i0", V), ("extract", np.array([True, False]), np.array([1.0, 2.0])),
 ]
 DYNAMIC = {"extract", "diag_indices", "tril_indices_from", "triu_indices_from", "bartlett",
@@ -210,3 +215,54 @@ def test_convolutions_of_vectors(n, m, dtype):
             for compute in (getattr(fnp, name), fgrad.jit(getattr(fnp, name))):
                 found = np.asarray(compute(a, v, mode=mode))
                 np.testing.assert_array_equal(found, want.astype(found.dtype))
+
+
+def test_one_nan_stands_for_all_where_the_number_of_elements_is_known():
+    nan = np.nan
+    assert str(fnp.unique([nan, nan, 1.0], size=3)) == "[ 1. nan  1.]"
+    assert fnp.unique_counts(fnp.array([nan, nan, 1.0]), size=3).counts.tolist() == [1, 1, 1]
+    with pytest.raises(ArgumentError, match="has no size"):
+        fnp.unique(np.eye(2), axis=0, size=5)
+
+
+def test_shares_outside_of_0_and_1_are_refused_with_nan_too():
+    with pytest.raises(RangeError, match="between 0 and 1"):
+        fnp.nanquantile([1.0, 2.0, 3.0], 1.5)
+
+
+def test_quantiles_among_infinities_are_infinite_and_of_nothing_nan():
+    for q, method in ((1.0, "linear"), (0.75, "linear"), (0.6, "higher"), (0.5, "midpoint")):
+        assert fnp.quantile(R, q, method=method).item() == np.inf
+        assert fnp.nanquantile(R, q, method=method).item() == np.inf
+    assert fnp.quantile(R, 0.3, method="lower").item() == 1
+    assert np.isnan(fnp.nanmedian(np.zeros(0)).item())
+
+
+def test_the_middle_of_ties_shares_the_derivative_by_its_weights():
+    slope = fgrad.grad(lambda x: fnp.quantile(x, 0.375))(fnp.array([1.0, 1.0, 1.0]))
+    assert slope.tolist() == [0.25, 0.75, 0.0]
+
+
+def test_floats_that_no_int_holds_are_refused_alone_and_in_a_list():
+    for given in (3e10, [3e10], [np.nan], np.inf, 3000000000):
+        with pytest.raises(RangeError, match="does not fit into i32") as found:
+            fnp.array(given, dtype="int32")
+        assert "int64" in str(found.value) or given is np.inf
+    assert fnp.array([1.7, -1.7], dtype="int32").tolist() == [1, -1]
+
+
+def test_a_fraction_of_an_element_is_no_padding():
+    with pytest.raises(ShapeError, match="whole numbers"):
+        fnp.pad(np.ones(2), 1.5)
+
+
+def test_differences_are_taken_a_positive_number_of_times():
+    with pytest.raises(RangeError, match="n times"):
+        fnp.diff(np.ones(3), n=-1)
+
+
+def test_the_fourth_derivative_of_sinc_at_0():
+    f = fnp.sinc
+    for _ in range(4):
+        f = fgrad.grad(f)
+    assert np.isclose(f(0.0).item(), np.pi ** 4 / 5, rtol=1e-5)
