@@ -239,7 +239,9 @@ def as_dtype(x):
     except TypeError:
         dtype = None
     if dtype not in SHORT:
-        raise DtypeError(f"{x!r} is not a dtype of fgrad.", expected=" ".join(SHORT.values()))
+        raise DtypeError(f"{x!r} is not a dtype of fgrad.", expected=" ".join(SHORT.values()),
+                         fix="a shape of several axes is one tuple: (2, 3), not 2, 3"
+                         if x.__class__ is int else None)
     return dtype
 
 

@@ -1,5 +1,7 @@
 """Complex numbers: compiled code against NumPy's, derivatives, promotion, and what is refused."""
 
+import operator
+
 import numpy as np
 import pytest
 
@@ -336,3 +338,30 @@ def test_complex_numbers_are_rounded_part_by_part():
     z = np.array([1.5 + 2.5j, -0.44 - 1.66j], np.complex64)
     close(fnp.round(z), np.round(z))
     close(fgrad.jit(lambda z: fnp.round(z, 1))(z), np.round(z, 1))
+
+
+SPOILT = np.array([1 + 2j, np.nan, 3 - 1j], "complex64")
+PLANE = np.array([[1 + 2j, 3j, 3 - 1j], [1, 2 - 1j, 4j]], "complex128")
+EVEN = np.array([True, False, True])
+
+
+@pytest.mark.parametrize("call", [
+    ("nan_to_num", SPOILT), ("nansum", SPOILT), ("nanprod", SPOILT), ("nanmean", SPOILT),
+    ("isclose", PLANE, PLANE + 1e-9), ("allclose", PLANE, PLANE + 1), ("cov", PLANE),
+    ("cov", PLANE[0]), ("corrcoef", PLANE), ("correlate", PLANE[0], PLANE[1, :2]),
+    ("linalg.norm", PLANE[0], 0)], ids=lambda call: call[0])
+def test_statistics_of_complex_numbers_are_numpys(call):
+    name, *args = call
+    ours, theirs = [operator.attrgetter(name)(m)(*args) for m in (fnp, np)]
+    np.testing.assert_allclose(np.asarray(ours), theirs, rtol=1e-6)
+
+
+def test_the_variance_of_chosen_complex_numbers():
+    want = np.var(PLANE[0], where=EVEN)
+    assert np.isclose(fnp.var(PLANE[0], where=EVEN).item(), want)
+    assert fnp.mean(PLANE[0], where=EVEN).item() == np.mean(PLANE[0], where=EVEN)
+
+
+def test_logarithms_of_complex_0():
+    for log in (fnp.log2, fnp.log10):
+        assert log(0j).real.item() == -np.inf and log(0j).imag.item() == 0

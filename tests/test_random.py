@@ -3,6 +3,7 @@
 import copy
 import pickle
 import re
+import threading
 import warnings
 
 import numpy as np
@@ -232,3 +233,14 @@ def test_a_few_counters_are_hashed_by_ints_as_many_are_by_arrays(n):
         many = random.fold_in(keys, fnp.array([n, 7], "uint32"))
         one = random.fold_in(random.wrap_key_data(key), n)
         np.testing.assert_array_equal(np.asarray(one.data), np.asarray(many.data)[0])
+
+
+def test_threads_that_share_a_generator_draw_different_keys():
+    rng, found = random.Generator(0), []
+    threads = [threading.Thread(target=lambda: found.extend(
+        [tuple(rng.key().data.tolist()) for _ in range(50)])) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(found)) == 200

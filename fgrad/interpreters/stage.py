@@ -260,7 +260,7 @@ def asking(what):
         if what == "index" and name not in ("int", "operator.index"):
             return SIZE
     if isinstance(node, ast.Subscript) and what == "index":
-        return LIST
+        return BOUND if any(isinstance(n, ast.Slice) for n in ast.walk(node.slice)) else LIST
     if what == "bool":
         for word in ("elif", "while", "assert", "if", "and", "or", "not"):
             if f" {word} " in text:
@@ -271,6 +271,7 @@ def asking(what):
 
 SIZE = "a shape or size"
 LIST = "the index of a Python list"
+BOUND = "the bound of a slice"
 FIXES = {"`max`": "fgrad.numpy.maximum(a, b), or x.max() of one array",
          "`min`": "fgrad.numpy.minimum(a, b), or x.min() of one array",
          "`sorted`": "fgrad.numpy.sort(x)",

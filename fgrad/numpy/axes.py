@@ -25,12 +25,27 @@ def int_of(n, error):
 
 def axis_of(axis, ndim, name):
     """One axis, counted from the front.  Raises AxisError when it is out of range."""
+    refuse_array(axis, name)
     k = int_of(axis, lambda: ArgumentError(
         f"{name} needs an int for an axis, not {axis!r}.", given=f"axis={axis!r:.60}",
         expected="an int"))
     if not -ndim <= k < ndim:
         raise out_of_range(k, ndim, name)
     return k % ndim
+
+
+PAIRED = {"max": "fgrad.numpy.maximum(a, b)", "min": "fgrad.numpy.minimum(a, b)", "sum": "a + b",
+          "prod": "a * b", "all": "fgrad.numpy.logical_and(a, b)",
+          "any": "fgrad.numpy.logical_or(a, b)", "concatenate": "concatenate([a, b])",
+          "stack": "stack([a, b])"}      # function: what is meant by giving it two arrays
+
+
+def refuse_array(axis, name):
+    """Raises ArgumentError for an array in the place of an axis."""
+    if axis.__class__ is not int and getattr(axis, "shape", ()) != ():
+        raise ArgumentError(f"the second argument of {name} is the axis, not an array.",
+                            given=f"axis: {typed(axis)}",
+                            fix=PAIRED.get(name, "give one array, and axis= by name"))
 
 
 def out_of_range(axis, ndim, name):

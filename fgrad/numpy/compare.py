@@ -9,7 +9,7 @@ from ..errors import ShapeError
 from ..types import BOOL, I32
 from .axes import typed
 from .contract import numbers
-from .elementwise import isnan, where
+from .elementwise import absolute, isnan, where
 from .promotion import as_float, binary, floating_together, of_one_dtype, same, together
 from .reductions import all as all_of
 
@@ -24,8 +24,8 @@ def isclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
     (Array([ True, False], bool[2]), Array(True, bool[]))
     """
     x, y = floating_together(a, b)
-    apart = ops.abs(same(ops.sub, x, y))
-    near = same(ops.le, apart, same(ops.add, same(ops.mul, ops.abs(y), float(rtol)), float(atol)))
+    apart, size = absolute(same(ops.sub, x, y)), absolute(y)
+    near = same(ops.le, apart, same(ops.add, same(ops.mul, size, float(rtol)), float(atol)))
     near = same(ops.and_, near, ops.is_finite(y))
     near = same(ops.or_, near, same(ops.eq, x, y))
     if equal_nan:

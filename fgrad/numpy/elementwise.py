@@ -401,7 +401,9 @@ def nan_to_num(x, nan=0.0, posinf=None, neginf=None):
     >>> fnp.nan_to_num([1.0, fnp.nan])
     Array([1., 0.], f32[2])
     """
-    x = as_value(x)
+    x = lifted(x)
+    if x.dtype.kind == "c":
+        return ops.complex(*[nan_to_num(v, nan, posinf, neginf) for v in (ops.real(x), ops.imag(x))])
     if x.dtype.kind != "f":
         return x
     largest = float(finfo(x.dtype).max)

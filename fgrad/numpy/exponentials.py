@@ -34,7 +34,7 @@ def log2(x, /):
     >>> fnp.log2([1, 8])
     Array([0., 3.], f32[2])
     """
-    return same(ops.div, floating(ops.log, x), math.log(2))
+    return over(floating(ops.log, x), math.log(2))
 
 
 def log10(x, /):
@@ -44,7 +44,14 @@ def log10(x, /):
     >>> fnp.log10([1, 100])
     Array([0., 2.], f32[2])
     """
-    return same(ops.div, floating(ops.log, x), math.log(10))
+    return over(floating(ops.log, x), math.log(10))
+
+
+def over(x, number):
+    """x divided by a number, a complex x part by part: -inf + 0i stays."""
+    if is_complex(x):
+        return ops.complex(over(ops.real(x), number), over(ops.imag(x), number))
+    return same(ops.div, x, number)
 
 
 def logaddexp(x1, x2, /):

@@ -17,7 +17,7 @@ from . import contract, reductions
 from .axes import broadcast_shapes, typed
 from .complex import conjugate, squared
 from .matrices import eye, tril, triu
-from .promotion import as_float, binary, broadcast_to, cast, join, same
+from .promotion import as_float, binary, broadcast_to, cast, of_one_dtype, same
 from .elementwise import absolute
 from .shape import matrix_transpose, moveaxis
 
@@ -38,8 +38,8 @@ def matrices(a, name, square=True):
 
 
 def back(x, like):
-    """A result in the dtype that the user gave."""
-    dtype = getattr(like, "dtype", None)
+    """A result in the dtype that the user gave, or that of what was given."""
+    dtype = getattr(like, "dtype", like)
     return cast(x, dtype) if dtype in COMPUTED else x
 
 
@@ -51,16 +51,20 @@ def solve(a, b):
     >>> solve([[2.0, 0.0], [0.0, 4.0]], [2.0, 2.0]).tolist()
     [1.0, 0.5]
     """
-    x, y = matrices(a, "solve"), as_float(b)
-    dtype = join([x.dtype, y.dtype])
-    x, y = cast(x, dtype), cast(y, dtype)
+    x, y, dtype = both_sides(a, b, "solve")
     column = y.ndim == 1
     y = ops.reshape(y, shape=(*y.shape, 1)) if column else y
     if y.ndim < 2 or y.shape[-2] != x.shape[-1]:
         raise ShapeError("solve needs as many rows on the right as the matrix has.",
                          given=[f"a: {typed(x)}", f"b: {typed(y)}"])
-    out = ops.solve(*beside(x, y))
+    out = cast(ops.solve(*beside(x, y)), dtype)
     return ops.reshape(out, shape=out.shape[:-1]) if column else out
+
+
+def both_sides(a, b, name, square=True):
+    """(the matrices, what they are to give, the dtype of both); f16 as f32."""
+    x, y = [as_float(v) for v in of_one_dtype(a, b)]
+    return matrices(x, name, square), cast(y, computed(y.dtype)), y.dtype
 
 
 def beside(x, y):
@@ -112,20 +116,19 @@ def lstsq(a, b, rcond=None):
     >>> fnp.round(x, 3), rank
     (Array([1., 2.], f32[2]), Array(2, i32[]))
     """
-    x, y = matrices(a, "lstsq", square=False), as_float(b)
-    dtype = join([x.dtype, y.dtype])
-    x, y = cast(x, dtype), cast(y, dtype)
+    x, y, dtype = both_sides(a, b, "lstsq", square=False)
     m, n = x.shape[-2:]
     if x.ndim != 2 or y.ndim not in (1, 2) or y.shape[0] != m:
         raise ShapeError("lstsq needs a matrix, and as many rows on the right.",
                          given=[f"a: {typed(x)}", f"b: {typed(y)}"])
-    rcond = max(m, n) * float(finfo(dtype).eps) if rcond is None else float(rcond)
+    rcond = max(m, n) * float(finfo(x.dtype).eps) if rcond is None else float(rcond)
     out = contract.matmul(ops.pinv(x, rtol=rcond), y)
     s = svdvals(x)
     apart = squared(same(ops.sub, contract.matmul(x, out), y))
     residuals = ops.reshape(ops.reduce_sum(apart, axes=(0,)), shape=y.shape[1:] or (1,))
     residuals = residuals if m > n else ops.full(shape=(0,), value=0.0, dtype=s.dtype)
-    return out, residuals, rank_of(s, rcond), s
+    rank = rank_of(s, rcond)
+    return *[back(v, dtype) for v in (out, residuals)], rank, back(s, dtype)
 
 
 def tensorsolve(a, b, axes=None):

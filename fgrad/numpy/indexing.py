@@ -176,7 +176,8 @@ def whole_slice(e):
     try:
         return slice(*[None if v is None else operator.index(v) for v in (e.start, e.stop, e.step)])
     except ConcretizationError as error:
-        error.fix = "fgrad.lax.dynamic_slice reads a block of fixed size from any place"
+        rest = error.fix[1:] if isinstance(error.fix, list) else []
+        error.fix = ["fgrad.lax.dynamic_slice reads a block of fixed size from any place", *rest]
         raise
 
 
@@ -374,6 +375,8 @@ def take(a, indices, axis=None, mode=None, fill_value=0):
         x, axis = ops.reshape(x, shape=(x.size,)), 0
     k = axis_of(axis, x.ndim, "take")
     index = as_value(indices)
+    if index.dtype.kind not in "iu":
+        raise not_an_index(index)
     return Index(x.shape, (slice(None),) * k + (index,), mode).read(x, fill_value)
 
 

@@ -10,7 +10,7 @@ from ..core import as_value
 from ..errors import ArgumentError, RangeError, ShapeError
 from ..text import noun_of
 from ..types import as_dtype, without
-from .axes import axis_of, typed
+from .axes import axis_of, refuse_array, typed
 from .promotion import as_value_or_number, of_one_dtype
 from .shape import atleast_1d, atleast_2d, atleast_3d, moveaxis, ravel, transpose
 
@@ -40,6 +40,7 @@ def concatenate(arrays, axis=0, dtype=None):
     >>> concatenate([[1, 2], [3]]).tolist()
     [1, 2, 3]
     """
+    refuse_array(axis, "concatenate")
     parts = alike(parts_of(arrays, "concatenate"), dtype)
     if axis is None:
         parts, axis = [ravel(x) for x in parts], 0
@@ -76,6 +77,7 @@ def stack(arrays, axis=0, dtype=None):
     >>> stack([1.0, 2.0]).tolist()
     [1.0, 2.0]
     """
+    refuse_array(axis, "stack")
     parts = alike(parts_of(arrays, "stack"), dtype)
     shapes = [x.shape for x in parts]
     for k, s in enumerate(shapes):
@@ -157,11 +159,16 @@ def split(ary, indices_or_sections, axis=0):
     """
     x = lifted(ary)
     n = x.shape[axis_of(axis, x.ndim, "split")]
-    if not hasattr(indices_or_sections, "__iter__") and n % operator.index(indices_or_sections):
+    if not is_list(indices_or_sections) and n % max(operator.index(indices_or_sections), 1):
         raise ShapeError(f"split cannot divide {n} elements into "
                          f"{indices_or_sections} equal parts.",
                          given=typed(x), fix="array_split makes parts of nearly equal size")
     return array_split(x, indices_or_sections, axis)
+
+
+def is_list(x):
+    """Is it a list, or an array with axes, and no number?"""
+    return hasattr(x, "__iter__") and getattr(x, "shape", None) != ()
 
 
 def array_split(ary, indices_or_sections, axis=0):
@@ -174,7 +181,7 @@ def array_split(ary, indices_or_sections, axis=0):
     x = lifted(ary)
     k = axis_of(axis, x.ndim, "array_split")
     n = x.shape[k]
-    if hasattr(indices_or_sections, "__iter__"):
+    if is_list(indices_or_sections):
         given = [operator.index(c) for c in indices_or_sections]
         cuts = [0, *[min(max(c + n if c < 0 else c, 0), n) for c in given], n]
     else:

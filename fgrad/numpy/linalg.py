@@ -11,7 +11,7 @@ from .. import ops
 from ..core import as_value
 from ..errors import ArgumentError, ShapeError, bound
 from . import contract, reductions
-from .axes import axes_in_order, axes_of, typed
+from .axes import axes_in_order, axes_of, int_of, typed
 from .complex import squared
 from .contract import cross, matmul, multi_dot, outer, tensordot, vecdot
 from .elementwise import absolute, power
@@ -88,7 +88,7 @@ def vector_order(x, ord, axes, keepdims):
     if ord == -math.inf:
         return reductions.min(size, axes, keepdims=keepdims)
     if ord == 0:
-        return cast(reductions.count_nonzero(x, axes, keepdims=keepdims), x.dtype)
+        return cast(reductions.count_nonzero(x, axes, keepdims=keepdims), size.dtype)
     if isinstance(ord, str):
         raise ArgumentError(f"norm has no order {ord!r} for vectors.",
                             expected="a number, inf or -inf")
@@ -132,6 +132,8 @@ def matrix_power(a, n):
     x = as_value(a)
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         raise ShapeError("matrix_power needs square matrices.", given=typed(x))
+    n = int_of(n, lambda: ArgumentError("matrix_power needs an int for the power.",
+                                        given=f"n={n!r:.60}", expected="an int"))
     x, n = (inv(x), -n) if n < 0 else (x, n)
     out = None
     while n:

@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import ops
 from ..core import Tracer, Value, array_in, as_value
-from ..types import computed
+from ..types import INEXACT_KINDS, computed
 from .axes import axes_of
 from .elementwise import isnan, where
 from .promotion import as_float, binary, broadcast_to, cast, same
@@ -21,7 +21,7 @@ from .sorting import PLACE, check_method, known_shares, sort, weighted
 def without(a, value):
     """a with `value` in place of NaN."""
     x = as_value(a)
-    return where(isnan(x), value, x) if x.dtype.kind == "f" else x
+    return where(isnan(x), value, x) if x.dtype.kind in INEXACT_KINDS else x
 
 
 def there(x):

@@ -13,6 +13,7 @@ from ..core import Array, as_value
 from ..errors import ArgumentError, ShapeError
 from ..types import I32, default_int
 from .axes import axis_of, shape_of, typed
+from .complex import conjugate, real
 from .contract import numbers
 from .indexing import known_value
 from .joining import concatenate
@@ -112,8 +113,8 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=N
         lost = 1.0 if aweights is None else sum_of(w * weights[-1]) / total
         apart = x - sum_of(x * w, 1, keepdims=True) / total
         scaled, divisor = apart * w, binary(ops.max, total - ddof * lost, 0.0)
-    out = binary(ops.div, ops.dot_general(scaled, cast(apart, scaled.dtype), lhs="ij", rhs="kj",
-                                          to="ik"), divisor)
+    other = conjugate(cast(apart, scaled.dtype))
+    out = binary(ops.div, ops.dot_general(scaled, other, lhs="ij", rhs="kj", to="ik"), divisor)
     return out if out.size > 1 else ops.reshape(out, shape=())
 
 
@@ -142,8 +143,8 @@ def corrcoef(x, y=None, rowvar=True):
         return c / c
     n = c.shape[0]
     variance = ops.slice(ops.reshape(c, shape=(n * n,)), start=(0,), stop=(n * n,), stride=(n + 1,))
-    size = ops.sqrt(variance)
-    return same(ops.div, c, ops.dot_general(size, size, lhs="i", rhs="j", to="ij"))
+    size = ops.sqrt(real(variance))
+    return binary(ops.div, c, ops.dot_general(size, size, lhs="i", rhs="j", to="ij"))
 
 
 def bincount(x, weights=None, minlength=0, length=None):

@@ -6,15 +6,14 @@ places are given, and `fill_value` what stands behind them where there are fewer
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from .. import ops
 from ..core import Array, as_value
-from ..errors import ArgumentError
+from ..errors import ArgumentError, ShapeError
 from ..text import counted
 from ..types import BOOL, I32
+from .axes import axis_of, typed
 from .indexing import known_value, take
 from .promotion import broadcast_to, cast, same
 
@@ -32,6 +31,9 @@ def nonzero(a, *, size=None, fill_value=None):
     (Array([ 1,  2, -1], i32[3]),)
     """
     x = as_value(a)
+    if not x.ndim:
+        raise ShapeError("nonzero needs an array of at least one axis.", given=typed(x),
+                         fix="x[None], an array of one element")
     mask = x if x.dtype == BOOL else same(ops.ne, x, 0)
     if size is not None:
         return first_places(mask, int(size), fills(fill_value, x.ndim))
@@ -92,12 +94,11 @@ def argwhere(a, *, size=None, fill_value=None):
            [1, 0]], i32[2,2])
     """
     x = as_value(a)
-    places = nonzero(x, size=size, fill_value=fill_value)
-    if places:
-        columns = [ops.reshape(p, shape=(p.size, 1)) for p in places]
-        return ops.concatenate(*columns, axis=1)
-    count = int(bool(x)) if size is None else int(size)
-    return ops.full(shape=(count, 0), value=0, dtype=I32)
+    if not x.ndim:
+        return ops.full(shape=(int(bool(x)) if size is None else int(size), 0), value=0, dtype=I32)
+    columns = [ops.reshape(p, shape=(p.size, 1))
+               for p in nonzero(x, size=size, fill_value=fill_value)]
+    return ops.concatenate(*columns, axis=1)
 
 
 def compress(condition, a, axis=None, *, size=None, fill_value=0):
@@ -114,5 +115,5 @@ def compress(condition, a, axis=None, *, size=None, fill_value=0):
     if size is None:
         return take(a, flatnonzero(condition), axis)
     x = as_value(a)
-    outside = math.prod(x.shape) if axis is None else x.shape[axis]
+    outside = x.size if axis is None else x.shape[axis_of(axis, x.ndim, "compress")]
     return take(x, flatnonzero(condition, size=size, fill_value=outside), axis, "fill", fill_value)

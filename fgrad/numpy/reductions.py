@@ -15,7 +15,7 @@ from .. import ops
 from ..arguments import lifted
 from ..core import _current, as_value
 from ..errors import ArgumentError, RangeError, ShapeError
-from ..types import BOOL, SCALARS, as_dtype, computed, default_int
+from ..types import BOOL, SCALARS, as_dtype, computed, default_int, part_of
 from .axes import axes_of, axis_of, typed
 from .complex import modulus
 from .elementwise import where as choose
@@ -106,7 +106,8 @@ def mean(a, axis=None, dtype=None, keepdims=False, *, where=None):
 
 def size_of(x, axes, keepdims, where):
     """How many elements count, as floats."""
-    there = cast(broadcast_to(as_bool(where), x.shape), widened(x).dtype)
+    wide = computed(x.dtype) if x.dtype.kind == "f" else part_of(x.dtype)
+    there = cast(broadcast_to(as_bool(where), x.shape), wide)
     return reduced(ops.reduce_sum, there, axes, keepdims, "mean")
 
 
@@ -156,6 +157,12 @@ def var(a, axis=None, dtype=None, ddof=0, keepdims=False, *, where=None, correct
     (Array(0.6666667, f32[]), Array(1., f32[]))
     """
     x = as_float(a) if dtype is None else in_dtype(a, as_dtype(dtype))
+    out = wide_var(x, axis, ddof, keepdims, where, correction)
+    return out if x.dtype.kind == "c" else cast(out, x.dtype)
+
+
+def wide_var(x, axis, ddof, keepdims, where, correction):
+    """The variance, not yet rounded to f16 or bf16."""
     if correction is not None:
         if ddof:
             raise ArgumentError("ddof and correction say the same; give one of them.",
@@ -172,8 +179,7 @@ def var(a, axis=None, dtype=None, ddof=0, keepdims=False, *, where=None, correct
         divisor = float(builtins.max(count(x, axes) - ddof, 0))
     else:
         divisor = binary(ops.max, binary(ops.sub, size_of(x, axes, keepdims, where), ddof), 0.0)
-    out = binary(ops.div, total, divisor)
-    return out if x.dtype.kind == "c" else cast(out, x.dtype)
+    return binary(ops.div, total, divisor)
 
 
 def std(a, axis=None, dtype=None, ddof=0, keepdims=False, *, where=None, correction=None):
@@ -183,7 +189,9 @@ def std(a, axis=None, dtype=None, ddof=0, keepdims=False, *, where=None, correct
     >>> fnp.std([[1.0, 5.0], [3.0, 3.0]], axis=1)
     Array([2., 0.], f32[2])
     """
-    return ops.sqrt(var(a, axis, dtype, ddof, keepdims, where=where, correction=correction))
+    x = as_float(a) if dtype is None else in_dtype(a, as_dtype(dtype))
+    out = ops.sqrt(wide_var(x, axis, ddof, keepdims, where, correction))
+    return out if x.dtype.kind == "c" else cast(out, x.dtype)
 
 
 def count_nonzero(a, axis=None, keepdims=False):

@@ -16,6 +16,7 @@ from ..errors import ArgumentError, ShapeError
 from ..types import default_float, default_int
 from .axes import axes_in_order, axis_of, typed
 from .compare import searchsorted
+from .complex import conjugate
 from .contract import numbers
 from .elementwise import remainder, where
 from .joining import concatenate
@@ -273,7 +274,7 @@ def cumulative(running, x, axis, dtype, include_initial, first):
 
 
 def correlate(a, v, mode="valid"):
-    """Σ a[n + k] v[n] of vectors: the convolution with v backwards.   n[a] n[v] → as convolve
+    """Σ a[n + k] v*[n] of vectors: the convolution with v* backwards.   n[a] n[v] → as convolve
 
     >>> import fgrad.numpy as fnp
     >>> fnp.correlate([1, 2, 3], [0, 1])
@@ -282,7 +283,7 @@ def correlate(a, v, mode="valid"):
     x, y = numbers(a, v)
     if x.ndim != 1 or y.ndim != 1:
         raise ShapeError("correlate needs vectors.", given=[typed(x), typed(y)])
-    out = convolve(x, ops.rev(y, axes=(0,)), "full")
+    out = convolve(x, ops.rev(conjugate(y), axes=(0,)), "full")
     n, m = x.size, y.size
     small, cut = builtins.min(n, m), builtins.max(n, m)
     start = {"full": 0, "valid": small - 1, "same": (small - 1) // 2 if n >= m else small // 2}

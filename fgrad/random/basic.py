@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 import operator
+import threading
 
 import numpy as np
 
@@ -525,6 +526,9 @@ def by_probability(key, p, n, shape, draws, replace):
 
 # ---------------------------------------------------------------------------- NumPy's way
 
+COUNTING = threading.Lock()    # a Generator counts on: no two threads draw with one count
+
+
 class Generator:
     """A stream of random numbers that counts by itself: NumPy's way, for code that runs now.
 
@@ -547,9 +551,9 @@ class Generator:
     def key(self):
         """The next key."""
         self.check_home()
-        out = fold_in(revived(self.data), self.count)
-        self.count = same(ops.add, self.count, 1)
-        return out
+        with COUNTING:
+            count, self.count = self.count, same(ops.add, self.count, 1)
+        return fold_in(revived(self.data), count)
 
     def check_home(self):
         """Raises LeakError inside of a jitted function that the generator is no argument of."""

@@ -6,6 +6,7 @@ import pathlib
 import numpy as np
 import pytest
 
+import fgrad
 import fgrad.numpy as fnp
 from fgrad import grad, jit, random
 
@@ -303,3 +304,35 @@ numbers.
 def test_errors_are_builtins_too(error, call):
     with pytest.raises(error):
         call()
+
+
+X, N = fnp.ones(3), fnp.array(2)
+MISTAKEN = {
+    "concatenate([a, b])": lambda: fnp.concatenate(X, X),
+    "stack([a, b])": lambda: fnp.stack(X, X),
+    "a + b": lambda: fnp.sum(X, X),
+    "fgrad.numpy.maximum(a, b)": lambda: fnp.max(X, X),
+    "one tuple: (2, 3), not 2, 3": lambda: fnp.zeros(2, 3),
+    "(2, 3), not 2, 3": lambda: fgrad.random.normal(fgrad.random.key(0), 2, 3),
+    'dtype="int64"': lambda: fnp.array(3000000000),
+    "does not fit into i32": lambda: fnp.array([3e10], dtype="int32"),
+    "at least one axis": lambda: fnp.nonzero(fnp.array(3)),
+    "into 0 parts": lambda: fnp.split(X, 0),
+    "compress: axis 5": lambda: fnp.compress([True], X, axis=5, size=2),
+    "needs an int for the power": lambda: fnp.linalg.matrix_power(fnp.eye(2), 1.5),
+    "cannot be bool": lambda: fnp.take(X, True),
+    "static_argnames='n'": lambda: fgrad.jit(lambda x, n: x[:n])(X, N),
+    "the bound of a slice": lambda: fgrad.jit(lambda x, n: x[:n])(X, N),
+}
+
+
+@pytest.mark.parametrize("hint", MISTAKEN)
+def test_a_mistake_is_answered_by_what_was_meant(hint):
+    with pytest.raises(fgrad.errors.FgradError) as found:
+        MISTAKEN[hint]()
+    assert hint in str(found.value)
+
+
+def test_the_places_in_an_array_of_no_axes_have_none():
+    assert fnp.argwhere(fnp.array(3)).shape == (1, 0)
+    assert fnp.power([1.0, 2.0], 0.5).tolist() == [1.0, fnp.sqrt(2.0).item()]

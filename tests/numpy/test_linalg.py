@@ -143,3 +143,11 @@ def test_roots_are_where_the_polynomial_is_zero():
         np.testing.assert_allclose(got, np.sort_complex(np.roots(p)), rtol=1e-12, atol=1e-12)
     plain = fgrad.jit(lambda p: fnp.roots(p, strip_zeros=False))
     np.testing.assert_allclose(plain(np.array([1.0, 2.0, 5.0])), np.roots([1.0, 2.0, 5.0]))
+
+
+def test_half_precision_is_kept_by_solutions():
+    a, b = fnp.array([[2, 1], [1, 3]], dtype="float16"), fnp.array([3, 4], dtype="float16")
+    assert fnp.linalg.solve(a, b).dtype == np.float16
+    x, residuals, _, s = fnp.linalg.lstsq(a, b)
+    assert {v.dtype for v in (x, residuals, s)} == {np.dtype("float16")}
+    assert np.allclose(np.asarray(x, float), [1, 1], atol=1e-2)

@@ -148,3 +148,7 @@ def test_sorting_agrees_with_numpy():
     down = fnp.argsort(x, descending=True)
     np.testing.assert_array_equal(np.asarray(fnp.take_along_axis(x, down, -1)), -np.sort(-x))
     np.testing.assert_array_equal(np.asarray(down), np.argsort(-x, kind="stable"))
+
+
+def test_a_deviation_in_half_precision_whose_square_is_too_large():
+    assert fnp.std(np.array([0, 1000], "float16")).item() == 500
