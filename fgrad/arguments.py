@@ -186,10 +186,10 @@ class LeafNames:
 
 def leaf_names(f, args, kwargs):
     """Per leaf of (args, kwargs) its name as the user would write it: `params['w']`."""
-    out = []
-    for path in tree.paths(tree.structure((tuple(args), dict(kwargs)))):
-        part, which, *rest = path
-        out.append(tree.path_text(argument_name(f, which) if part == 0 else which, rest))
+    names, out = positional_names(f)[0], []
+    for part, which, *rest in tree.paths(tree.structure((tuple(args), dict(kwargs)))):
+        root = which if part else names[which] if which < len(names) else f"argument {which + 1}"
+        out.append(tree.path_text(root, rest))
     return out
 
 

@@ -5,6 +5,7 @@
 
 import gc
 import weakref
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -15,9 +16,10 @@ from fgrad import tree
 from fgrad.backends import base, reference
 from fgrad.compile import compiled
 from fgrad.control import (
-    associative_scan, checkpoint, checkpoint_name, checkpoint_policies, cond, fori_loop, map, scan,
-    switch, while_loop)
-from fgrad.errors import ConcretizationError, DeviceError, GradientError, TreeError
+    associative_scan, bodies, checkpoint, checkpoint_name, checkpoint_policies, cond, fori_loop,
+    map, scan, switch, while_loop)
+from fgrad.errors import (
+    ConcretizationError, DeviceError, DtypeError, GradientError, TreeError)
 from fgrad.gradient_check import check_grads
 from fgrad.ir_text import canonical, parse
 from fgrad.jitted import jit
@@ -206,7 +208,7 @@ def test_the_body_is_traced_once_and_compile_text_does_not_grow_with_the_length(
         return c * 0.5 + x, None
     for n in (3, 30):
         jit(grad(lambda xs: scan(step, 0.0, xs)[0]))(fnp.arange(float(n)))
-    assert len(calls) == 1                       # equal types: staged once for both lengths
+    assert len(calls) == 2                       # once for each length
     short, long = [make_ir(grad(lambda xs: scan(step, 0.0, xs)[0]))(fnp.arange(float(n)))
                    for n in (3, 300)]
     assert len(str(short).split("\n")) == len(str(long).split("\n"))
@@ -220,6 +222,77 @@ def test_a_function_whose_cell_changed_is_staged_again():
     first = scan(step, 0.0, fnp.ones(3))[0].item()
     factor = 2.0
     assert (first, scan(step, 0.0, fnp.ones(3))[0].item()) == (3.0, 6.0)
+
+
+@pytest.mark.parametrize("loop", [
+    lambda f: map(f, fnp.ones(2)),
+    lambda f: scan(lambda c, x: (c, f(x)), 0.0, fnp.ones(2))[1],
+    lambda f: cond(fnp.array(True), f, lambda x: x, fnp.ones(2)),
+    lambda f: while_loop(lambda s: s[0] < 1, lambda s: (s[0] + 1, f(s[1])), (0, fnp.ones(2)))[1],
+    lambda f: fori_loop(0, 1, lambda i, x: f(x), fnp.ones(2))])
+def test_a_body_sees_what_it_reads_as_it_is_now(loop):
+    held, default = [1.0], np.array(2.0, np.float32)
+
+    def f(x, *, more=0.0):
+        return x * held[0] * default + more
+    assert loop(f).tolist() == [2.0, 2.0]
+    held[0], default[...], f.__kwdefaults__ = 10.0, 3.0, {"more": 1.0}
+    assert loop(f).tolist() == [31.0, 31.0]
+
+
+def test_equal_functions_that_are_not_the_same_are_staged_each():
+    @dataclass(frozen=True)
+    class Step:
+        s: object
+
+        def __call__(self, c, x):
+            return c, x * self.s
+    first, second, xs = Step(2), Step(2.0), fnp.arange(3)
+    assert scan(first, 0, xs)[1].dtype == "int32"
+    assert scan(second, 0, xs)[1].dtype == "float32"
+
+
+def test_a_body_is_staged_by_the_promotion_of_the_block():
+    def step(c, x):
+        return c, x + fnp.ones((), dtype="float64")
+    scan(step, 0.0, fnp.ones(2))
+    with fgrad.strict_promotion(), pytest.raises(DtypeError):
+        scan(step, 0.0, fnp.ones(2))
+
+
+def test_bodies_and_what_they_close_over_are_freed():
+    class Weights:
+        def __init__(self):
+            self.value = fnp.ones(3)
+
+    def turn():
+        held = Weights()
+
+        def step(c, x):
+            step                                 # a function that reaches itself
+            return c + held.value * x, None
+        scan(step, fnp.zeros(3), fnp.ones(2))
+        return weakref.ref(held)
+    left = [turn() for _ in range(3)]
+    gc.collect()
+    assert [r() for r in left] == [None] * 3
+
+
+def test_equal_bodies_share_what_is_made_of_them():
+    w = fnp.ones(3)
+    programs = []
+    for _ in range(2):
+        scan(lambda c, x: (c + w * x, None), fnp.zeros(3), fnp.ones(2))
+        programs.append(list(bodies.SHARED.values())[-1])
+        w = w * 2
+    assert programs[0] is programs[1] and programs[0].derived
+
+
+def test_a_body_may_name_a_local_that_is_not_assigned_yet():
+    def step(c, x):
+        return (c, x) if x.ndim == 0 else later
+    assert scan(step, 0.0, fnp.ones(2))[1].tolist() == [1.0, 1.0]
+    later = None
 
 
 def test_residuals_that_no_step_changes_are_not_stacked():
@@ -675,25 +748,9 @@ def test_python_that_asks_for_a_value_in_a_body_is_told_what_to_do():
              or write the scan as a loop in Python"""
 
 
-def test_a_fori_loop_and_a_map_of_one_function_are_traced_once():
-    calls = []
-
-    def body(i, x):
-        calls.append(1)
-        return x + i
-    for _ in range(3):
-        fori_loop(0, 5, body, 0)
-        fori_loop(fnp.array(0), fnp.array(5), body, 0)
-    assert len(calls) == 2
+def test_the_error_of_a_fori_loop_names_the_users_function():
     text = message(TreeError, fori_loop, 0, 5, lambda i, x: x * 0.5, 0)
     assert text.startswith("fori_loop: the carry of `<lambda>` (test_control.py:N) changes its ")
-
-    def square(x):
-        calls.append(1)
-        return x * x
-    for _ in range(3):
-        map(square, fnp.ones(4))
-    assert len(calls) == 3
 
 
 def test_what_no_step_changes_is_computed_once_in_front_of_the_loop():

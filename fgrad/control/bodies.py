@@ -1,17 +1,20 @@
-"""Functions as bodies of control flow: staged once, closed over nothing, and checked.
+"""Functions as bodies of control flow: staged, closed over nothing, shared, and checked.
 
     scan[body=step n_consts=1 n_carry=1 length=200 reverse=False] w h xs
 
 A body is a Program whose first inputs are the consts: everything the function closed over, arrays
-and values of other transformations alike.  `Control` is what scan, while and cond have in common:
-outside of transformations one of them runs as a compiled Program of one equation, and its reverse
-derivative is a `call` of two Programs, forward and backward.  Relies on the interpreters; the other
-modules of `control` rely on it.
+and values of other transformations alike.  A function is staged at every call, since what it reads
+may have changed; equal Programs are then one, so that what is made of them is made once.
+
+`Control` is what scan, while and cond have in common: outside of transformations one of them runs
+as a compiled Program of one equation, and its reverse derivative is a `call` of two Programs,
+forward and backward.  Relies on the interpreters; the other modules of `control` rely on it.
 """
 
 from __future__ import annotations
 
-import weakref
+import threading
+from collections import OrderedDict
 from dataclasses import dataclass
 
 from .. import source, text, tree
@@ -23,12 +26,14 @@ from ..interpreters.call import call, chosen, derived, inline, merged
 from ..interpreters.forward import filled
 from ..interpreters.stage import stage
 from ..ir import Equation, Program, Var
+from ..ir_text import all_programs, canonical
 from ..ops import broadcast, transpose, zeros_like
 from ..text import noun_of
-from ..types import INEXACT_KINDS, default_float
+from ..types import INEXACT_KINDS, default_float, rules
 
-# function → {(cells, structure, types, how, default, axes): (cells, Body)}
-BODIES = weakref.WeakKeyDictionary()
+SHARED = OrderedDict()     # what a Program is → the Program, least used first; under _lock
+LIMIT = 256                # Programs kept
+_lock = threading.Lock()
 
 
 # ---------------------------------------------------------------------------- staging
@@ -37,13 +42,18 @@ BODIES = weakref.WeakKeyDictionary()
 class Body:
     """A staged function.
 
-    place: its name and line, for messages.  program: consts, then arguments → results.  consts: the
-    values closed over.  out: the result's tree.
+    program: consts, then arguments → results.  consts: the values closed over.  out: the result's
+    tree.
     """
-    place: str                 # no reference to the function itself, which may be collected
+    function: object
     program: Program
     consts: tuple
     out: tree.Structure
+
+    @property
+    def place(self):
+        """The function's name and line, for messages."""
+        return place_of(self.function)
 
     @property
     def types(self):
@@ -77,35 +87,48 @@ def leaves_of(x, name):
     return values, tuple([v.type for v in values]), structure
 
 
-def body_of(what, f, structure, types, how=()):
+def body_of(what, f, structure, types, function=None):
     """The Body of f for arguments of this Structure (of a tuple) and these types of leaves.
 
-    what: the user's word for the loop or branch.  how: what is staged is how[0](f, *how[1:]).
-    Staged once per function, what its cells hold, how, and types, unless it closes over values of
-    other transformations.
+    what: the user's word for the loop or branch.  function: what is staged, if it is not f itself.
     """
-    cells = cells_of(f)
-    key = tuple([id(c) for c in cells]), structure, types, how, default_float()
-    key += tuple(bound_axes().items()),
-    try:
-        known = BODIES.setdefault(f, {})
-    except TypeError:                            # it cannot be hashed, or not referred to weakly
-        known = {}
-    if key in known:
-        return known[key][1]
-    function = how[0](f, *how[1:]) if how else f
+    function = function or f
+    arguments = tree.unflatten(structure, types)
     trace = stage(lambda *xs: function(*tree.unflatten(structure, xs)), types, name=name_of(f),
-                  names=leaf_names(function, tree.unflatten(structure, types), {}), what=what)
-    body = Body(place_of(f), *closed(trace.program, trace.captured), trace.out)
-    if not trace.captured:
-        known[key] = cells, body
-    return body
+                  names=leaf_names(function, arguments, {}), what=what)
+    program, consts = closed(trace.program, trace.captured)
+    return Body(f, shared(program), consts, trace.out)
 
 
-def cells_of(f):
-    """What the function closes over by name; another value there is another function."""
-    cells = [*(getattr(f, "__closure__", None) or ()), *(getattr(f, "__defaults__", None) or ())]
-    return [getattr(c, "cell_contents", c) for c in cells]
+def shared(program):
+    """The Program, or its equal that was staged before, of which derivatives and machine code are
+    made already.
+
+    Not kept are Programs with functions in them, and with others that hold arrays: SHARED would
+    keep those alive.
+    """
+    programs = all_programs(program)
+    values = [v for p in programs for eqn in p.eqns for v in eqn.params.values()]
+    if any(p.hidden for p in programs) or any(map(holds_function, values)):
+        return program
+    key = canonical(program), *map(written, programs), rules(), *bound_axes().items()
+    with _lock:
+        found = SHARED.setdefault(key, program)
+        SHARED.move_to_end(key)
+        if len(SHARED) > LIMIT:
+            SHARED.popitem(last=False)
+    return found
+
+
+def holds_function(value):
+    """Is a parameter of an operation a function, or a tuple with one in it?"""
+    return callable(value) or value.__class__ is tuple and any(map(holds_function, value))
+
+
+def written(program):
+    """The names of a Program, and its places in the user's text, by the id of their code."""
+    places = [s and (id(s[0]), s[1]) for eqn in program.eqns for s in (eqn.source, eqn.mark)]
+    return program.name, *[v.name for v in program.inputs], *places
 
 
 def closed(program, captured=()):
@@ -130,7 +153,8 @@ def in_common(bodies):
     for b in bodies:
         given = {place[id(x)]: v for x, v in zip(b.consts, b.program.inputs)}
         first = [given.get(k) or Var(x.type) for k, x in enumerate(consts)]
-        programs.append(with_inputs(b.program, (*first, *b.program.inputs[len(b.consts):])))
+        inputs = *first, *b.program.inputs[len(b.consts):]
+        programs.append(shared(with_inputs(b.program, inputs)))
     return programs, consts
 
 

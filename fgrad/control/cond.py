@@ -30,9 +30,9 @@ def cond(pred, true_fun, false_fun, *operands):
     """true_fun(*operands) where pred holds, else false_fun(*operands).
 
     pred: a scalar bool (or number, then pred != 0).  Both functions return one tree of one list of
-    types.  Both are traced once; only the chosen one runs, save under a vmap over pred.  Raises
-    ArgumentError for another pred, and TreeError when the functions return different trees or
-    types.
+    types.  Both are traced at every call; only the chosen one runs, save under a vmap over pred.
+    Raises ArgumentError for another pred, and TreeError when the functions return different trees
+    or types.
 
     >>> import fgrad.numpy as fnp
     >>> cond(fnp.array(True), lambda x: 2 * x, lambda x: -x, 3.0)

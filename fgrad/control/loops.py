@@ -51,15 +51,15 @@ def while_loop(cond_fun, body_fun, init_val, *, max_steps=None):
     check_function(body_fun, "while_loop", "body_fun")
     if max_steps is not None:
         return bounded(cond_fun, body_fun, init_val, int(max_steps))
-    return looped("while_loop", cond_fun, body_fun, (), init_val)
+    return looped("while_loop", cond_fun, body_fun, body_fun, init_val)
 
 
-def looped(what, cond_fun, body_fun, how, init_val):
-    """The end of a while loop, whose body is how[0](body_fun, *how[1:]), or body_fun."""
+def looped(what, cond_fun, body_fun, step, init_val):
+    """The end of a while loop; step: its body, made of the user's body_fun."""
     values, types, structure = leaves_of(init_val, "init_val")
     one = tree.structure((init_val,))
     test = body_of(what, cond_fun, one, types)
-    body = body_of(what, body_fun, one, types, how)
+    body = body_of(what, body_fun, one, types, step)
     if test.out.kind is not None or test.types[0].shape or test.types[0].dtype != BOOL:
         returned = tree_text(tree.unflatten(test.out, test.types))
         raise ArgumentError(f"{what}: {place_of(cond_fun)} must return one bool, but it returned "
@@ -126,7 +126,8 @@ def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
         return counted(int(lower), int(upper), dtype, body_fun, init_val)
     bounds = [convert(as_value(x), dtype=dtype) for x in (lower, upper)]
     leaves_of(init_val, "init_val")
-    return looped("fori_loop", below, body_fun, (next_number,), (*bounds, init_val))[2]
+    return looped("fori_loop", below, body_fun, next_number(body_fun),
+                  (*bounds, init_val))[2]
 
 
 def below(state):
@@ -152,7 +153,7 @@ def known(bound):
 def counted(lower, upper, dtype, body_fun, init_val):
     """A fori_loop as a scan over its numbers."""
     numbers = iota(shape=(max(0, upper - lower),), axis=0, dtype=dtype)
-    return scanned("fori_loop", body_fun, (each_number, lower), init_val, numbers)[0]
+    return scanned("fori_loop", body_fun, each_number(body_fun, lower), init_val, numbers)[0]
 
 
 def each_number(body_fun, lower):

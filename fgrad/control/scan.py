@@ -43,25 +43,25 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1):
     front. reverse: from the last x to the first; ys stand where their x stands.  unroll: accepted,
     and has no effect: a compiled step costs some nanoseconds.
 
-    f is traced once.  Raises TreeError when the carry changes its tree or types, ShapeError when
-    the leading sizes differ, ArgumentError when f returns no pair.
+    f is traced once per call, whatever the length.  Raises TreeError when the carry changes its
+    tree or types, ShapeError when the leading sizes differ, ArgumentError when f returns no pair.
 
     >>> import fgrad.numpy as fnp
     >>> scan(lambda total, x: (total + x, total), 0.0, fnp.array([1.0, 2.0, 3.0]))
     (Array(6., f32[]), Array([0., 1., 3.], f32[3]))
     """
     check_function(f, "scan", "f")
-    return scanned("scan", f, (), init, xs, length, reverse)
+    return scanned("scan", f, f, init, xs, length, reverse)
 
 
-def scanned(what, f, how, init, xs, length=None, reverse=False):
-    """(last carry, ys stacked); what is scanned is how[0](f, *how[1:]), or f."""
+def scanned(what, f, step, init, xs, length=None, reverse=False):
+    """(last carry, ys stacked); step: what is scanned, made of the user's f."""
     carry, carry_types, carry_tree = leaves_of(init, "init_val" if what == "fori_loop" else "init")
     leaves, types, xs_tree = leaves_of(xs, "xs")
     length = length_of(what, f, types, tree.paths(xs_tree), length)
     structure = tree.structure((tree.unflatten(carry_tree, carry), tree.unflatten(xs_tree, leaves)))
     body = body_of(what, f, structure,
-                   (*carry_types, *[t.with_shape(t.shape[1:]) for t in types]), how)
+                   (*carry_types, *[t.with_shape(t.shape[1:]) for t in types]), step)
     if body.out.kind is None or body.out.kind.cls not in (tuple, list) or len(
             body.out.children) != 2:
         raise ArgumentError(

@@ -30,7 +30,7 @@ def map(f, xs, *, batch_size=None):
     """
     check_function(f, "map", "f")
     if batch_size is None:
-        return scanned("map", f, (each,), None, xs)[1]
+        return scanned("map", f, each(f), None, xs)[1]
     leaves, structure = tree.flatten(xs)
     leaves = [lifted(x) for x in leaves]
     n = leading(leaves)
@@ -39,7 +39,7 @@ def map(f, xs, *, batch_size=None):
     if whole:
         blocks = [reshape(rows(x, 0, whole), shape=(whole // batch_size, batch_size, *x.shape[1:]))
                   for x in leaves]
-        made = scanned("map", f, (several,), None, tree.unflatten(structure, blocks))[1]
+        made = scanned("map", f, each(vmap(f)), None, tree.unflatten(structure, blocks))[1]
         parts.append(tree.map(lambda y: reshape(y, shape=(whole, *y.shape[2:])), made))
     if whole < n or not parts:
         parts.append(vmap(f)(tree.unflatten(structure, [rows(x, whole, n) for x in leaves])))
@@ -49,11 +49,6 @@ def map(f, xs, *, batch_size=None):
 def each(f):
     """The body of a scan that carries nothing."""
     return lambda _, x: (None, f(x))
-
-
-def several(f):
-    """The body of a scan over blocks."""
-    return each(vmap(f))
 
 
 def leading(leaves):
@@ -104,7 +99,7 @@ def associative_scan(fn, elems, reverse=False, axis=0):
         out = fn(tree.unflatten(structure, first), tree.unflatten(structure, second))
         return [lifted(x) for x in tree.leaves(out)]
     if leaves[0].shape[at[0]] > SHORT and config.device() == "cpu":
-        return tree.unflatten(structure, in_order(combine, leaves, at, reverse))
+        return tree.unflatten(structure, in_order(fn, combine, leaves, at, reverse))
     turned = [rev(x, axes=(a,)) for x, a in zip(leaves, at)] if reverse else leaves
     found = prefixes(combine, turned, at)
     if reverse:
@@ -112,8 +107,8 @@ def associative_scan(fn, elems, reverse=False, axis=0):
     return tree.unflatten(structure, found)
 
 
-def in_order(combine, xs, at, reverse):
-    """The same by a scan: combine gets one element at a time, which keeps its axis."""
+def in_order(fn, combine, xs, at, reverse):
+    """The same by a scan: combine, made of fn, gets one element at a time, which keeps its axis."""
     n = xs[0].shape[at[0]]
     first, start, stop = (n - 1, 0, n - 1) if reverse else (0, 1, n)
 
@@ -123,7 +118,7 @@ def in_order(combine, xs, at, reverse):
     turned = [kept(to_front(x, a)) if a else x for x, a in zip(xs, at)]
     begin = [reshape(rows(x, first, first + 1), shape=(*x.shape[1:a + 1], 1, *x.shape[a + 1:]))
              for x, a in zip(turned, at)]
-    _, found = scanned("associative_scan", step, (), begin, [rows(x, start, stop) for x in turned],
+    _, found = scanned("associative_scan", fn, step, begin, [rows(x, start, stop) for x in turned],
                        None, reverse)
     out = []
     for x, y, a in zip(begin, found, at):
