@@ -12,13 +12,14 @@ import functools
 from contextlib import contextmanager
 from contextvars import ContextVar
 from math import prod
+from operator import index
 
 import numpy as np
 
 from . import config
 from .bf16 import BF16, LIMITS, WORD
 from .blocks import block
-from .errors import DtypeError
+from .errors import DtypeError, ShapeError
 
 BOOL = np.dtype("bool")
 I8, I16, I32, I64 = map(np.dtype, ("int8", "int16", "int32", "int64"))
@@ -33,7 +34,6 @@ UNSIGNED = (U8, U16, U32, U64)
 INTS = SIGNED + UNSIGNED
 NUMBERS = INTS + FLOATS
 DTYPES = (BOOL, *NUMBERS)
-SIGNED_NUMBERS = SIGNED + FLOATS
 COMPLEX = (C64, C128)
 INEXACT = FLOATS + COMPLEX
 ARITHMETIC = NUMBERS + COMPLEX
@@ -57,13 +57,16 @@ class ArrayType:
     known = {}
 
     def __new__(cls, dtype, shape):
-        found = cls.known.get((dtype, shape))
+        try:
+            found = cls.known.get((dtype, shape))
+        except TypeError:                        # a list
+            found = None
         if found is None:
             made = object.__new__(cls)
             known = isinstance(dtype, np.dtype) or dtype is BF16
             made.dtype = dtype if known else as_dtype(dtype)
-            made.shape = shape
-            found = cls.known.setdefault((made.dtype, shape), made)
+            made.shape = sizes(shape)
+            found = cls.known.setdefault((made.dtype, made.shape), made)
         return found
 
     def __reduce__(self):
@@ -97,6 +100,15 @@ class ArrayType:
     def with_dtype(self, dtype):
         """The type with another dtype."""
         return ArrayType(dtype, self.shape)
+
+
+def sizes(shape):
+    """A shape as a tuple of Python ints.  Raises ShapeError for what is none."""
+    try:
+        return tuple([int(index(n)) for n in shape])
+    except TypeError:
+        raise ShapeError("a shape is a tuple of whole numbers.", given=f"{shape!r:.60}",
+                         fix="(n,) for one axis, () for none") from None
 
 
 def without(shape, axes):

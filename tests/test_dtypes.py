@@ -13,6 +13,7 @@ import fgrad
 import fgrad.numpy as fnp
 from fgrad import nn, optim, random
 from fgrad.errors import NOTICED, DtypeError, FgradWarning
+from fgrad.types import F32, ArrayType
 from tests.messages import message
 
 I, F, D = fnp.array([1, 2]), fnp.array([1.0, 2.0]), np.array([1.0, 2.0])
@@ -193,3 +194,12 @@ def test_no_notice_is_given_where_nothing_is_differentiated_or_all_is_of_one_dty
     assert told(loss, w, x) == told(fgrad.grad(loss), w, fnp.ones((5, 3))) == []
     assert told(fgrad.grad(loss), w.astype("float64"), x) == []
     assert told(fgrad.grad(lambda w: fnp.sum(w.astype("float64") * x[0])), w) == []
+
+
+def test_a_type_has_a_shape_of_python_ints_however_it_is_written():
+    made = [ArrayType(F32, shape) for shape in ((np.int64(7), 3), [7, np.int8(3)], (7, 3))]
+    assert made[0] is made[1] is made[2] and str(made[0]) == "f32[7,3]"
+    assert str(ArrayType(F32, (True, 7))) == "f32[1,7]"
+    for shape in (7, (2.5,)):
+        with pytest.raises(fgrad.ShapeError, match="tuple of whole numbers"):
+            ArrayType(F32, shape)
