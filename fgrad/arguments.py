@@ -459,7 +459,7 @@ def axes_of_leaves(axes, trees, what, f):
             raise ArgumentError(f"vmap: {what} holds {axis!r}.", given=f"{what}={axes!r}",
                                 expected="ints, or None for what is not mapped")
     try:
-        parts = tree.flatten_up_to(structure, trees)
+        parts = tree.flatten_up_to(structure, trees, (f"in {what}", "in what it is for"))
     except tree.TreeError as error:
         raise ArgumentError(
             f"vmap: {what} does not fit what it is for in `{name_of(f)}`: {error.sentence}",

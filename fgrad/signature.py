@@ -23,7 +23,7 @@ from .types import F32, SCALARS, SHORT, ArrayType
 
 
 class Static:
-    """A leaf that is part of the key: compared by type and value."""
+    """A leaf that is part of the key: compared by value, and by type through and through."""
     __slots__ = ("value", "_hash")
 
     def __init__(self, value):
@@ -33,8 +33,7 @@ class Static:
         return self._hash
 
     def __eq__(self, other):
-        return (isinstance(other, Static) and type(self.value) is type(other.value)
-                and bool(self.value == other.value))
+        return isinstance(other, Static) and tree.alike(self.value, other.value)
 
     def __repr__(self):
         return getattr(self.value, "__name__", None) or repr(self.value)

@@ -18,6 +18,7 @@ from __future__ import annotations
 import functools
 from collections import OrderedDict, defaultdict
 from enum import Enum
+from operator import is_
 
 from .errors import ArgumentError, TreeError, boundary
 from .later import lazily
@@ -63,8 +64,8 @@ class Structure:
         if self is other:
             return True
         return (isinstance(other, Structure) and self._hash == other._hash
-                and self.kind is other.kind
-                and self.meta == other.meta and self.children == other.children)
+                and self.kind is other.kind and alike(self.meta, other.meta)
+                and self.children == other.children)
 
     def __repr__(self):
         if self.kind is None:
@@ -77,8 +78,29 @@ class Structure:
         return self.count
 
 
+def alike(a, b):
+    """Are two fixed values equal, and of the same types through and through?
+
+    >>> alike((1, "a"), (1, "a")), alike((1, "a"), (True, "a")), alike(0.0, -0.0)
+    (True, False, False)
+    """
+    if a is b:
+        return True
+    if a.__class__ is not b.__class__:
+        return False
+    if isinstance(a, (float, complex)):
+        return repr(a) == repr(b)
+    if isinstance(a, tuple):
+        return len(a) == len(b) and (False not in map(is_, a, b) or False not in map(alike, a, b))
+    if isinstance(a, frozenset):
+        return {(x.__class__, x) for x in a} == {(x.__class__, x) for x in b}
+    parts = getattr(a, "__dataclass_fields__", ())
+    return bool(a == b) and False not in [
+        alike(getattr(a, name), getattr(b, name)) for name in parts if parts[name].compare]
+
+
 LEAF = Structure(None, None, ())
-KINDS = {}                 # class → Kind; written by register_node only
+KINDS = {}                 # class → Kind; written by the next two functions only
 
 
 def register_node(cls, parts, make, keys=None, sign=None, fields=None):
@@ -99,8 +121,12 @@ def register_node(cls, parts, make, keys=None, sign=None, fields=None):
     if cls in KINDS:
         raise ArgumentError(f"{cls.__name__} is registered as a pytree already.")
     keys = keys or (lambda meta, n: tuple(range(n)))
-    sign = sign or (lambda meta, parts: f"{cls.__name__}({', '.join(parts)})")
-    KINDS[cls] = Kind(cls, parts, make, keys, sign, fields)
+    KINDS[cls] = Kind(cls, parts, make, keys, sign or sign_of(cls), fields)
+
+
+def sign_of(cls):
+    """How nodes of a class print."""
+    return lambda meta, parts: f"{cls.__name__}({', '.join(parts)})"
 
 
 def order(key):
@@ -149,9 +175,10 @@ register_node(defaultdict, lambda x: (dict_parts(x)[0], (x.default_factory, sort
 
 
 def register_namedtuple(cls):
-    register_node(cls, lambda x: (tuple(x), None), lambda _, xs: cls(*xs),
-                  lambda meta, n: tuple(f".{f}" for f in cls._fields))
-    return KINDS[cls]
+    """The Kind of a namedtuple: the first one, where several threads come here at once."""
+    return KINDS.setdefault(cls, Kind(
+        cls, lambda x: (tuple(x), None), lambda _, xs: cls(*xs),
+        lambda meta, n: tuple(f".{f}" for f in cls._fields), sign_of(cls), None))
 
 
 def kind_of(x):
@@ -356,6 +383,9 @@ def map(function, tree, *rest, is_leaf=None):
     >>> map(lambda a, b: a + b, {"x": 1, "y": [2]}, {"x": 10, "y": [20]})
     {'x': 11, 'y': [22]}
     """
+    if not callable(function):
+        raise ArgumentError(f"tree.map applies a function, not {noun_of(function)}.",
+                            fix="map(function, tree)")
     first, shape = flatten(tree, is_leaf)
     others = [flatten_up_to(shape, r) for r in rest]
     return _unflatten(shape, iter([function(*xs) for xs in zip(first, *others)]))
@@ -378,55 +408,58 @@ def leaves_with_path(tree, is_leaf=None):
     return flatten_with_path(tree, is_leaf)[0]
 
 
-def flatten_up_to(shape, tree):
+def flatten_up_to(shape, tree, sides=("in the first", "in the second")):
     """The parts of `tree` that stand where `shape` has leaves.
 
-    Raises TreeError when it has no such places.
+    sides: what is said of `shape` and of `tree` in messages.  Raises TreeError when it has no such
+    places.
     """
     out = []
-    _up_to(shape, tree, (), out)
+    _up_to(shape, tree, (), out, sides)
     return out
 
 
-def _up_to(shape, x, path, out):
+def _up_to(shape, x, path, out, sides):
     if shape.kind is None:
         out.append(x)
         return
     kind = kind_of(x)
     if kind is not shape.kind:
-        raise differ(path, f"a {shape.kind.cls.__name__} in the first, "
-                           f"{noun_of(x)} in the second")
+        wanted = "None" if shape.kind.cls is type(None) else f"a {shape.kind.cls.__name__}"
+        found = "an array" if x is LEAF else noun_of(x)
+        raise differ(path, f"{wanted} {sides[0]}, {found} {sides[1]}")
     children, meta = kind.parts(x)
     children = list(children)
     if meta != shape.meta or len(children) != len(shape.children):
-        raise differ(path, difference(shape, meta, len(children)))
+        raise differ(path, difference(shape, meta, len(children), sides))
     keys = shape.kind.keys(meta, len(children))
     for child, part, key in zip(shape.children, children, keys):
-        _up_to(child, part, (*path, key), out)
+        _up_to(child, part, (*path, key), out, sides)
 
 
-def difference(shape, meta, n):
+def difference(shape, meta, n, sides):
     """In words, how one node of two trees differs."""
+    one, other = sides
     if shape.kind.cls in (dict, OrderedDict):
         first = [k for k in shape.meta if k not in meta]
         second = [k for k in meta if k not in shape.meta]
-        return f"keys only in the first {first}, only in the second {second}"
+        return f"keys only {one} {first}, only {other} {second}"
     if len(shape.children) != n:
-        return f"{len(shape.children)} parts in the first, {n} in the second"
-    return f"{shape.meta!r} in the first, {meta!r} in the second"
+        return f"{len(shape.children)} parts {one}, {n} {other}"
+    return f"{shape.meta!r} {one}, {meta!r} {other}"
 
 
 def differ(path, how):
-    return TreeError(f"trees differ at {path_text('$', path)}: {how}.",
+    return TreeError(f"trees differ at {path_text('', path) or 'their root'}: {how}.",
                      fix="give trees of one structure; fgrad.tree.structure(t) shows it")
 
 
-def check_same(first, second, what):
+def check_same(wanted, given, what):
     """Raises TreeError, naming the place, unless both Structures are equal."""
-    if first != second:
+    if wanted != given:
         try:
-            flatten_up_to(first, unflatten(second, range(second.count)))
-            flatten_up_to(second, unflatten(first, range(first.count)))
+            flatten_up_to(wanted, unflatten(given, [LEAF] * given.count), ("expected", "given"))
+            flatten_up_to(given, unflatten(wanted, [LEAF] * wanted.count), ("given", "expected"))
         except TreeError as error:
             error.sentence = f"{what}: {error.sentence}"
             raise

@@ -163,7 +163,7 @@ def test_trees_of_different_keys():
     def ask():
         return tree.map(lambda a, b: a + b, {"a": 1}, {"b": 1})
     assert message(TreeError, ask) == """\
-trees differ at $: keys only in the first ['a'], only in the second ['b'].
+trees differ at their root: keys only in the first ['a'], only in the second ['b'].
 
     test_first_day.py:N    return tree.map(lambda a, b: a + b, {"a": 1}, {"b": 1})
 

@@ -30,6 +30,11 @@ def near(a, b):
     np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=1e-6, atol=1e-6)
 
 
+@dataclass(frozen=True)
+class Frozen:
+    size: object
+
+
 def test_jit_gives_what_the_function_gives():
     def f(params, x):
         return {"y": fnp.tanh(x @ params["w"]) + params["b"], "n": 3}
@@ -161,6 +166,27 @@ def test_static_argnums_and_argnames():
     near(f(fnp.ones(2), 3), [3, 3])
     g = jit(lambda x, shape: fnp.zeros(shape) + x, static_argnames="shape")
     assert g(1.0, shape=(2, 3)).shape == (2, 3) == g(1.0, (2, 3)).shape
+
+
+@pytest.mark.parametrize("first, second", [
+    ((2,), (2.0,)), (0.0, -0.0), (Frozen(2), Frozen(2.0)), (frozenset({1}), frozenset({True}))])
+def test_static_values_that_are_equal_in_another_type_are_others(first, second):
+    f = jit(lambda x, value: x + len(repr(value)), static_argnames="value")
+    for value in (first, second, first):
+        for _ in range(3):
+            assert f(0, value=value).item() == len(repr(value))
+            assert f(0, value).item() == len(repr(value))
+    assert f.cache_info().size == 4
+
+
+def test_a_static_field_of_another_type_is_another():
+    @pytree
+    class Scaled:
+        x: object
+        by: object = static(default=2)
+    f = jit(lambda s: s.x * s.by)
+    kinds = [f(Scaled(fnp.arange(3), by)).dtype for by in (2, 2.0, 2, 2.0)]
+    assert kinds == ["int32", "float32"] * 2
 
 
 def test_an_unhashable_static_argument_is_explained():

@@ -248,8 +248,8 @@ jvp: `the tangent of x` must have the dtype of `x`.
 
 def test_message_tangents_of_another_tree():
     assert message(TreeError, jvp, lambda x: x, ({"a": V},), ({"b": V},)) == """\
-jvp: tangents must have the tree of primals: trees differ at $[0]: \
-keys only in the first ['a'], only in the second ['b'].
+jvp: tangents must have the tree of primals: trees differ at [0]: \
+keys only expected ['a'], only given ['b'].
 
     messages.py:N    function(*args, **kwargs)
 
@@ -276,8 +276,8 @@ the cotangent function of vjp: `ct['y']` must have the shape of the result of `f
   given      ct['y']: f32[]
   expected   f64[3]"""
     assert message(TreeError, pull, V).startswith(
-        "the cotangent must have the tree of the result of `f`: trees differ at $: a dict in "
-        "the first")
+        "the cotangent must have the tree of the result of `f`: trees differ at their root: a "
+        "dict expected, an array given")
 
 
 # ---------------------------------------------------------------------------- vmap

@@ -85,3 +85,22 @@ def test_a_pytree_without_fields_is_one_without_leaves():
         pass
 
     assert tree.leaves(Nothing()) == []
+
+
+def test_structures_of_equal_parts_of_other_types_differ():
+    x = object()
+    assert tree.structure({1: x}) == tree.structure({1: x})
+    assert tree.structure({1: x}) != tree.structure({True: x})
+    f = fgrad.jit(lambda d: d)
+    assert [type(k) for key in (1, True, 1) for k in f({key: 2.0})] == [int, bool, int]
+
+
+def test_a_namedtuple_that_two_threads_flatten_first_has_one_kind():
+    late = namedtuple("late", "x")
+    assert tree.register_namedtuple(late) is tree.register_namedtuple(late)
+    assert tree.leaves(late(1)) == [1]
+
+
+def test_map_without_a_function_says_so():
+    with pytest.raises(ArgumentError, match="applies a function, not a dict"):
+        tree.map({"w": 1}, abs)
