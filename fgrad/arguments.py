@@ -13,7 +13,7 @@ import types
 
 import numpy as np
 
-from . import text, tree
+from . import source, text, tree
 from .bf16 import BF16
 from .core import Array, Primitive, Value, array_in, as_value
 from .errors import ArgumentError, AxisError, DtypeError, GradientError, ShapeError
@@ -140,6 +140,15 @@ def name_of(f):
     return getattr(f, "__name__", None) or type(f).__name__
 
 
+def place_of(f):
+    """The function's name, and where it is written."""
+    code = getattr(f, "__code__", None)
+    if code is None:
+        return f"`{name_of(f)}`"
+    where = source.Place(code.co_filename, code.co_firstlineno, "", "")
+    return f"`{name_of(f)}` ({where.short})"
+
+
 def named(function, name):
     """The function under another name."""
     function.__name__ = function.__qualname__ = name
@@ -166,6 +175,31 @@ def positional_names(f):
         return [], True
     names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     return names, any(p.kind is p.VAR_POSITIONAL for p in parameters)
+
+
+def positions(f, what, option, given):
+    """An option of the transformation `what` as positions of arguments of f, none negative.
+
+    Raises ArgumentError for one that f does not have.
+    """
+    names, more = positional_names(f)
+    found = several(what, option, given, (int, np.integer), "a position, or a tuple of positions")
+    for n in found:
+        if n < -len(names) or n >= len(names) and not more:
+            count = text.counted(len(names), "positional parameter")
+            raise ArgumentError(f"{option}={n} is out of range: {name_of(f)} has {count}.",
+                                expected=", ".join(names))
+    return tuple([int(n) % len(names) if n < 0 else int(n) for n in found])
+
+
+def several(what, option, given, kind, expected):
+    """An option as a tuple of ints, or of names.  Raises ArgumentError for what is neither."""
+    if given is None or isinstance(given, kind):
+        return () if given is None else (given,)
+    found = tuple(given) if hasattr(given, "__iter__") and not isinstance(given, str) else (given,)
+    if not all(isinstance(x, kind) for x in found):
+        raise ArgumentError(f"{what}: {option} is {expected}.", given=f"{option}={given!r:.60}")
+    return found
 
 
 def argument_name(f, k):

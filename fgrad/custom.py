@@ -32,7 +32,7 @@ from .interpreters.forward import filled, push
 from .interpreters.stage import evaluate, stage
 from .interpreters.watch import entry
 from .ir import Program, Var
-from .ops import convert, plus, reduce_sum, to_front, transpose
+from .ops import convert, plus, reduce_sum, to_front, transpose, zeros_like
 from .types import INEXACT_KINDS, ArrayType
 
 
@@ -287,10 +287,11 @@ class Function:
     """
 
     def __init__(self, f, nondiff_argnums=()):
-        arguments.check_function(f, type(self).__name__)
+        what = type(self).__name__
+        arguments.check_function(f, what)
         functools.update_wrapper(self, f)
-        several = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else nondiff_argnums
-        self.f, self.nondiff = f, tuple(several)
+        self.f = f
+        self.nondiff = arguments.positions(f, what, "nondiff_argnums", nondiff_argnums)
 
     def __repr__(self):
         return f"{type(self).__name__}({arguments.name_of(self.f)})"
@@ -304,6 +305,8 @@ class Function:
         if current() is EVALUATE:
             return self.f(*args, **kwargs)
         bound = inspect.signature(self.f).bind(*args, **kwargs)
+        if bound.kwargs:
+            raise by_keyword(type(self).__name__, self.f, list(bound.kwargs))
         bound.apply_defaults()
         return self.staged(Given(self.f, bound.args, self.nondiff))
 
@@ -337,6 +340,15 @@ class Function:
         """What Rule holds."""
         found = [t.program for t in self.traces(given, trace, captured)]
         return found[0] if len(found) == 1 else found
+
+
+def by_keyword(what, f, names):
+    """The error for arguments that no rule can be given, since f takes them by keyword only."""
+    name, given = arguments.name_of(f), ", ".join(f"`{n}`" for n in names)
+    return ArgumentError(f"{what}: `{name}` takes {given} by keyword only, which its rule does not "
+                         "get.", given=[f"{n}=…" for n in names],
+                         fix=["take the * out of its parameters; nondiff_argnums names what has no "
+                              "derivative", f"or close over {given}"])
 
 
 class Given:
@@ -425,7 +437,8 @@ class custom_jvp(Function):
                 args.insert(k, x)
             out = self(*args)
             parts = [r(t, out, *primals) for r, t in zip(rules, tangents) if r is not None]
-            return out, functools.reduce(lambda a, b: tree.map(plus, a, b), parts)
+            none = tree.map(lambda x: zeros_like(lifted(x)), out)
+            return out, functools.reduce(lambda a, b: tree.map(plus, a, b), parts or [none])
         self.rule = rule
 
     def check_rule(self):
@@ -504,19 +517,22 @@ class custom_vjp(Function):
             kept, cts = args[:len(kept_types)], args[len(kept_types):]
             residuals = tree.unflatten(seen["structure"],
                                        arguments.put_arrays(seen["leaves"], kept))
-            return cotangents(self.backward(*given.fixed, residuals,
-                                            tree.unflatten(trace.out, cts)), given)
+            found = self.backward(*given.fixed, residuals, tree.unflatten(trace.out, cts))
+            return cotangents(found, given, self.backward)
         names = [*[None] * len(kept_types), *["ct"] * len(types)]
         return [first, given.staged(back, [*kept_types, *types], "_backward", names, lent)]
 
 
-def cotangents(found, given):
-    """The cotangents that a backward rule returned, one per array leaf; zeros for None."""
+def cotangents(found, given, rule):
+    """The cotangents that the backward rule returned, one per array leaf; zeros for None."""
     if not isinstance(found, (tuple, list)) or len(found) != len(given.places):
+        names = [arguments.argument_name(given.f, k) for k in given.places]
+        example = ", ".join([f"ct_{n}" for n in names]) + ("," if len(names) == 1 else "")
         raise ArgumentError(
             f"the backward rule of `{given.name}` must return a tuple of {len(given.places)}, one "
             f"cotangent per argument, but it returned {arguments.tree_text(found)}.",
-            fix="return (ct,) for one argument")
+            given=f"the rule {arguments.place_of(rule)}",
+            fix=f"return ({example})")
     out = []
     for part, child in zip(found, given.structure.children):
         if part is None:

@@ -14,11 +14,10 @@ import inspect
 import numpy as np
 
 from . import tree
-from .arguments import is_fixed, refuse
+from .arguments import is_fixed, name_of, positions, refuse, several
 from .bf16 import BF16
 from .core import Array, Tracer, Value, as_value
 from .errors import ArgumentError
-from .text import counted
 from .types import F32, SCALARS, SHORT, ArrayType
 
 
@@ -67,32 +66,16 @@ class Signature:
 
     def chosen(self, what, argnums, argnames):
         """(positions, names) of parameters.  Raises ArgumentError for one that does not exist."""
-        numbers = several(f"{what}_argnums", argnums, (int, np.integer),
-                          "a position, or a tuple of positions")
-        names = several(f"{what}_argnames", argnames, str, "a name, or a tuple of names")
+        numbers = positions(self.function, "jit", f"{what}_argnums", argnums)
+        names = several("jit", f"{what}_argnames", argnames, str, "a name, or a tuple of names")
         starred = any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in self.parameters)
-        if self.parameters and not starred:
-            self.check(what, numbers, names)
-        count = len(self.positional)
-        positions = {n % count if n < 0 else n for n in numbers}
-        positions |= {self.positional.index(n) for n in names if n in self.positional}
-        return frozenset(positions), frozenset(names).union(
-            self.positional[n] for n in positions if n < count)
-
-    def check(self, what, numbers, names):
-        """Raises ArgumentError for a number or a name that no parameter has."""
-        title = getattr(self.function, "__name__", "the function")
-        count, expected = len(self.positional), ", ".join(self.names)
-        for n in numbers:
-            if not -count <= n < count:
-                raise ArgumentError(f"{what}_argnums={n} is out of range: {title} has "
-                                    f"{counted(count, 'positional parameter')}.",
-                                    expected=expected)
-        for n in names:
+        for n in names if self.parameters and not starred else ():
             if n not in self.names:
-                raise ArgumentError(
-                    f"{what}_argnames={n!r}: {title} has no parameter of that name.",
-                    expected=expected)
+                raise ArgumentError(f"{what}_argnames={n!r}: {name_of(self.function)} has no "
+                                    "parameter of that name.", expected=", ".join(self.names))
+        places = {*numbers, *(self.positional.index(n) for n in names if n in self.positional)}
+        return frozenset(places), frozenset(names).union(
+            self.positional[n] for n in places if n < len(self.positional))
 
     def wrapped(self, args, kwargs):
         """(args, kwargs) with the values of static parameters as Static leaves."""
@@ -120,16 +103,6 @@ class Signature:
         """Is the leaf of (args, kwargs) part of a donated argument?"""
         part, which, *_ = path
         return which in self.donated[part]
-
-
-def several(name, given, kind, expected):
-    """An option as a tuple of ints, or of names.  Raises ArgumentError for what is neither."""
-    if given is None or isinstance(given, kind):
-        return () if given is None else (given,)
-    found = tuple(given) if hasattr(given, "__iter__") and not isinstance(given, str) else (given,)
-    if not all(isinstance(x, kind) for x in found):
-        raise ArgumentError(f"jit: {name} is {expected}.", given=f"{name}={given!r:.60}")
-    return found
 
 
 def static(value, name):

@@ -539,6 +539,11 @@ def test_associative_scan_solves_a_linear_recurrence_on_pairs():
 
 # ---------------------------------------------------------------------------- checkpoint
 
+def test_static_arguments_of_checkpoint_may_count_from_the_end_and_be_left_out():
+    f = checkpoint(lambda x, n=2: x * len(range(n)), static_argnums=-1)
+    assert grad(f)(2.0, 3) == 3.0 and grad(f)(2.0) == 2.0
+
+
 def block(w, x):
     return fnp.sin(fnp.sin(checkpoint_name(x @ w, "first")) @ w)
 

@@ -204,7 +204,39 @@ returned f32[].
 
     messages.py:N    function(*args, **kwargs)
 
-  fix        return (ct,) for one argument"""
+  given      the rule `<lambda>` (test_custom.py:N)
+  fix        return (ct_x,)"""
+    g = custom_vjp(named(lambda x, y: x * y))
+    g.defvjp(lambda x, y: (x * y, None), lambda _, ct: (ct,))
+    assert message(ArgumentError, grad(g), 1.0, 2.0).endswith("fix        return (ct_x, ct_y)")
+
+
+@pytest.mark.parametrize("kind", [custom_jvp, custom_vjp])
+def test_message_argument_by_keyword_only(kind):
+    @kind
+    def f(x, *, scale=1.0):
+        return scale * x
+    if kind is custom_jvp:
+        f.defjvp(lambda xs, ts: (f(*xs), ts[0]))
+    else:
+        f.defvjp(lambda x: (f(x), None), lambda _, ct: (ct,))
+    assert f(2.0, scale=3.0) == 6.0 and grad(f)(2.0) == 1.0
+    assert message(ArgumentError, grad(lambda x: f(x, scale=3.0)), 2.0).startswith(
+        f"{kind.__name__}: `f` takes `scale` by keyword only, which its rule does not get.")
+
+
+def test_nondiff_argnums_may_count_from_the_end():
+    f = custom_vjp(lambda x, n: x * n, nondiff_argnums=-1)
+    f.defvjp(lambda x, n: (x * n, None), lambda n, _, ct: (10.0 * n * ct,))
+    assert grad(f)(1.0, 2) == 20.0
+    with pytest.raises(ArgumentError, match="nondiff_argnums=2 is out of range"):
+        custom_jvp(lambda x, n: x, nondiff_argnums=(0, 2))
+
+
+def test_defjvps_without_any_rule_is_a_derivative_of_zero():
+    f = custom_jvp(lambda x, y: {"out": x * y})
+    f.defjvps(None, None)
+    assert jacfwd(f)(2.0, 3.0)["out"] == 0.0
 
 
 def test_message_rule_of_another_tree():

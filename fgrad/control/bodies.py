@@ -17,8 +17,8 @@ import threading
 from collections import OrderedDict
 from dataclasses import dataclass
 
-from .. import source, text, tree
-from ..arguments import is_array, leaf_names, lifted, name_of, tree_text
+from .. import text, tree
+from ..arguments import is_array, leaf_names, lifted, name_of, place_of, tree_text
 from ..core import Array, Primitive, as_value, bound_axes
 from ..errors import ArgumentError, TreeError
 from ..interpreters.backward import pull
@@ -59,15 +59,6 @@ class Body:
     def types(self):
         """The types of the results."""
         return self.program.out_types
-
-
-def place_of(f):
-    """The function's name, and where it is written."""
-    code = getattr(f, "__code__", None)
-    if code is None:
-        return f"`{name_of(f)}`"
-    where = source.Place(code.co_filename, code.co_firstlineno, "", "")
-    return f"`{name_of(f)}` ({where.short})"
 
 
 def leaves_of(x, name):

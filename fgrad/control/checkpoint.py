@@ -149,15 +149,14 @@ def checkpoint(f=None, *, policy=None, prevent_cse=True, static_argnums=()):
     if f is None:
         return functools.partial(checkpoint, policy=policy, static_argnums=static_argnums)
     arguments.check_function(f, "checkpoint")
-    fixed = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
+    fixed = arguments.positions(f, "checkpoint", "static_argnums", static_argnums)
 
     @boundary
     @functools.wraps(f, updated=())
     def checkpoint_f(*args, **kwargs):
         if current() is EVALUATE:
             return f(*args, **kwargs)
-        whole = {k: Fixed(args[k]) for k in fixed}
-        given = tuple([whole.get(k, a) for k, a in enumerate(args)]), kwargs
+        given = tuple([Fixed(a) if k in fixed else a for k, a in enumerate(args)]), kwargs
         leaves, structure = tree.flatten(given)
         values = [lifted(x).settled() for x in leaves if arguments.is_array(x)]
 

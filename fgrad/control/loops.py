@@ -15,7 +15,7 @@ import math
 import numpy as np
 
 from .. import tree
-from ..arguments import check_function, is_array, tree_text
+from ..arguments import check_function, is_array, place_of, tree_text
 from ..core import EVALUATE, Array, Tracer, as_value, current
 from ..errors import ArgumentError, GradientError, boundary
 from ..interpreters.call import chosen, derived, names_of, prefixed
@@ -25,8 +25,7 @@ from ..ops import (
     add, and_, convert, iota, lt, reduce_or, select, to_front, zeros_like)
 from ..types import BOOL, INEXACT_KINDS, INTS, ArrayType, promote
 from .bodies import (
-    Control, Opened, body_of, carried, check_carry, closed, in_common, leaves_of, place_of,
-    spread)
+    Control, Opened, body_of, carried, check_carry, closed, in_common, leaves_of, spread)
 from .checkpoint import checkpoint
 from .cond import cond
 from .scan import batched, scan, scanned

@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from .. import text, tree
-from ..arguments import check_function, tree_text
+from ..arguments import check_function, place_of, tree_text
 from ..core import array_of, memory_of
 from ..errors import ArgumentError, ShapeError, boundary
 from ..interpreters.batch import batch
@@ -29,7 +29,7 @@ from ..interpreters.stage import evaluate
 from ..ops import add, to_front, zeros_like
 from ..types import INEXACT_KINDS, held_as
 from .bodies import (
-    Control, body_of, carried, check_carry, closed, leaves_of, moved, place_of, reached)
+    Control, body_of, carried, check_carry, closed, leaves_of, moved, reached)
 
 
 # ---------------------------------------------------------------------------- what users call
