@@ -638,12 +638,20 @@ def as_value(x):
     if isinstance(x, Value):
         return x.settled() if x.is_number else x
     if x.__class__ in SCALARS:
-        return Array(np.array(x, dtype_of_scalar(x)))
+        try:
+            return Array(np.array(x, dtype_of_scalar(x)))
+        except OverflowError:
+            raise too_large(x, dtype_of_scalar(x)) from None
     if isinstance(x, (np.ndarray, np.generic)) and x.dtype in SHORT:
         return Array(x)
     if x.__class__ is complex:
         return Array(np.array(x, default_complex()))
     return ATTACHED["array"](x)
+
+
+def too_large(x, dtype):
+    """The error for a Python number that a dtype does not hold."""
+    return RangeError(f"the Python number {x} does not fit into {SHORT[dtype]}.")
 
 
 # ---------------------------------------------------------------------------- operations

@@ -16,9 +16,9 @@ import numpy as np
 from . import tree
 from .arguments import is_fixed, name_of, positions, refuse, several
 from .bf16 import BF16
-from .core import Array, Tracer, Value, as_value
+from .core import Array, Tracer, Value, as_value, too_large
 from .errors import ArgumentError
-from .types import F32, SCALARS, SHORT, ArrayType
+from .types import F32, I64, SCALARS, SHORT, ArrayType
 
 
 class Static:
@@ -44,9 +44,12 @@ NUMBER_DTYPE = {bool: np.bool_, int: np.int64, float: np.float64}
 def number_value(x):
     """A Python number as an argument of compiled code, all its digits kept.
 
-    Raises OverflowError for an int beyond 64 bits.
+    Raises RangeError for an int beyond 64 bits.
     """
-    return Array(NUMBER_DTYPE[x.__class__](x))
+    try:
+        return Array(NUMBER_DTYPE[x.__class__](x))
+    except OverflowError:
+        raise too_large(x, I64) from None
 
 
 class Signature:

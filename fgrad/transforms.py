@@ -566,6 +566,10 @@ def jacobian_forward(f, argnums, argnames, has_aux, holomorphic, what):
             if is_array(x):
                 columns, aux = jacobian_columns(inner, leaves, structure, k, has_aux)
                 per_leaf.append(columns)
+        if not per_leaf:                         # as many derivatives by nothing as results
+            out = inner(chosen)
+            out, aux = out if has_aux else (out, None)
+            per_leaf = [out]
         outs = tree.structure(per_leaf[0])
         arrays = [k for k, x in enumerate(leaves) if is_array(x)]
         whole = []

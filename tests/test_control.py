@@ -537,6 +537,14 @@ def test_associative_scan_solves_a_linear_recurrence_on_pairs():
          grad(lambda a: scan(lambda h, ab: (ab[0] * h + ab[1],) * 2, 0.0, (a, b))[1].sum())(a))
 
 
+@pytest.mark.parametrize("index, found", [
+    (np.int8(100), 100), (np.uint8(200), 200), (np.int8(-1), 0), (np.uint64(2 ** 63), 299),
+    (np.int64(-2 ** 40), 0), (2 ** 40, 299), (-2 ** 40, 0)])
+def test_switch_takes_an_index_of_any_integer_dtype(index, found):
+    branches = [lambda x, k=k: x * k for k in range(300)]
+    assert switch(index, branches, 1.0) == found
+
+
 # ---------------------------------------------------------------------------- checkpoint
 
 def test_static_arguments_of_checkpoint_may_count_from_the_end_and_be_left_out():

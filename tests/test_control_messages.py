@@ -23,7 +23,7 @@ scan: the carry of `step` (test_control_messages.py:N) changes its type.
     messages.py:N    function(*args, **kwargs)
 
   given      carry['t']: in i32[], out f32[]
-  fix        start it as 0.0 instead of 0
+  fix        start it as a float, such as 0.0
              or return carry['t'].astype('int32')"""
 
 

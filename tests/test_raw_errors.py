@@ -34,6 +34,15 @@ CALLS = [
     (lambda: fgrad.jit(lambda *xs: xs, static_argnums=-1), "has 0 positional parameters."),
     (lambda: fgrad.checkpoint(same, static_argnums=(5,)), "has 1 positional parameter."),
     (lambda: fgrad.checkpoint(same, static_argnums="x"), "checkpoint: static_argnums is a pos"),
+    (lambda: lax.map(same, X, batch_size=0), "map needs a whole number for batch_size, 1 or more"),
+    (lambda: lax.associative_scan(fnp.add, X, axis=None), "needs a whole number for axis"),
+    (lambda: lax.associative_scan(fnp.add, X, axis=0.0), "needs a whole number for axis"),
+    (lambda: lax.associative_scan(fnp.less, X), "must return what it combines"),
+    (lambda: lax.associative_scan(fnp.less, fnp.ones(20)), "must return what it combines"),
+    (lambda: lax.scan(lambda c, _: (c, c), 0, length=2.7), "needs a whole number for length"),
+    (lambda: lax.scan(lambda c, _: (c, c), 0, length=True), "needs a whole number for length"),
+    (lambda: lax.scan(lambda c, _: (c, c), 0, length=-1), "a whole number for length, 0 or more"),
+    (lambda: lax.while_loop(lambda c: c < 5, same, 9, max_steps=2.5), "number for max_steps"),
     (lambda: fnp.reshape(X, (3.0, 1)), "reshape needs a shape of ints"),
     (lambda: fnp.linspace(0, 1, num=2.5), "linspace needs an int for samples, not a float"),
     (lambda: fnp.repeat(X, -1), "repeat needs a number of repeats that is not negative"),
@@ -82,6 +91,14 @@ def test_an_axis_that_is_no_int_is_shown():
     with pytest.raises(FgradError) as caught:
         fnp.sum(X, axis=1.5)
     assert caught.value.given == "axis=1.5" and caught.value.expected == "an int"
+
+
+@pytest.mark.parametrize("call, dtype", [
+    (lambda: fgrad.jit(same)(10 ** 30), "i64"),
+    (lambda: lax.fori_loop(0, 2 ** 40, lambda i, x: x, 1.0), "i32")])
+def test_an_int_that_does_not_fit_is_shown(call, dtype):
+    with pytest.raises(fgrad.RangeError, match=f"the Python number 1.* does not fit into {dtype}"):
+        call()
 
 
 def test_an_operation_without_an_array_says_so():

@@ -468,6 +468,12 @@ the derivative of `f` is wrong at p['a'][0].
   fix        look at the derivative rules it uses, or at a kink"""
 
 
+def test_a_jacobian_by_nothing_is_empty():
+    for jacobian in (jacfwd, jacrev):
+        assert jacobian(lambda d: {"a": fnp.ones(2)})({}) == {"a": {}}
+    assert jacfwd(lambda d: (1.0, "aux"), has_aux=True)({}) == ({}, "aux")
+
+
 def test_what_jvp_and_jacfwd_give_beside_is_of_the_level_below():
     """Values of the jvp call were in it, and refused as leaked where they were used."""
     def f(x):

@@ -16,6 +16,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass
+from operator import index
 
 from .. import text, tree
 from ..arguments import is_array, leaf_names, lifted, name_of, place_of, tree_text
@@ -76,6 +77,19 @@ def leaves_of(x, name):
                 expected="arrays and numbers", fix="let the function close over it")
     values = [lifted(leaf).settled() for _, leaf in pairs]
     return values, tuple([v.type for v in values]), structure
+
+
+def whole(what, name, n, least=None):
+    """The option `name` of `what` as an int.  Raises ArgumentError for what is none, or below
+    `least`.
+    """
+    if n.__class__ is not bool and hasattr(n, "__index__"):
+        n = index(n)
+        if least is None or n >= least:
+            return n
+    bound = "" if least is None else f", {least} or more"
+    raise ArgumentError(f"{what} needs a whole number for {name}{bound}.",
+                        given=f"{name}={n!r:.60}")
 
 
 def body_of(what, f, structure, types, function=None):
@@ -217,7 +231,7 @@ def started(leaf, a, b):
     if a.shape != b.shape:
         return [f"start it with shape {b.shape}", f"or keep its shape {a.shape} in the body"]
     if a.dtype.kind in "iub" and b.dtype.kind == "f" and not a.shape and b.dtype == default_float():
-        return ["start it as 0.0 instead of 0", f"or return {leaf}.astype('{a.dtype}')"]
+        return ["start it as a float, such as 0.0", f"or return {leaf}.astype('{a.dtype}')"]
     return [f"start it as .astype('{b.dtype}')", f"or return {leaf}.astype('{a.dtype}')"]
 
 

@@ -10,6 +10,8 @@ of equal types. Relies on `bodies.py`; `loops.py` and users rely on it.
 
 from __future__ import annotations
 
+import numpy as np
+
 from .. import tree
 from ..arguments import check_function, is_array, text_of, tree_text
 from ..core import Array, Tracer, as_value
@@ -62,15 +64,19 @@ def switch(index, branches, *operands):
     >>> switch(1, [lambda x: x, lambda x: x * x], 3.0)
     Array(9., f32[])
     """
+    branches = list(branches)
+    if index.__class__ is int:
+        index = min(max(index, 0), len(branches) - 1)
     if not is_array(index) or as_value(index).shape != () or as_value(index).dtype not in INTS:
         raise ArgumentError(f"switch needs one integer to choose by, not {described(index)}.",
                             expected="i32[]")
-    branches = list(branches)
     if not branches:
         raise ArgumentError("switch has no branches.", fix="give a list of functions")
     for k, f in enumerate(branches):
         check_function(f, "switch", f"branches[{k}]")
-    index = convert(clamp(0, as_value(index), len(branches) - 1), dtype=I32)
+    index = as_value(index)
+    last = min(len(branches) - 1, np.iinfo(index.dtype).max)
+    index = convert(clamp(0, index, last), dtype=I32)
     return branched("switch", index, branches, operands,
                     {k: f"branches[{k}]" for k in range(len(branches))})
 

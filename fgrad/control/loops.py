@@ -25,7 +25,8 @@ from ..ops import (
     add, and_, convert, iota, lt, reduce_or, select, to_front, zeros_like)
 from ..types import BOOL, INEXACT_KINDS, INTS, ArrayType, promote
 from .bodies import (
-    Control, Opened, body_of, carried, check_carry, closed, in_common, leaves_of, spread)
+    Control, Opened, body_of, carried, check_carry, closed, in_common, leaves_of, spread,
+    whole)
 from .checkpoint import checkpoint
 from .cond import cond
 from .scan import batched, scan, scanned
@@ -49,7 +50,8 @@ def while_loop(cond_fun, body_fun, init_val, *, max_steps=None):
     check_function(cond_fun, "while_loop", "cond_fun")
     check_function(body_fun, "while_loop", "body_fun")
     if max_steps is not None:
-        return bounded(cond_fun, body_fun, init_val, int(max_steps))
+        return bounded(cond_fun, body_fun, init_val,
+                       whole("while_loop", "max_steps", max_steps, 0))
     return looped("while_loop", cond_fun, body_fun, body_fun, init_val)
 
 

@@ -29,7 +29,8 @@ from ..interpreters.stage import evaluate
 from ..ops import add, to_front, zeros_like
 from ..types import INEXACT_KINDS, held_as
 from .bodies import (
-    Control, body_of, carried, check_carry, closed, leaves_of, moved, reached)
+    Control, body_of, carried, check_carry, closed, leaves_of, moved, reached,
+    whole)
 
 
 # ---------------------------------------------------------------------------- what users call
@@ -81,7 +82,8 @@ def length_of(what, f, types, paths, length):
     """The one leading size.  Raises ShapeError with a table when there are several."""
     sizes = {t.shape[0] if t.shape else None for t in types}
     if length is not None:
-        sizes.add(int(length))
+        length = whole(what, "length", length, 0)
+        sizes.add(length)
     if len(sizes) == 1 and None not in sizes:
         return sizes.pop()
     if not sizes:
@@ -89,7 +91,7 @@ def length_of(what, f, types, paths, length):
                             fix="scan(f, init, xs), or scan(f, init, length=n)")
     rows = [(tree.path_text("xs", p) + ":", str(t), f"  leading size {t.shape[0]}" if t.shape
              else "  no axis") for p, t in zip(paths, types)]
-    table = text.columns(rows) + ([f"length={int(length)}"] if length is not None else [])
+    table = text.columns(rows) + ([f"length={length}"] if length is not None else [])
     raise ShapeError(f"{what} of {place_of(f)} goes over arrays of different leading sizes.",
                      given=table, expected="one leading size",
                      fix="let the function close over what is the same in every step")

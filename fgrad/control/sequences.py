@@ -6,11 +6,12 @@ Relies on `scan.py` and on vmap; users rely on it.
 from __future__ import annotations
 
 from .. import config, tree
-from ..arguments import check_function, is_array, lifted
-from ..errors import ArgumentError, AxisError, ShapeError, boundary
+from ..arguments import check_function, is_array, lifted, place_of, tree_text
+from ..errors import ArgumentError, AxisError, ShapeError, TreeError, boundary
 from ..ops import concatenate, pad, reshape, rev, slice, transpose
 from ..ops.move import to_front
 from ..transforms import vmap
+from .bodies import whole
 from .checkpoint import kept
 from .scan import scanned
 
@@ -31,18 +32,19 @@ def map(f, xs, *, batch_size=None):
     check_function(f, "map", "f")
     if batch_size is None:
         return scanned("map", f, each(f), None, xs)[1]
+    batch_size = whole("map", "batch_size", batch_size, 1)
     leaves, structure = tree.flatten(xs)
     leaves = [lifted(x) for x in leaves]
     n = leading(leaves)
-    whole = n // batch_size * batch_size
+    even = n // batch_size * batch_size
     parts = []
-    if whole:
-        blocks = [reshape(rows(x, 0, whole), shape=(whole // batch_size, batch_size, *x.shape[1:]))
+    if even:
+        blocks = [reshape(rows(x, 0, even), shape=(even // batch_size, batch_size, *x.shape[1:]))
                   for x in leaves]
         made = scanned("map", f, each(vmap(f)), None, tree.unflatten(structure, blocks))[1]
-        parts.append(tree.map(lambda y: reshape(y, shape=(whole, *y.shape[2:])), made))
-    if whole < n or not parts:
-        parts.append(vmap(f)(tree.unflatten(structure, [rows(x, whole, n) for x in leaves])))
+        parts.append(tree.map(lambda y: reshape(y, shape=(even, *y.shape[2:])), made))
+    if even < n or not parts:
+        parts.append(vmap(f)(tree.unflatten(structure, [rows(x, even, n) for x in leaves])))
     return parts[0] if len(parts) == 1 else tree.map(lambda *ys: concatenate(*ys, axis=0), *parts)
 
 
@@ -77,7 +79,8 @@ def associative_scan(fn, elems, reverse=False, axis=0):
     order of the scan.  reverse: from the end, so a is what was combined behind b, as in JAX.
     On the CPU one element after the other, which touches each once; on other devices, and up to
     SHORT elements, in 2 log₂ n calls of fn (Blelloch, Prefix sums and their applications, 1990).
-    Raises ShapeError when sizes along the axis differ.
+    Raises ShapeError when sizes along the axis differ, and TreeError when fn returns another tree
+    or other dtypes than it is given.
 
     >>> import fgrad.numpy as fnp
     >>> associative_scan(lambda a, b: a * b, fnp.array([1.0, 2.0, 3.0, 4.0]))
@@ -87,6 +90,7 @@ def associative_scan(fn, elems, reverse=False, axis=0):
     if not leaves or not all(is_array(x) for x in leaves):
         raise ArgumentError("associative_scan needs arrays to combine.")
     leaves = [lifted(x) for x in leaves]
+    axis = whole("associative_scan", "axis", axis)
     if any(not -x.ndim <= axis < x.ndim for x in leaves):
         raise AxisError(f"associative_scan along axis {axis} needs arrays that have it.",
                         given=[str(x.type) for x in leaves])
@@ -97,7 +101,7 @@ def associative_scan(fn, elems, reverse=False, axis=0):
 
     def combine(first, second):
         out = fn(tree.unflatten(structure, first), tree.unflatten(structure, second))
-        return [lifted(x) for x in tree.leaves(out)]
+        return combined(fn, structure, leaves, out)
     if leaves[0].shape[at[0]] > SHORT and config.device() == "cpu":
         return tree.unflatten(structure, in_order(fn, combine, leaves, at, reverse))
     turned = [rev(x, axes=(a,)) for x, a in zip(leaves, at)] if reverse else leaves
@@ -105,6 +109,22 @@ def associative_scan(fn, elems, reverse=False, axis=0):
     if reverse:
         found = [rev(x, axes=(a,)) for x, a in zip(found, at)]
     return tree.unflatten(structure, found)
+
+
+def combined(fn, structure, elems, out):
+    """The leaves of what fn returned.  Raises TreeError unless they are such as elems are."""
+    found, other = tree.flatten(out)
+    found = [lifted(x).settled() for x in found]
+    if other != structure or [x.dtype for x in found] != [x.dtype for x in elems]:
+        given = [x.type.without(range(x.ndim)) for x in (*elems, *found)]
+        n = len(elems)
+        raise TreeError(
+            f"associative_scan: {place_of(fn)} must return what it combines: the tree, and the "
+            "dtypes, of elems.",
+            given=[f"elems {tree_text(tree.unflatten(structure, given[:n]))}",
+                   f"out   {tree_text(tree.unflatten(other, given[n:]))}"],
+            fix="convert elems to the dtype of the result before")
+    return found
 
 
 def in_order(fn, combine, xs, at, reverse):
