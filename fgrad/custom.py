@@ -22,7 +22,7 @@ from contextvars import ContextVar
 from . import arguments, tree
 from .arguments import is_array, lifted
 from .core import (
-    EVALUATE, Primitive, as_value, bound_axes, current, with_axes)
+    EVALUATE, Primitive, Value, as_value, bound_axes, current, with_axes)
 from .errors import ArgumentError
 from .interpreters.backward import pull, transposed
 from .interpreters.call import (
@@ -34,6 +34,9 @@ from .interpreters.watch import entry
 from .ir import Program, Var
 from .ops import convert, plus, reduce_sum, to_front, transpose, zeros_like
 from .types import INEXACT_KINDS, ArrayType
+
+
+WHOLE = (int, bool)
 
 
 # ---------------------------------------------------------------------------- stop_gradient
@@ -352,22 +355,34 @@ def by_keyword(what, f, names):
 
 
 class Given:
-    """The arguments of one call: `fixed` without derivative, the others as leaves."""
+    """The arguments of one call: `fixed` without derivative, the others as leaves.
+
+    arrays: the places of the leaves that are traced.  Others, a Python int or bool among them,
+    reach function and rules as they are: they have no derivative, and may be a size or a flag.
+    """
 
     def __init__(self, f, args, nondiff):
         self.f, self.name, self.args = f, arguments.name_of(f), args
         self.places = [k for k in range(len(args)) if k not in nondiff]
         self.fixed = [args[k] for k in nondiff]
         self.leaves, self.structure = tree.flatten(tuple([args[k] for k in self.places]))
-        self.values = [lifted(x) for x in self.leaves if is_array(x)]
+        self.arrays = [k for k, x in enumerate(self.leaves)
+                       if is_array(x) and x.__class__ not in WHOLE]
+        self.values = [lifted(self.leaves[k]) for k in self.arrays]
         self.types = [x.type for x in self.values]
         names = arguments.leaf_names(f, args, {})
         at = [k not in nondiff for k, a in enumerate(args) for _ in tree.leaves(a)]
-        self.names = [n for n, m, x in zip(names, at, tree.leaves(args)) if m and is_array(x)]
+        names = [n for n, m in zip(names, at) if m]
+        self.names = [names[k] for k in self.arrays]
 
     def rebuilt(self, xs):
         """The differentiable arguments, as a tuple, with these arrays for leaves."""
-        return tree.unflatten(self.structure, arguments.put_arrays(self.leaves, xs))
+        return tree.unflatten(self.structure, arguments.put(self.leaves, self.arrays, xs))
+
+    def tangents(self, ts):
+        """Their tangents, of a Python int or bool its zero."""
+        zeros = [type(x)() if x.__class__ in WHOLE else x for x in self.leaves]
+        return tree.unflatten(self.structure, arguments.put(zeros, self.arrays, ts))
 
     def call(self, f, xs):
         """f(*args) with these arrays for leaves."""
@@ -453,7 +468,7 @@ class custom_jvp(Function):
         n, types = len(given.types), trace.program.out_types
 
         def rule(*args):
-            out = self.rule(*given.fixed, given.rebuilt(args[:n]), given.rebuilt(args[n:2 * n]))
+            out = self.rule(*given.fixed, given.rebuilt(args[:n]), given.tangents(args[n:2 * n]))
             out, t = rule_pair(out, given.name, "the rule", "(result, tangent)")
             check_results(given.name, "result", trace, out, types)
             check_results(given.name, "tangent", trace, t, types)
@@ -474,8 +489,9 @@ class custom_vjp(Function):
     """The function f with a reverse derivative of your own, given by `f.defvjp(forward, backward)`.
 
     forward(*args) → (f(*args), residuals);   backward(residuals, ct) → a tuple, one cotangent per
-    argument, of its shape, None for zero.  nondiff_argnums: positions of arguments without
-    derivative; backward gets them first.  Under jvp the derivative is the transpose of `backward`.
+    argument, of its shape, None for zero.  An int or a bool of Python stays one among arguments and
+    residuals, such as x.shape.  nondiff_argnums: positions of arguments without derivative;
+    backward gets them first.  Under jvp the derivative is the transpose of `backward`.
 
     >>> import fgrad
     >>> import fgrad.numpy as fnp
@@ -509,14 +525,15 @@ class custom_vjp(Function):
                                   "(result, residuals)")
             check_results(given.name, "result", trace, out, types)
             seen["leaves"], seen["structure"] = tree.flatten(kept)
-            return tree.leaves(out), [x for x in seen["leaves"] if is_array(x)]
+            seen["arrays"] = [k for k, x in enumerate(seen["leaves"]) if isinstance(x, Value)]
+            return tree.leaves(out), [seen["leaves"][k] for k in seen["arrays"]]
         first = given.staged(first, given.types, "_forward", lent=lent)
         kept_types = first.program.out_types[len(types):]
 
         def back(*args):
             kept, cts = args[:len(kept_types)], args[len(kept_types):]
             residuals = tree.unflatten(seen["structure"],
-                                       arguments.put_arrays(seen["leaves"], kept))
+                                       arguments.put(seen["leaves"], seen["arrays"], kept))
             found = self.backward(*given.fixed, residuals, tree.unflatten(trace.out, cts))
             return cotangents(found, given, self.backward)
         names = [*[None] * len(kept_types), *["ct"] * len(types)]
@@ -541,7 +558,7 @@ def cotangents(found, given, rule):
         leaves, structure = tree.flatten(part, is_leaf=lambda x: x is None)
         tree.check_same(child, structure, f"a cotangent from the backward rule of `{given.name}`")
         out.extend(leaves)
-    out = [ct for ct, x in zip(out, given.leaves) if is_array(x)]
+    out = [out[k] for k in given.arrays]
     for ct, type_, name in zip(out, given.types, given.names):
         if ct is not None and type_.dtype.kind in INEXACT_KINDS:
             arguments.check_same_shape(f"the backward rule of `{given.name}`",

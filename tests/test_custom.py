@@ -6,6 +6,7 @@ import pytest
 import fgrad.numpy as fnp
 from fgrad.custom import custom_jvp, custom_vjp, stop_gradient
 from fgrad.errors import ArgumentError, ShapeError, TreeError
+from fgrad.jitted import jit
 from fgrad.numpy import cos, sin
 from fgrad.transforms import grad, hessian, jacfwd, jacrev, jvp, linearize, make_ir, vmap
 from tests.interpreters.staged import near, staged
@@ -193,6 +194,35 @@ the backward rule of `f`: `the cotangent of x` must have the shape of `x`.
 
   given      the cotangent of x: f64[]
   expected   f64[3]"""
+
+
+def sums(x):
+    return fnp.sum(x)
+
+
+@pytest.mark.parametrize("transform", [
+    grad, lambda f: jit(grad(f)), lambda f: grad(jit(f)), jacfwd,
+    lambda f: lambda x: vmap(grad(f))(x[None])[0],
+    lambda f: lambda x: jvp(grad(lambda x: f(x) ** 2), (x,), (x,))[1] / fnp.sum(x) / 2])
+def test_the_shape_of_an_argument_is_a_residual(transform):
+    f = custom_vjp(sums)
+    f.defvjp(lambda x: (fnp.sum(x), x.shape), lambda shape, ct: (fnp.broadcast_to(ct, shape),))
+    assert transform(f)(fnp.array(V)).tolist() == [1.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize("transform", [
+    grad, lambda f: lambda x, n: jit(grad(lambda x: f(x, n)))(x),
+    lambda f: lambda x, n: vmap(grad(f), (0, None))(x[None], n)[0]])
+@pytest.mark.parametrize("n", [True, False, 3])
+def test_an_int_and_a_flag_stay_python_numbers_in_function_and_rules(transform, n):
+    def power(x, n):
+        return x if n is True else fnp.prod(fnp.stack([x for _ in range(n + 1)]))
+    reverse = custom_vjp(power)
+    reverse.defvjp(lambda x, n: (power(x, n), n), lambda n, ct: (ct * (n + 1), None))
+    assert transform(reverse)(fnp.array(1.0), n) == n + 1
+    forward = custom_jvp(power)
+    forward.defjvp(lambda p, t: (power(*p), t[0] * (p[1] + 1) + t[1]))
+    assert transform(forward)(fnp.array(1.0), n) == n + 1
 
 
 def test_message_cotangents_that_are_no_tuple():
