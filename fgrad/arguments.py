@@ -205,7 +205,7 @@ def several(what, option, given, kind, expected):
 def argument_name(f, k):
     """The name of positional argument k."""
     names, _ = positional_names(f)
-    return names[k] if k < len(names) else f"argument {k + 1}"
+    return names[k] if 0 <= k < len(names) else f"argument {k + 1 if k >= 0 else k}"
 
 
 class LeafNames:
@@ -256,7 +256,7 @@ class Places:
             return names.index(k) if k in names else k
         if not isinstance(k, int) or k.__class__ is bool:
             raise self.no_choice(k)
-        if more and not names:
+        if k >= 0 or more:                       # the last of *args is known at the call
             return k
         return len(names) + k if -len(names) <= k else self.out_of_range(k)
 
@@ -275,13 +275,13 @@ class Places:
 
     def take(self, args, kwargs):
         """The chosen arguments: one value, or a tuple.  A position may have been given by name."""
-        if self.position is not None and self.position < len(args):
+        if self.position is not None and -len(args) <= self.position < len(args):
             return args[self.position]
         found = tuple([self.one(k, args, kwargs) for k in self.keys])
         return found[0] if self.single else found
 
     def one(self, k, args, kwargs):
-        if k.__class__ is int and k < len(args):
+        if k.__class__ is int and -len(args) <= k < len(args):
             return args[k]
         name = k if k.__class__ is str else self.name(k)
         if name in kwargs:
@@ -301,11 +301,11 @@ class Places:
 
     def put(self, values, args, kwargs):
         """(args, kwargs) with the chosen arguments replaced."""
-        k = self.position
+        k, args = self.position, list(args)
         if k is not None and k < len(args):
-            return (*args[:k], values, *args[k + 1:]), kwargs
+            args[k] = values
+            return args, kwargs
         values = (values,) if self.single else values
-        args = list(args)
         for k, x in zip(self.keys, values):
             if k.__class__ is int and k < len(args):
                 args[k] = x

@@ -146,6 +146,18 @@ grad needs float arguments, but `p['layers'][0]['n']` is i32[3].
              allow_int=True, for a gradient of zeros"""
 
 
+@pytest.mark.parametrize("argnums", [(0, -1), (0, "y"), (-2, 1), ("x", -1)])
+def test_argnums_may_mix_positions_from_both_ends_and_names(argnums):
+    near(grad(lambda x, y: x * y * y, argnums)(2.0, 3.0), (9.0, 12.0))
+
+
+def test_a_negative_argnum_counts_from_the_last_argument_given():
+    near(grad(lambda *xs: xs[0] * sum(xs[1:]), -1)(2.0, 3.0, 4.0), 2.0)
+    near(grad(lambda x, *rest: x * rest[0] * rest[1], (0, -1))(2.0, 3.0, 4.0), (12.0, 6.0))
+    with pytest.raises(ArgumentError, match="argnums=-3"):
+        grad(lambda *xs: xs[0], -3)(1.0, 2.0)
+
+
 def test_message_argnums_out_of_range():
     def loss(w, x):
         return w
