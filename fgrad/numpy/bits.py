@@ -138,11 +138,11 @@ def modf(x, /):
     (Array(0.5, f32[]), Array(3., f32[]))
     """
     x = as_float(x)
-    size = ops.abs(x)
-    low = ops.floor(size)
-    part = ops.select(same(ops.eq, size, float("inf")), 0.0, same(ops.sub, size, low))
     negative = signbit(x)
     signed = lambda v: ops.select(negative, ops.neg(v), v)
+    size = signed(x)                             # not abs(x), whose derivative is 0 at 0
+    low = ops.floor(size)
+    part = ops.select(same(ops.eq, size, float("inf")), 0.0, same(ops.sub, size, low))
     return signed(part), signed(low)
 
 

@@ -253,9 +253,11 @@ def xlog1py(x, y):
 
 
 def beside_zero(op, harmless, x, y):
-    """x op(y), where y of a zero x is replaced by something whose derivative is finite."""
-    zero = same(ops.eq, x, 0.0)
-    bad = same(ops.and_, zero, ops.not_(fnp.isnan(y)))
+    """x op(y), where a y of a zero x that op takes to infinity, or not at all, is replaced by
+    something harmless, one above the least, whose derivative is finite.
+    """
+    beyond = same(ops.or_, same(ops.le, y, harmless - 1.0), same(ops.eq, y, math.inf))
+    bad = same(ops.and_, same(ops.eq, x, 0.0), beyond)
     found = same(ops.mul, x, op(ops.select(bad, harmless, y)))
     return ops.select(bad, 0.0, found)
 
@@ -263,7 +265,10 @@ def beside_zero(op, harmless, x, y):
 def entr(x):
     """-x log x; 0 at 0, -inf below.   f[*s] → f[*s]"""
     x = as_float(x)
-    return ops.select(same(ops.lt, x, 0.0), -math.inf, ops.neg(xlogy(x, x)))
+    zero = same(ops.eq, x, 0.0)
+    steep = ops.sqrt(ops.select(zero, x, 1.0))   # 0, of infinite derivative, as -x log x is there
+    out = ops.select(zero, steep, ops.neg(xlogy(x, x)))
+    return ops.select(same(ops.lt, x, 0.0), -math.inf, out)
 
 
 def rel_entr(p, q):

@@ -198,3 +198,8 @@ def test_areas_at_the_borders():
     slopes = fgrad.vmap(fgrad.grad(fnp.arcsinh))(ends)
     np.testing.assert_allclose(slopes[:5], [1e-30, 1e-6, 1.0, 1e-30, 0.0], rtol=1e-6)
     assert np.isnan(fgrad.vmap(fgrad.grad(fnp.arccosh))(ends[:3])).all()
+
+
+def test_the_fraction_of_modf_has_the_derivative_one_everywhere():
+    slope = fgrad.vmap(fgrad.grad(lambda x: fnp.modf(x)[0]))
+    assert slope(np.array([-1.5, -1.0, -0.0, 0.0, 0.25, 2.0])).tolist() == [1.0] * 6

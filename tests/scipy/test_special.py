@@ -188,6 +188,18 @@ def test_the_derivative_beside_a_zero_is_finite():
     assert abs(fgrad.grad(special.i1e)(0.0) - 0.5) < 1e-6
 
 
+@pytest.mark.parametrize("run", [lambda f: f, fgrad.jit])
+def test_x_log_y_has_its_derivatives_where_x_is_zero(run):
+    by_both = run(fgrad.grad(special.xlogy, (0, 1)))
+    np.testing.assert_allclose(by_both(0.0, 2.0), [np.log(2.0), 0.0], rtol=1e-6)
+    np.testing.assert_allclose(run(fgrad.grad(special.xlog1py))(0.0, 2.0), np.log(3.0), rtol=1e-6)
+    mixed = run(fgrad.grad(fgrad.grad(special.xlogy), 1))
+    assert mixed(0.0, 2.0) == 0.5
+    assert run(special.xlogy)(0.0, np.array([0.0, -1.0, np.inf])).tolist() == [0.0, 0.0, 0.0]
+    assert run(fgrad.grad(special.entr))(0.0) == np.inf
+    assert run(fgrad.grad(special.entr))(1.0) == -1.0
+
+
 # dP/da, by another implementation of the series.
 A, X = np.array([0.02, 0.7, 3.0, 40.0, 144.0]), np.array([0.01, 2.0, 1.5, 55.0, 119.0])
 BY_A = np.array([-3.7529984494852506, -0.17167839642772312, -0.18363042561309537,
