@@ -39,13 +39,14 @@ class Kind:
     """How nodes of one class come apart: `parts(node) → (children, meta)`, `make(meta, children)`.
 
     `keys(meta, n)` names the children in paths; `sign` prints them.  `fields`: where these are
-    attributes, (the names of the children, the names of what makes the meta).
+    attributes, (the names of the children, the names of what makes the meta).  `mapped`: like make,
+    of what a function of the user's made of the children.
     """
-    __slots__ = ("cls", "parts", "make", "keys", "sign", "fields")
+    __slots__ = ("cls", "parts", "make", "keys", "sign", "fields", "mapped")
 
-    def __init__(self, cls, parts, make, keys, sign, fields):
+    def __init__(self, cls, parts, make, keys, sign, fields, mapped=None):
         self.cls, self.parts, self.make, self.keys, self.sign = cls, parts, make, keys, sign
-        self.fields = fields
+        self.fields, self.mapped = fields, mapped or make
 
 
 class Structure:
@@ -103,13 +104,14 @@ LEAF = Structure(None, None, ())
 KINDS = {}                 # class → Kind; written by the next two functions only
 
 
-def register_node(cls, parts, make, keys=None, sign=None, fields=None):
+def register_node(cls, parts, make, keys=None, sign=None, fields=None, mapped=None):
     """Instances of `cls` are nodes.
 
     parts(node) → (children, meta);   make(meta, children) → node; meta must be hashable.
     keys(meta, n) names the children in paths, sign(meta, printed children) prints them.
     fields: the names of attributes, (those of the children, those of the meta), if that is all
-    that parts(node) reads.
+    that parts(node) reads.  mapped(meta, children): what `map` makes of such a node, of one child,
+    when that is not always one again; beside anything else, `map` gives such nodes whole.
     Raises ArgumentError when the class is registered already.
 
     >>> class Pair:
@@ -121,7 +123,7 @@ def register_node(cls, parts, make, keys=None, sign=None, fields=None):
     if cls in KINDS:
         raise ArgumentError(f"{cls.__name__} is registered as a pytree already.")
     keys = keys or (lambda meta, n: tuple(range(n)))
-    KINDS[cls] = Kind(cls, parts, make, keys, sign or sign_of(cls), fields)
+    KINDS[cls] = Kind(cls, parts, make, keys, sign or sign_of(cls), fields, mapped)
 
 
 def sign_of(cls):
@@ -378,6 +380,8 @@ def path_text(root, path):
 def map(function, tree, *rest, is_leaf=None):
     """The tree with `function` applied to each leaf, and to the leaves at its place in `rest`.
 
+    The leaf of a random key is its words, and a result of such is a key; a key is given whole when
+    something else stands beside it.
     Raises TreeError, naming the place, when a tree of `rest` is built differently.
 
     >>> map(lambda a, b: a + b, {"x": 1, "y": [2]}, {"x": 10, "y": [20]})
@@ -387,8 +391,26 @@ def map(function, tree, *rest, is_leaf=None):
         raise ArgumentError(f"tree.map applies a function, not {noun_of(function)}.",
                             fix="map(function, tree)")
     first, shape = flatten(tree, is_leaf)
-    others = [flatten_up_to(shape, r) for r in rest]
-    return _unflatten(shape, iter([function(*xs) for xs in zip(first, *others)]))
+    try:
+        others = [flatten_up_to(shape, r) for r in rest]
+    except TreeError:
+        first, whole = flatten(tree, lambda x: is_one(x) or is_leaf is not None and is_leaf(x))
+        if whole == shape:
+            raise
+        shape, others = whole, [flatten_up_to(whole, r) for r in rest]
+    return _mapped(shape, iter([function(*xs) for xs in zip(first, *others)]))
+
+
+def is_one(x):
+    """Is the node one value to its user, as a random key is?"""
+    kind = KINDS.get(x.__class__)
+    return kind is not None and kind.mapped is not kind.make
+
+
+def _mapped(structure, leaves):
+    if structure.kind is None:
+        return next(leaves)
+    return structure.kind.mapped(structure.meta, [_mapped(c, leaves) for c in structure.children])
 
 
 @boundary
@@ -396,7 +418,7 @@ def map_with_path(function, tree, *rest, is_leaf=None):
     """Like map, with the path as the first argument of `function`."""
     pairs, shape = flatten_with_path(tree, is_leaf)
     others = [flatten_up_to(shape, r) for r in rest]
-    return unflatten(shape, [function(p, x, *xs) for (p, x), *xs in zip(pairs, *others)])
+    return _mapped(shape, iter([function(p, x, *xs) for (p, x), *xs in zip(pairs, *others)]))
 
 
 def leaves_with_path(tree, is_leaf=None):

@@ -9,9 +9,10 @@ import warnings
 import numpy as np
 import pytest
 
+import fgrad
 import fgrad.numpy as fnp
 from fgrad import random, tree
-from fgrad.errors import KeyReuseWarning
+from fgrad.errors import ArgumentError, KeyReuseWarning
 from fgrad.numpy.special import erf_inv
 from fgrad.ops import random as hash_of
 
@@ -180,6 +181,43 @@ def test_clones_and_folded_keys_are_no_reuse():
             random.normal(random.fold_in(k, step))
         k1, k2 = random.split(random.key(0))
         assert random.normal(k1).item() != random.normal(k2).item()
+
+
+def test_keys_are_compared_by_their_words():
+    k, keys = random.key(0), random.split(random.key(1), 3)
+    assert k == random.key(0) and not k != random.clone(k) and k != random.key(1)
+    assert (keys == keys[1]).tolist() == [False, True, False]
+    assert (keys != keys[1]).tolist() == [True, False, True]
+    assert k != 0 and k is not None and k in [k] and {k: 1}[k] == 1
+
+
+def test_an_array_of_keys_has_a_shape_that_can_be_changed():
+    keys = random.split(random.key(0), 6)
+    assert (keys.ndim, keys.size, random.key(0).ndim, random.key(0).size) == (1, 6, 0, 1)
+    for pairs in (keys.reshape(2, -1), keys.reshape((2, 3))):
+        assert pairs.shape == (2, 3)
+        assert (pairs[1, 2] == keys[5]) and (pairs.ravel() == keys).all()
+
+
+def test_a_tree_of_keys_maps_beside_a_tree_of_arrays():
+    keys = {"w": random.key(0), "b": [random.key(1)]}
+    params = {"w": fnp.ones(3), "b": [fnp.zeros((2, 1))]}
+    draw = lambda k, p: random.uniform(random.clone(k), p.shape)
+    for found in (tree.map(draw, keys, params), fgrad.jit(lambda: tree.map(draw, keys, params))(),
+                  tree.map_with_path(lambda _, k: random.uniform(k, (3,)), keys)):
+        assert found["w"].tolist() == random.uniform(random.key(0), (3,)).tolist()
+    assert found["b"][0].shape == (3,)
+    drawn = tree.map(lambda k: {"x": random.normal(k)}, keys)
+    assert drawn["w"]["x"] == random.normal(random.key(0))
+    both = tree.map(lambda *words: fnp.stack(words), keys["w"], keys["b"][0])
+    assert both.shape == (2,) and both[1] == random.key(1)
+
+
+def test_a_key_is_no_array_and_the_message_says_how_to_reach_its_words():
+    for function in (lambda k: fnp.stack([k, k]), fnp.ravel, lambda k: fnp.where(True, k, k)):
+        with pytest.raises(ArgumentError, match="a Key is not an array") as found:
+            function(random.key(0))
+        assert "fgrad.tree.map(function, x, …)" in str(found.value)
 
 
 def test_a_number_is_no_key():

@@ -15,6 +15,7 @@ from ..bf16 import BF16, foreign_words
 from ..core import ATTACHED, Array, Value, array_of, as_value, frozen_array
 from ..errors import ArgumentError, DtypeError
 from ..text import noun_of
+from ..tree import kind_of
 from ..types import SCALARS, SHORT, as_dtype, default_float, default_int
 from .axes import shape_of, typed
 from .lists import from_list, native, number, shortened
@@ -103,10 +104,11 @@ def from_protocol(x):
         return np.from_dlpack(x)
     if isinstance(x, (range, memoryview, bytearray)):
         return np.asarray(x, dtype=default_int()) if isinstance(x, range) else np.asarray(x)
+    fix = "list(x) makes a list of an iterator" if hasattr(x, "__next__") else None
+    if x is not None and kind_of(x) is not None:
+        fix = "fgrad.tree.map(function, x, …) applies a function to the arrays in it"
     raise ArgumentError(f"{noun_of(x)} is not an array.", given=shortened(x),
-                        expected="a number, a list of numbers, or an array",
-                        fix="list(x) makes a list of an iterator" if hasattr(x, "__next__")
-                        else None)
+                        expected="a number, a list of numbers, or an array", fix=fix)
 
 
 ATTACHED["array"] = array

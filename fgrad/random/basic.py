@@ -39,9 +39,11 @@ UNSIGNED = {8: np.dtype("uint8"), 16: U16, 32: U32, 64: U64}
 class Key:
     """A random key, or an array of keys.  data: u32[*shape, 2].
 
-    A pytree with one leaf.  `k1, k2 = keys` and `keys[i]` take an array of keys apart.
+    A pytree with one leaf.  `k1, k2 = keys` and `keys[i]` take an array of keys apart; `==` tells
+    which are equal.
     """
     __slots__ = ("data", "made", "used")
+    __hash__ = object.__hash__                   # as arrays, by identity
 
     def __init__(self, data):
         self.data = data
@@ -55,6 +57,40 @@ class Key:
     def shape(self):
         """The shape of an array of keys; () for one key."""
         return self.data.shape[:-1]
+
+    @property
+    def ndim(self):
+        """The number of axes of an array of keys."""
+        return len(self.shape)
+
+    @property
+    def size(self):
+        """How many keys there are."""
+        return math.prod(self.shape)
+
+    def reshape(self, *shape):
+        """The same keys in another shape.
+
+        >>> split(key(0), 6).reshape(2, -1).shape
+        (2, 3)
+        """
+        if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
+            (shape,) = shape
+        return Key(self.data.reshape(*shape, 2))
+
+    def ravel(self):
+        """The same keys along one axis."""
+        return self.reshape(-1)
+
+    def __eq__(self, other):
+        if other.__class__ is not Key:
+            return NotImplemented
+        return fnp.all(self.data == other.data, axis=-1)
+
+    def __ne__(self, other):
+        if other.__class__ is not Key:
+            return NotImplemented
+        return fnp.any(self.data != other.data, axis=-1)
 
     def __len__(self):
         if not self.shape:
@@ -76,8 +112,15 @@ class Key:
         return f"Key({self.data})"
 
 
+def are_words(x):
+    """Are these the words of a key, or their type?"""
+    return getattr(x, "dtype", None) == U32 and x.shape[-1:] == (2,)
+
+
 tree.register_node(Key, lambda k: ((k.data,), None), lambda _, children: revived(*children),
-                   lambda meta, n: (".data",), fields=(("data",), ()))
+                   lambda meta, n: (".data",), fields=(("data",), ()),
+                   mapped=lambda _, children: revived(*children) if are_words(*children)
+                   else children[0])
 
 
 def revived(data):
@@ -142,8 +185,7 @@ def checked(key, name):
     """The Key, made from words if need be.  Raises RandomKeyError for what is no key."""
     if key.__class__ is Key:
         return key
-    words = isinstance(key, (Value, np.ndarray)) and key.dtype == U32 and key.shape[-1:] == (2,)
-    if not words:
+    if not (isinstance(key, (Value, np.ndarray)) and are_words(key)):
         given = f"{type(key).__name__} {key!r}" if not isinstance(key, Value) else str(key.type)
         raise RandomKeyError(f"{name} expects a key; use random.key(0).", given=given)
     return revived(as_value(key))
