@@ -28,6 +28,7 @@ from .numpy import conjugate as conj                                            
 from .numpy import cbrt, imag, real, stack, tile, unstack                            # noqa: F401
 from .numpy.axes import axes_in_order, axis_of, count_of, int_of, shape_of
 from .numpy.complex import complex_from as complex                                   # noqa: F401
+from .numpy.contract import product
 from .numpy.promotion import is_number
 from .ops import (                                                                   # noqa: F401
     abs, acos, add, asin, atan, atan2, ceil, cos, cosh, div, eq, erf, exp, expm1, floor, ge, gt,
@@ -623,7 +624,7 @@ def dot_general(lhs, rhs, dimension_numbers, preferred_element_type=None):
     second = [c or next(letters) for c in second]
     batch = [first[i] for i in batch_lhs]
     to = batch + [c for c in (*first, *second) if c not in summed and c not in batch]
-    return ops.dot_general(lhs, rhs, lhs="".join(first), rhs="".join(second), to="".join(to))
+    return product(lhs, rhs, lhs="".join(first), rhs="".join(second), to="".join(to))
 
 
 def pairs_of(dimension_numbers):

@@ -203,3 +203,48 @@ def test_a_type_has_a_shape_of_python_ints_however_it_is_written():
     for shape in (7, (2.5,)):
         with pytest.raises(fgrad.ShapeError, match="tuple of whole numbers"):
             ArrayType(F32, shape)
+
+
+M, B = np.array([[True, False, True], [True, True, False]]), np.array([True, False, True])
+PRODUCTS = {
+    "matmul": lambda f: f.matmul(M, M.T), "stacked": lambda f: f.matmul(M[None], M.T),
+    "vector": lambda f: f.matmul(M, B), "dot": lambda f: f.dot(M, B),
+    "inner": lambda f: f.inner(B, B),
+    "scaled": lambda f: f.dot(M, True), "vdot": lambda f: f.vdot(B, B),
+    "outer": lambda f: f.outer(B, B), "kron": lambda f: f.kron(M, B),
+    "tensordot": lambda f: f.tensordot(M, M), "nothing": lambda f: f.dot(B[:0], B[:0]),
+    "einsum": lambda f: f.einsum("ij,kj,k->i", M, M, M[:, 0]),
+    "alone": lambda f: f.einsum("ij->i", M), "trace": lambda f: f.trace(M),
+    "power": lambda f: f.linalg.matrix_power(M[:, :2], 2)}
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+@pytest.mark.parametrize("run", [lambda f: f(), lambda f: fgrad.jit(f)()])
+def test_products_of_bools_are_bools(name, run):
+    found, wanted = run(lambda: PRODUCTS[name](fnp)), PRODUCTS[name](np)
+    assert found.dtype == (np.int32 if name == "trace" else np.bool_)
+    assert found.tolist() == wanted.tolist()
+
+
+def test_many_products_of_bools_do_not_count_back_to_false():
+    x = np.ones(2048, bool)
+    assert fnp.einsum("i,j,k->", x, x, x[:1024])         # of int32 it would be 2³², which is 0
+
+
+@pytest.mark.parametrize("function", [
+    fgrad.lax.cummax, fgrad.lax.cumsum, fgrad.lax.cumprod, fnp.negative])
+def test_what_is_not_defined_for_bools_is_neither_with_jit(function):
+    for run in (function, fgrad.jit(function)):
+        with pytest.raises(DtypeError, match="is not defined for bool"):
+            run(fnp.array(B))
+
+
+@pytest.mark.parametrize("run", [lambda f: f, fgrad.jit])
+def test_bools_are_ints_in_squares_and_remainders_and_add_up_by_or(run):
+    x = fnp.array(B)
+    for function in (fnp.square, lambda x: x % True, lambda x: fnp.fmod(x, True), lambda x: x // x):
+        assert run(function)(x).dtype == np.int32
+    assert run(fnp.square)(x).tolist() == [1, 0, 1]
+    at = lambda x: x.at[fnp.array([1, 1, 0])]
+    assert run(lambda x: at(x).add(x))(x).tolist() == [True, True, True]
+    assert run(lambda x: at(x).multiply(x))(x).tolist() == [True, False, True]

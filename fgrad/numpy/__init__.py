@@ -24,7 +24,7 @@ from .dtypes import (
 from .einsum import einsum
 from .elementwise import (
     absolute, cbrt, ceil, clip, copysign, deg2rad, divmod, fabs, float_power, floor, floor_divide,
-    fmax, fmin, heaviside,
+    fmax, fmin, fmod, heaviside,
     hypot, isfinite, isinf, isnan, isneginf, isposinf, logical_not, nan_to_num, positive, power,
     rad2deg, reciprocal,
     remainder, round, signbit, sinc, trunc, where)
@@ -49,7 +49,7 @@ from .sorting import argsort, median, percentile, quantile, sort
 from .ufuncs import (
     add, arccos, arcsin, arctan, arctan2, bitwise_and, bitwise_or, bitwise_xor, cos, cosh, divide,
     equal, exp, expm1,
-    fmod, greater, greater_equal, invert, left_shift, less, less_equal, log, log1p, logical_and,
+    greater, greater_equal, invert, left_shift, less, less_equal, log, log1p, logical_and,
     logical_or,
     logical_xor, maximum, minimum, multiply, negative, not_equal, right_shift, rint, sign, sin,
     sinh, sqrt, square,

@@ -1,7 +1,8 @@
 """Products and sums of products: matmul, dot, inner, outer, tensordot, kron, cross, multi_dot.
 
-All but cross are `dot_general`, whose labels say which axes are summed; nothing is
-transposed or copied to fit.  Relies on `promotion`; `einsum.py` has sums by letters.
+All but cross are `dot_general`, whose labels say which axes are summed; nothing is transposed or
+copied to fit.  Of bools, sums are or and products and, as in NumPy.  Relies on `promotion`;
+`einsum.py` has sums by letters.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import functools
 from .. import ops, source
 from ..core import Value, _current, as_value
 from ..errors import ShapeError
-from ..types import BOOL, default_int
+from ..types import BOOL, F32, default_int
 from .axes import axes_in_order, axis_of, broadcast_shapes, count_of, typed
 from .complex import conjugate
 from .promotion import binary, broadcast_to, cast, of_one_dtype, same
@@ -33,7 +34,9 @@ def matmul(x1, x2, /):
     """
     if not (isinstance(x1, Value) and isinstance(x2, Value) and x1.dtype is x2.dtype
             and x1.dtype.kind != "b"):
-        x1, x2 = numbers(x1, x2)
+        x1, x2 = factors(x1, x2)
+        if x1.dtype == BOOL:
+            return of_bools(matmul, x1, x2)
     a, b = x1.shape, x2.shape
     params = MATMUL.get((len(a), len(b)))
     if params is None:
@@ -47,6 +50,24 @@ def numbers(*xs):
     """Values of one dtype of numbers: bools take that of the others, or the default int."""
     values = of_one_dtype(*xs)
     return values if values[0].dtype != BOOL else [cast(x, default_int()) for x in values]
+
+
+def factors(*xs):
+    """Values of one dtype: that of `numbers`, or of bools."""
+    values = [as_value(x) for x in xs]
+    return numbers(*xs) if any(x.dtype != BOOL for x in values) else values
+
+
+def product(x, y, **labels):
+    """The dot_general of two factors; of bools it tells whether any product is true."""
+    if x.dtype == BOOL:
+        return of_bools(ops.dot_general, x, y, **labels)
+    return ops.dot_general(x, y, **labels)
+
+
+def of_bools(function, *xs, **params):
+    """Is the sum of products of bools true?  It is one of f32: these do not come back to 0."""
+    return same(ops.ne, function(*[cast(x, F32) for x in xs], **params), 0.0)
 
 
 def inner_mismatch(x, y):
@@ -90,8 +111,8 @@ def stacked_matmul(x, y):
         left = right = lead
     batch = LETTERS[3:3 + max(len(left), len(right))]
     ends = MATMUL[min(x.ndim, 2), min(y.ndim, 2)]
-    return ops.dot_general(x, y, lhs=(batch if left else "") + ends["lhs"],
-                           rhs=(batch if right else "") + ends["rhs"], to=batch + ends["to"])
+    return product(x, y, lhs=(batch if left else "") + ends["lhs"],
+                   rhs=(batch if right else "") + ends["rhs"], to=batch + ends["to"])
 
 
 def dot(a, b):
@@ -101,7 +122,7 @@ def dot(a, b):
     >>> fnp.dot([[1, 2], [3, 4]], [1, 1])
     Array([3, 7], i32[2])
     """
-    x, y = numbers(a, b)
+    x, y = factors(a, b)
     if not x.shape or not y.shape:
         return binary(ops.mul, x, y)
     return contracted(x, y, (x.ndim - 1,), (max(y.ndim - 2, 0),), "dot")
@@ -114,7 +135,7 @@ def vdot(a, b):
     >>> fnp.vdot([1, 2], [3, 4])
     Array(11, i32[])
     """
-    x, y = numbers(conjugate(a), b)
+    x, y = factors(conjugate(a), b)
     flat = [ops.reshape(v, shape=(v.size,)) for v in (x, y)]
     return matmul(*flat)
 
@@ -126,8 +147,9 @@ def vecdot(x1, x2, /, axis=-1):
     >>> fnp.vecdot([[1, 2], [3, 4]], [1, 1])
     Array([3, 7], i32[2])
     """
-    product = binary(ops.mul, *numbers(conjugate(x1), x2))
-    return ops.reduce_sum(product, axes=(axis_of(axis, product.ndim, "vecdot"),))
+    products = binary(ops.mul, *factors(conjugate(x1), x2))
+    total = ops.reduce_or if products.dtype == BOOL else ops.reduce_sum
+    return total(products, axes=(axis_of(axis, products.ndim, "vecdot"),))
 
 
 def matvec(x1, x2, /):
@@ -157,7 +179,7 @@ def inner(a, b):
     >>> fnp.inner([1, 2], [3, 4])
     Array(11, i32[])
     """
-    x, y = numbers(a, b)
+    x, y = factors(a, b)
     if not x.shape or not y.shape:
         return binary(ops.mul, x, y)
     return contracted(x, y, (x.ndim - 1,), (y.ndim - 1,), "inner")
@@ -171,9 +193,9 @@ def outer(a, b):
     Array([[  1,  10, 100],
            [  2,  20, 200]], i32[2,3])
     """
-    x, y = numbers(a, b)
+    x, y = factors(a, b)
     x, y = [ops.reshape(v, shape=(v.size,)) for v in (x, y)]
-    return ops.dot_general(x, y, lhs="i", rhs="j", to="ij")
+    return product(x, y, lhs="i", rhs="j", to="ij")
 
 
 def kron(a, b):
@@ -183,12 +205,12 @@ def kron(a, b):
     >>> fnp.kron([[1, 2]], [[1, 1]])
     Array([[1, 1, 2, 2]], i32[1,4])
     """
-    x, y = numbers(a, b)
+    x, y = factors(a, b)
     ndim = max(x.ndim, y.ndim)
     x, y = [ops.reshape(v, shape=(1,) * (ndim - v.ndim) + v.shape) for v in (x, y)]
     first, second = LETTERS[:ndim], LETTERS[ndim:2 * ndim]
     together = "".join(p + q for p, q in zip(first, second))
-    out = ops.dot_general(x, y, lhs=first, rhs=second, to=together)
+    out = product(x, y, lhs=first, rhs=second, to=together)
     return ops.reshape(out, shape=tuple(n * m for n, m in zip(x.shape, y.shape)))
 
 
@@ -222,7 +244,7 @@ def tensordot(a, b, axes=2):
     >>> fnp.tensordot(fnp.ones((2, 3, 4)), fnp.ones((3, 4, 5))).shape
     (2, 5)
     """
-    x, y = numbers(a, b)
+    x, y = factors(a, b)
     if hasattr(axes, "__iter__"):
         left, right = [axes_in_order(part, v.ndim, "tensordot") for part, v in zip(axes, (x, y))]
     else:
@@ -245,7 +267,7 @@ def contracted(x, y, left, right, name):
         rhs[q] = lhs[p]
     to = "".join(c for k, c in enumerate(lhs) if k not in left)
     to += "".join(c for k, c in enumerate(rhs) if k not in right)
-    return ops.dot_general(x, y, lhs=lhs, rhs="".join(rhs), to=to)
+    return product(x, y, lhs=lhs, rhs="".join(rhs), to=to)
 
 
 def multi_dot(arrays):

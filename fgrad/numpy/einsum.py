@@ -10,8 +10,9 @@ import numpy as np
 from .. import ops
 from ..arguments import lifted
 from ..errors import ArgumentError, ShapeError
+from ..types import BOOL
 from .axes import typed
-from .contract import LETTERS, numbers
+from .contract import LETTERS, factors, product
 from .matrices import diagonal
 
 
@@ -31,7 +32,7 @@ def einsum(subscripts, *operands, optimize="greedy"):
     """
     if not isinstance(subscripts, str):
         subscripts, operands = in_letters((subscripts, *operands))
-    xs = numbers(*operands if len(operands) > 1 else map(lifted, operands))
+    xs = factors(*operands if len(operands) > 1 else map(lifted, operands))
     labels, to = parsed(subscripts, xs)
     xs, labels = map(list, zip(*[without_repeats(x, s) for x, s in zip(xs, labels)]))
     check_sizes(subscripts, xs, labels)
@@ -44,7 +45,7 @@ def einsum(subscripts, *operands, optimize="greedy"):
             later = set(to).union(*labels, *[s for _, s in rest])
             kept = "".join(c for c in dict.fromkeys(a + b) if c in later)
             kept = to if not rest and not xs and set(kept) == set(to) else kept
-            group = [(ops.dot_general(x, y, lhs=a, rhs=b, to=kept), kept), *rest]
+            group = [(product(x, y, lhs=a, rhs=b, to=kept), kept), *rest]
         xs.append(group[0][0])
         labels.append(group[0][1])
     return finished(xs[0], labels[0], to)
@@ -72,7 +73,7 @@ def finished(x, labels, to):
     """x with its labels summed and ordered as in `to`."""
     axes = tuple(k for k, c in enumerate(labels) if c not in to)
     if axes:
-        x = ops.reduce_sum(x, axes=axes)
+        x = (ops.reduce_or if x.dtype == BOOL else ops.reduce_sum)(x, axes=axes)
         labels = "".join(c for c in labels if c in to)
     if labels == to:
         return x

@@ -32,11 +32,21 @@ def remainder(x1, x2, /):
     >>> remainder(-7, 3).item()
     2
     """
-    x, y = together(x1, x2)
+    x, y = [as_number(v) for v in together(x1, x2)]
     rest = same(ops.rem, x, y)
     below = same(ops.lt, rest, 0)
     wrong = same(ops.and_, same(ops.ne, rest, 0), same(ops.ne, below, same(ops.lt, y, 0)))
     return ops.select(wrong, same(ops.add, rest, y), rest)
+
+
+def fmod(x1, x2, /):
+    """The remainder with the sign of x1, as in C.   n[*a] n[*b] → n[*broadcast]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.fmod(-7, 3)
+    Array(-1, i32[])
+    """
+    return same(ops.rem, *[as_number(v) for v in together(x1, x2)])
 
 
 def floor_divide(x1, x2, /):

@@ -12,6 +12,7 @@ from ..errors import ArgumentError, ShapeError
 from ..types import I32, as_dtype, default_float
 from .axes import axis_of, int_of, shape_of, typed
 from .promotion import cast, same
+from .reductions import sum as total
 
 
 def eye(N, M=None, k=0, dtype=None):
@@ -175,6 +176,4 @@ def diagflat(v, k=0):
 
 def trace(a, offset=0, axis1=0, axis2=1, dtype=None):
     """The sum of a diagonal.   n[a,b,*s] → n[*s]"""
-    x = diagonal_for("trace", a, offset, axis1, axis2)
-    x = x if dtype is None else cast(x, as_dtype(dtype))
-    return ops.reduce_sum(x, axes=(x.ndim - 1,))
+    return total(diagonal_for("trace", a, offset, axis1, axis2), axis=-1, dtype=dtype)

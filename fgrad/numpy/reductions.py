@@ -15,7 +15,7 @@ from .. import ops
 from ..arguments import lifted
 from ..core import _current, as_value
 from ..errors import ArgumentError, RangeError, ShapeError
-from ..types import BOOL, SCALARS, as_dtype, computed, default_int, part_of
+from ..types import BOOL, I64, SCALARS, U32, U64, as_dtype, computed, default_int, part_of
 from .axes import axes_of, axis_of, typed
 from .complex import modulus
 from .elementwise import where as choose
@@ -40,8 +40,10 @@ def summable(a, dtype):
     x = as_value(a)
     if dtype is not None:
         return cast(x, as_dtype(dtype))
-    if x.dtype.kind in "biu" and x.dtype.itemsize < 4:
+    if x.dtype.kind in "bi" and x.dtype.itemsize < 4:
         return cast(x, default_int())
+    if x.dtype.kind == "u" and x.dtype.itemsize < 4:
+        return cast(x, U64 if default_int() == I64 else U32)
     return x
 
 

@@ -11,7 +11,7 @@ from .. import ops
 from ..core import NOTHING, Value, _current, as_value
 from ..types import INEXACT_KINDS
 from .complex import direction, is_complex
-from .promotion import as_bool, binary, binary_float, floating, unary
+from .promotion import as_bool, as_number, binary, binary_float, floating, unary
 
 
 def named(function, name, doc, example):
@@ -85,12 +85,19 @@ minimum = pairs("minimum", ops.min, "The smaller one, or NaN; ties share the der
                 "fnp.minimum([1.0, 5.0], 3.0)", "Array([1., 3.], f32[2])")
 arctan2 = float_pairs("arctan2", ops.atan2, "The angle of the point (x2, x1), in radians.",
                       "fnp.arctan2(1.0, -1.0) / fnp.pi", "Array(0.75, f32[])")
-fmod = pairs("fmod", ops.rem, "The remainder with the sign of x1, as in C.",
-             "fnp.fmod(-7, 3)", "Array(-1, i32[])")
 negative = keeps("negative", ops.neg, "-x.",
                  "fnp.negative([1, -2])", "Array([-1,  2], i32[2])")
-square = keeps("square", ops.square, "x².",
-               "fnp.square([-3, 2])", "Array([9, 4], i32[2])")
+
+
+def square(x, /):
+    """x²; bools become ints.   n[*s] → n[*s]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.square([-3, 2])
+    Array([9, 4], i32[2])
+    """
+    known = isinstance(x, Value) and x.dtype.kind != "b"
+    return unary(ops.square, x if known else as_number(x))
 
 
 def sign(x, /):

@@ -111,6 +111,8 @@ class Part:
         values = values if change is None else change(values)
         if not index.arrays:
             return written(x, index, values, how)
+        if x.dtype == BOOL:
+            how = {"add": "max", "mul": "min"}.get(how, how)
         y = ops.scatter(index.basic(x), *index.arrays, index.from_place(values), axes=index.axes,
                         mode="clip" if index.mode == "clip" else "drop", how=how)
         return y if index.is_whole and y.shape == x.shape else written(x, index, y, "set")

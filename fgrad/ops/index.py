@@ -178,6 +178,7 @@ class Scatter(Primitive):
     def __init__(self, name, how, ufunc, dtypes):
         super().__init__(name)
         self.how, self.ufunc, self.dtypes = how, ufunc, dtypes
+        self.kinds = {d.kind for d in dtypes}
 
     def type(self, x, /, *rest, axes, mode="clip"):
         *indices, updates = rest
@@ -192,6 +193,8 @@ class Scatter(Primitive):
 
     @quiet
     def numpy(self, x, /, *rest, axes, mode="clip"):
+        if x.dtype.kind not in self.kinds:
+            raise TypeError("not a dtype of this operation")      # `type` says it better
         *indices, updates = rest
         at, inside = clipped(indices, x, axes)
         if mode == "drop" and not inside.all():

@@ -180,6 +180,7 @@ class Running(Primitive):
     def __init__(self, name, how, step, accumulate, dtypes):
         super().__init__(name)
         self.how, self.step, self.accumulate, self.dtypes = how, step, accumulate, dtypes
+        self.kinds = {d.kind for d in dtypes}
 
     def type(self, x, /, *, axis, reverse):
         move.check_axes(self.name, (axis,), x.ndim)
@@ -198,6 +199,8 @@ class Running(Primitive):
 
     @quiet
     def numpy(self, x, /, *, axis, reverse):
+        if x.dtype.kind not in self.kinds:
+            raise TypeError("not a dtype of this operation")      # `type` says it better
         if reverse:
             x = np.flip(x, axis)
         wide = computed(x.dtype)

@@ -47,7 +47,7 @@ def test_sums_keep_the_dtype_of_32_bits_and_more():
     assert kept == {"float16": "float16", "float32": "float32", "float64": "float64",
                     "int32": "int32",
                     "int64": "int64", "uint32": "uint32", "bool": "int32", "int8": "int32",
-                    "uint16": "int32"}
+                    "uint16": "uint32"}
     assert fnp.mean([1, 2]).dtype == np.float32
     assert fnp.sum([1, 2], dtype="float64").dtype == np.float64
 

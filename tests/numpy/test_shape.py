@@ -148,12 +148,12 @@ def test_einsum_agrees_with_numpy(labels, shapes, optimize):
 
 @pytest.mark.parametrize("other", ["uint8", "int8", "uint64", "float16", "bool"])
 def test_bools_in_products_take_the_dtype_beside_them(other):
-    """They were ints first: a bool @ u64 was f32.  Of bools alone a product counts."""
-    want = np.dtype("int32" if other == "bool" else other)
+    """They were ints first: a bool @ u64 was f32."""
+    want = np.dtype(other)
     x, y = fnp.ones((2, 2), "bool"), fnp.ones((2, 2), other)
     for f in (fnp.matmul, lambda x, y: fnp.einsum("ij,ij->i", x, y), fnp.outer, fnp.tensordot):
         assert f(x, y).dtype == f(y, x).dtype == want
-    assert (x @ y).tolist() == [[2, 2], [2, 2]]
+    assert (x @ y).tolist() == [[True, True]] * 2 if other == "bool" else [[2, 2]] * 2
 
 
 def test_einsum_takes_ints_behind_its_operands():
