@@ -272,9 +272,11 @@ def pushed_forward(f, primals, tangents, has_aux, what):
 
 
 @entry
-def linearize(f, *primals):
+def linearize(f, *primals, has_aux=False):
     """(f(*primals), push): push(*tangents) is the derivative there, linear, without running f
-    again.
+    again; with has_aux, where f returns (out, aux), also aux.
+
+    Where f has no reverse derivative, as with a while_loop, push is that of jvp, and runs f.
 
     >>> import fgrad
     >>> out, push = fgrad.linearize(lambda x: x * x, 3.0)
@@ -282,7 +284,12 @@ def linearize(f, *primals):
     (Array(6., f32[]), Array(60., f32[]))
     """
     arguments.check_function(f, "linearize")
-    out, pull = vjp(f, *primals)
+    try:
+        out, pull, *aux = vjp(f, *primals, has_aux=has_aux)
+    except GradientError:
+        pull = None
+    if pull is None:
+        return linearized_forward(f, primals, has_aux)
     results = [x for x in pull.results if is_array(x)]
 
     @entry
@@ -293,7 +300,20 @@ def linearize(f, *primals):
         found = transposed(lambda *cts: backward(pull.owner, results, cts), results, ts)
         return tree.unflatten(pull.out_structure,
                               arguments.put_arrays(pull.results, filled(results, found)))
-    return out, pushed
+    return out, pushed, *aux
+
+
+def linearized_forward(f, primals, has_aux):
+    """The result of linearize, by jvp."""
+    primals = tree.map(lambda x: lifted(x) if arguments.is_float(x) else x, primals)
+    still = tree.map(lambda x: zeros_like(x) if arguments.is_float(x) else x, primals)
+    out, _, *aux = pushed_forward(f, primals, still, has_aux, "linearize")
+
+    @entry
+    def pushed(*tangents):
+        """The tangent of the result."""
+        return pushed_forward(f, primals, tangents, has_aux, "linearize")[1]
+    return out, pushed, *aux
 
 
 @boundary

@@ -146,6 +146,28 @@ grad needs float arguments, but `p['layers'][0]['n']` is i32[3].
              allow_int=True, for a gradient of zeros"""
 
 
+@pytest.mark.parametrize("run", [lambda f: f, fgrad.jit])
+def test_linearize_goes_forward_where_there_is_no_reverse(run):
+    def power(p, x):
+        body = lambda c: (c[0] + 1, c[1] * x)
+        return fgrad.lax.while_loop(lambda c: c[0] < 3, body, (0, x))[1]
+    out, push = linearize(run(power), {"n": "kept"}, 2.0)
+    near(out, 16.0)
+    near(push({"n": "kept"}, 1.0), 32.0)
+    near(run(lambda x: linearize(power, 0, x)[1](0, 2.0))(2.0), 64.0)
+    near(vmap(lambda t: push({"n": "kept"}, t))(np.float32([0.0, 1.0])), [0.0, 32.0])
+
+
+@pytest.mark.parametrize("f", [lambda x: (x * x, {"x": x, "kept": 1}),
+                               lambda x: (fgrad.lax.fori_loop(0, fnp.array(2),
+                                                              lambda _, y: y * x, 1.0),
+                                          {"x": x, "kept": 1})])
+def test_linearize_has_aux(f):
+    out, push, aux = linearize(f, 3.0, has_aux=True)
+    near((out, push(1.0), aux["x"]), (9.0, 6.0, 3.0))
+    assert aux["kept"] == 1
+
+
 @pytest.mark.parametrize("argnums", [(0, -1), (0, "y"), (-2, 1), ("x", -1)])
 def test_argnums_may_mix_positions_from_both_ends_and_names(argnums):
     near(grad(lambda x, y: x * y * y, argnums)(2.0, 3.0), (9.0, 12.0))
