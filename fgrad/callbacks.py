@@ -146,7 +146,7 @@ def called(function, args, types):
             raise kind(f"the callback `{function.__name__}` returned something else than was "
                        "promised.",
                        given=f"{function.paths()[k]}: {x.dtype} of shape {x.shape}",
-                       expected=str(wanted), where=None)
+                       expected=str(wanted))
     return [np.array(x, t.dtype) for x, t in zip(found, types)]
 
 
@@ -213,13 +213,19 @@ def promised(result_types, what):
 
 # ---------------------------------------------------------------------------- what users call
 
-def pure_callback(f, result_types, *args, vectorized=False, **kwargs):
+WHOLE_BATCH = {None: False, "sequential": False, "sequential_unrolled": False,
+               "broadcast_all": True, "expand_dims": True}       # of JAX's: is f called once?
+
+
+def pure_callback(f, result_types, *args, vectorized=False, vmap_method=None, **kwargs):
     """f(*args), a Python function of NumPy arrays, at any place of a transformed function.
 
     result_types: a pytree of ArrayTypes (or of arrays like the results).  f has no effects: it may
     be called more often, or not at all where nothing reads its results.  Under vmap it is called
     once per element; with vectorized=True once, with the batch as first axis of every argument and
     result.  Results are converted to the promised dtypes within a kind; what f raises is raised.
+    vmap_method: the same in JAX's words, "sequential" or "broadcast_all"; with "expand_dims" too
+    every argument has the whole batch.
 
     Raises GradientError under a derivative (write one with custom_jvp), ShapeError, DtypeError or
     TreeError where the result is not what was promised.
@@ -228,7 +234,12 @@ def pure_callback(f, result_types, *args, vectorized=False, **kwargs):
     >>> pure_callback(np.cosh, ArrayType(F32, (2,)), np.zeros(2, "float32"))
     Array([1., 1.], f32[2])
     """
-    return bound(pure, f, "pure_callback", result_types, args, kwargs, vectorized=vectorized)
+    if vmap_method not in WHOLE_BATCH:
+        raise ArgumentError("pure_callback does not know this vmap_method.",
+                            given=f"vmap_method={vmap_method!r}",
+                            expected="one of " + ", ".join(filter(None, WHOLE_BATCH)))
+    return bound(pure, f, "pure_callback", result_types, args, kwargs,
+                 vectorized=vectorized or WHOLE_BATCH[vmap_method])
 
 
 def io_callback(f, result_types, *args, ordered=False, **kwargs):

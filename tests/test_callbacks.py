@@ -54,6 +54,22 @@ def test_vmap_calls_once_per_element_or_once_for_all(way, size):
         assert out.tolist() == [k + 1 for k in range(size)] and seen == shapes
 
 
+@pytest.mark.parametrize("method, calls", [("sequential", 3), ("broadcast_all", 1),
+                                           ("expand_dims", 1), (None, 3)])
+def test_vmap_method_says_the_same_in_the_words_of_jax(method, calls):
+    seen = []
+
+    def f(x, y):
+        seen.append(x)
+        return x + y
+    out = fgrad.vmap(lambda x: pure_callback(f, ArrayType(F32, ()), x, fnp.array(1.0),
+                                             vmap_method=method))(X)
+    assert out.tolist() == [2, 3, 4] and len(seen) == calls
+    with pytest.raises(fgrad.ArgumentError, match="this vmap_method") as found:
+        pure_callback(f, X, X, vmap_method="legacy_vectorized")
+    assert "sequential, sequential_unrolled, broadcast_all, expand_dims" in str(found.value)
+
+
 def test_vmap_of_vmap_calls_once_per_element():
     x = np.arange(6, dtype="float32").reshape(2, 3)
     out = fgrad.vmap(fgrad.vmap(lambda a: pure_callback(np.sqrt, ArrayType(F32, ()), a), 0), 1)(x)
@@ -216,6 +232,9 @@ def test_results_other_than_promised():
             def f(x):
                 return result
             pure_callback(f, X, X)
+    for run in (lambda f: f, fgrad.jit):
+        with pytest.raises(fgrad.ShapeError, match=r"test_callbacks.py:\d+"):
+            run(lambda x: pure_callback(lambda x: x[:1], X, x))(X)
     assert pure_callback(lambda x: x.astype("float64"), X, X).dtype == F32
 
 
