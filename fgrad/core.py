@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import dis
 import functools
-import sys
 from contextvars import ContextVar
 
 import numpy as np
