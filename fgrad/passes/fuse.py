@@ -424,15 +424,15 @@ class Attempt:
         shape = wide(v.shape)
         out = []
         if self.graph.probe(v).reduces and self.target.kind == "cpu":
-            out += self.accumulating(g, v, shape)
+            out += self.accumulating(g, shape)
         have = extents(g.nest)
         if shape[:len(have)] == have[:len(shape)]:
             more = tuple(g.space.variable(n) for n in shape[len(have):])
             out.append((None, (g.nest + more)[:len(shape)], ()))
         return out
 
-    def accumulating(self, g, v, shape):
-        """v as a sum over the outer loops of g, one addition per iteration."""
+    def accumulating(self, g, shape):
+        """What has this shape as a sum over the outer loops of g, one addition per iteration."""
         for k in range(1, len(g.nest)):
             if extents(g.nest)[k:] == shape and prod(shape) > 1:
                 return [("reduce", g.nest[k:], g.nest[:k])]

@@ -91,11 +91,11 @@ def split(name, body, nest, target, make):
     parts = parts_of(loop.var.extent, target.cut) if large and target.cut > 1 else 1
     narrow = any(r.expr.dtype != r.value.dtype for r in sums)
     if parts == 1 and not narrow:
-        inside = accumulators(loop) or starts(sums, nest, make) + [loop]
+        inside = in_accumulators(loop) or starts(sums, nest, make) + [loop]
         return [make(name, body[:-1] + inside)]
-    blocked = column_blocks(loop, nest, target) if not narrow else None
+    blocked = column_blocks(loop, nest) if not narrow else None
     if blocked and loop.var.extent < 4 * target.cut:
-        return [make(name, body[:-1] + [blocked(starts, sums, make)])]
+        return [make(name, body[:-1] + [blocked(sums, make)])]
     return partial_kernels(name, body, loop, sums, nest, parts, target, make)
 
 
@@ -135,7 +135,7 @@ def fill(buffer, offset, size, r, nest):
     return For(e, [store], "serial") if size != 1 else store
 
 
-def accumulators(loop, mask=0):
+def in_accumulators(loop, mask=0):
     """The loop, its sums to one number in accumulators where it holds nothing else.
 
     mask: of the variables around the loop.
@@ -152,7 +152,7 @@ def accumulators(loop, mask=0):
     return before + [replace(loop, body=inside, kind="reduce")] + after
 
 
-def column_blocks(loop, nest, target):
+def column_blocks(loop, nest):
     """A function that makes the parallel loop over blocks of columns, or None if it cannot be."""
     inner = loop
     while len(inner.body) == 1 and isinstance(inner.body[0], For):
@@ -164,7 +164,7 @@ def column_blocks(loop, nest, target):
     if width is None or not perfect or inner is loop or not flat:
         return None
 
-    def block(starts, sums, make):
+    def block(sums, make):
         b, jj = nest.space.variable(j.extent // width), nest.space.variable(width)
         to = {j: index.combine([(index.of(b), width), (index.of(jj), 1)])}
         fills = [fill(make.buffer(r.value), index.combine([(index.of(b), width)]), width, r, nest)
@@ -219,7 +219,7 @@ def part(loop, at, i, p, sums, partial, nest, make):
              for r in sums for buffer in [rows[make.buffer(r.value)]]]
     body = redirected(substituted(loop.body, {loop.var: at}), rows, p)
     inner = For(i, body, "serial")
-    return accumulators(inner, p.free) or fills + [inner]
+    return in_accumulators(inner, p.free) or fills + [inner]
 
 
 def redirected(body, rows, p):
@@ -253,13 +253,9 @@ def added(sums, partial, nest, make):
 def total_of(buffer, size, e, r, nest, name):
     """(the sum of element e over all parts, statements before it): written out, or as a loop."""
     parts, row = buffer.type.shape
-    combine = REDUCTIONS[r.how][0]
     if parts <= WRITTEN_OUT:
         found = [scalar.load(buffer, index.plus(index.of(e), k * row)) for k in range(parts)]
-        while len(found) > 1:
-            pairs = [scalar.apply(combine, a, b) for a, b in zip(found[::2], found[1::2])]
-            found = pairs + found[len(found) // 2 * 2:]
-        return found[0], []
+        return scalar.pairwise(r.how, found), []
     p = nest.space.variable(parts)
     at = index.combine([(index.of(p), row), (index.of(e), 1)])
     loop = For(p, [Accumulate(name, r.how, scalar.load(buffer, at))], "reduce")

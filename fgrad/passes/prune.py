@@ -28,7 +28,7 @@ def pruned(eqn, wanted):
     if prune is None:
         return eqn
     keep = tuple([v in wanted for v in eqn.outs])
-    args, outs, params = prune(eqn.params, keep, len(eqn.args))
+    args, outs, params = prune(eqn.params, keep)
     if all(args) and all(outs):
         return eqn
     return Equation(eqn.op, chosen(eqn.args, args), params, chosen(eqn.outs, outs), eqn.source,
@@ -55,7 +55,7 @@ def narrowed(program, inputs):
 
 # Each gives (mask of arguments, mask of results, parameters).
 
-def prune_scan(params, keep, count):
+def prune_scan(params, keep):
     body, n, m = params["body"], params["n_consts"], params["n_carry"]
     carry = keep[:m]
     while True:
@@ -71,7 +71,7 @@ def prune_scan(params, keep, count):
     return args, (*carry, *keep[m:]), made
 
 
-def prune_while(params, keep, count):
+def prune_while(params, keep):
     test, body, n = params["cond"], params["body"], params["n_consts"]
     asked = read_by(test)
     carry = tuple([a or b for a, b in zip(keep, asked[n:])])
@@ -88,7 +88,7 @@ def prune_while(params, keep, count):
                              n_consts=sum(consts))
 
 
-def prune_cond(params, keep, count):
+def prune_cond(params, keep):
     small = [only(b, keep) for b in params["branches"]]
     args = [any(read) for read in zip(*map(read_by, small))]
     return (True, *args), keep, {"branches": tuple([narrowed(b, args) for b in small])}

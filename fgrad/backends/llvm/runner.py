@@ -11,8 +11,8 @@ Slots below [2] are external pointers (inputs, outputs, the plan itself, constan
 travels as the first constant, so one function runs every plan.  The arena is taken out of its slot
 while a call runs, so that threads which call one function at the same time each have their own.
 
-A run ends early where there is no memory, or a Python step raises, or a signal handler: Ctrl-C.
-Jumps back look at the clock, seldom enough to cost nothing, and every 0.2 s let Python handle its
+A run ends early where a Python step raises, a signal handler does (Ctrl-C), or memory lacks.  Jumps
+back look at the clock, seldom enough to cost nothing, and every 0.2 s let Python handle its
 signals.  The exception is then the thread's current one, as after any function of CPython's C
 interface, and the results are to be thrown away.  One kernel that runs for long is not stopped.
 """

@@ -168,7 +168,7 @@ class Executable:
         self.constants = {}                      # number → (Array, Buffer) of the last call
 
     def __call__(self, values):
-        held = {b: self.buffer(k, b, v) for k, (b, v) in enumerate(zip(self.external, values))}
+        held = {b: self.buffer(k, v) for k, (b, v) in enumerate(zip(self.external, values))}
         taken = {*self.plan.donated.values()}
         others = {id(x) for b, x in held.items() if b not in taken}
         self.run(self.steps, held, self.place)
@@ -189,7 +189,7 @@ class Executable:
             for b in dead:
                 del held[b]
 
-    def buffer(self, k, b, value):
+    def buffer(self, k, value):
         """The Buffer of an argument: its own if it is here, else a copy; constants keep theirs."""
         if isinstance(value, DeviceArray) and value.buffer.device is self.device:
             return value.buffer
