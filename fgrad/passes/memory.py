@@ -2,10 +2,10 @@
 
 Temporaries share one arena.  A temporary lives from the step that first writes it to the last that
 reads it, kernels that take turns being one step; offsets are found first-fit among those alive,
-largest needs first in order of birth.  Of what only kernels that take turns use, there is one share
-for each of their groups.  A result may take the storage of an argument that dies in the same
-kernel, if the kernel reads each of its elements before it writes the one in its place; donated
-inputs are taken over likewise.
+in order of birth.  Of what only kernels that take turns use, there is one share for each of their
+groups.  A result may take the storage of an argument that dies in the same kernel, if the kernel
+reads each of its elements before it writes the one in its place; donated inputs are taken over
+likewise.
 """
 
 from __future__ import annotations
@@ -15,15 +15,14 @@ import heapq
 import math
 
 from .. import scalar, text
+from ..aligned import LINE
 from ..loop import (Call, Contract, For, Kernel, Loop, Store, is_idle, of_columns, turns_of,
                     whole_turns)
-
-ALIGN = 64
 
 
 def aligned(n):
     """Bytes, rounded up to a whole number of cache lines."""
-    return -(-n // ALIGN) * ALIGN
+    return -(-n // LINE) * LINE
 
 
 def plan_memory(plan, donate=(), partner=None):
@@ -73,7 +72,7 @@ def shares(plan, births, deaths, spans, root, owned):
         turns = turns_of(plan.steps[owned[r][0]])
         if turns is not None and spans[owned[r][0]] == owned[r]:
             share = r.type.nbytes // turns.count
-            if share % ALIGN == 0 and all(births[b] < deaths[b] for b in buffers):
+            if share % LINE == 0 and all(births[b] < deaths[b] for b in buffers):
                 found.update(dict.fromkeys(buffers, share))
     return found
 

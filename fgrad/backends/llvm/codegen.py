@@ -21,25 +21,26 @@ from . import target
 from .host import HOST
 from .processor import llvm
 
+LEVEL = 2                  # of LLVM's optimisation
 
-def compile_text(text, *, level=2, gvn=False, vectorize=False):
+
+def compile_text(text):
     """The object that LLVM makes of a module's text.
 
     The pipeline is short, because the text already holds vectors and few redundancies: inlining of
-    what asks for it, removal of what is unused, variables put into registers, instcombine,
-    simplifycfg, and GVN where asked for.
-    `vectorize` runs LLVM's whole pipeline for `level` instead, for irregular loops: 3 times slower.
+    what asks for it, removal of what is unused, variables put into registers, instcombine and
+    simplifycfg.
     Raises CheckError where LLVM does not accept the text.
     """
-    return bytes(emitted(text, level, gvn, vectorize, is_object=True))
+    return bytes(emitted(text, is_object=True))
 
 
-def assembly(text, *, level=2, gvn=False, vectorize=False):
+def assembly(text):
     """The target's assembly for a module's text, as `compile_text` would make it."""
-    return emitted(text, level, gvn, vectorize, is_object=False).decode()
+    return emitted(text, is_object=False).decode()
 
 
-def compile_texts(texts, **options):
+def compile_texts(texts):
     """The objects of several texts, compiled at once on the processors that there are.
 
     Memory that LLVM has freed goes back to the system: 7 MB after a training step of a CNN.
@@ -49,7 +50,7 @@ def compile_texts(texts, **options):
     def work():
         for n in waiting:
             try:
-                made[n] = compile_text(texts[n], **options)
+                made[n] = compile_text(texts[n])
             except BaseException as error:       # raised below, in the thread that asked
                 made[n] = error
     others = [threading.Thread(target=work)
@@ -73,24 +74,21 @@ def trim():
     return getattr(library, "malloc_trim", lambda free: None)
 
 
-def emitted(text, level, gvn, vectorize, is_object):
+def emitted(text, is_object):
     """Object or assembly of the text, as bytes."""
-    machine = target_machine(level)
+    machine = target_machine()
     try:
         module = llvm.parse_assembly(text, llvm.create_context())
         module.verify()
     except RuntimeError as error:
         raise CheckError(f"LLVM does not accept a generated module: {error}", where=None) from None
-    options = llvm.create_pipeline_tuning_options(level)
-    options.loop_vectorization = options.slp_vectorization = vectorize
-    builder = llvm.create_pass_builder(machine, options)
-    passes = builder.getModulePassManager() if vectorize else short_pipeline(gvn)
+    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(LEVEL))
     with compiling():
-        unlocked("LLVMPY_RunNewModulePassManager")(passes, module, builder)
+        unlocked("LLVMPY_RunNewModulePassManager")(short_pipeline(), module, builder)
         return emit(machine, module, is_object)
 
 
-def short_pipeline(gvn):
+def short_pipeline():
     """The passes that are worth their time on text that already holds vectors."""
     passes = llvm.create_new_module_pass_manager()
     passes.add_always_inliner_pass()
@@ -98,15 +96,13 @@ def short_pipeline(gvn):
     passes.add_sroa_pass()
     passes.add_instruction_combine_pass()
     passes.add_simplify_cfg_pass()
-    if gvn:
-        passes.add_new_gvn_pass()
     return passes
 
 
-def target_machine(level):
+def target_machine():
     """A target machine for this host; constants are addressed relative to the code."""
     return llvm.Target.from_triple(HOST.triple).create_target_machine(
-        cpu=HOST.cpu, features=HOST.features, opt=level, reloc="pic", codemodel="small", jit=True)
+        cpu=HOST.cpu, features=HOST.features, opt=LEVEL, reloc="pic", codemodel="small", jit=True)
 
 
 def emit(machine, module, is_object):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from math import gcd
 
+from ...aligned import LINE
 from . import winograd
 from .text import BYTES
 from .tiles import step_cycles
@@ -35,7 +36,7 @@ PACK_PANEL, PACK_SQUARE = 3, 6         # cycles of a vector of B, as it lies and
 ACROSS = 0.04            # cycles of each pair of a step's vectors of B that are read where they lie
 PIECE = 100              # cycles of what is in one page, of a result or of what an epilogue reads
 WRITTEN = 4, 12          # cycles of a tile's row in a large result, behind the one before or not
-LINE, PAGE = 64, 4096    # bytes
+PAGE = 4096              # bytes
 
 
 def cycles(p, threads):

@@ -12,12 +12,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from ... import index
+from ...aligned import LINE
 from ...loop import Accumulate, Buffer, For, Let, Start, Store, accumulators
 from ...scalar import REDUCTIONS
 from ...passes.jam import together
 from ...types import BOOL, F64
 from .addresses import Scope
-from .fetches import LINE, fetchers, row_of, rows_ahead, used_by
+from .fetches import fetchers, row_of, rows_ahead, used_by
 from .instructions import number, stored, type_text
 from .late_rows import LATE, LateRows, late_rows
 from .past_caches import by_lines, lines_of, not_held, ragged, within_lines

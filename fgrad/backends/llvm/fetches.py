@@ -16,7 +16,7 @@ from ...loop import For, Store
 from ...passes.parts import cost_of
 
 LARGE = 1 << 20            # bytes of an array that the second cache may lack
-LINE, PAGE = 64, 4096      # bytes
+PAGE = 4096                # bytes
 AHEAD = PAGE + PAGE // 2   # bytes behind a vector that are fetched, where no row says better
 SHORT = 1024               # bytes of rows in which the processor sees no stream
 WORK = 8                   # operations for each vector that is fetched, to hide behind

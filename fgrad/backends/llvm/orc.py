@@ -52,5 +52,5 @@ class Library:
 def linker():
     global _linker
     if _linker is None:
-        _linker = llvm.create_lljit_compiler(codegen.target_machine(2))
+        _linker = llvm.create_lljit_compiler(codegen.target_machine())
     return _linker

@@ -5,7 +5,7 @@ k) of a panel of `rows` rows at k·rows + i); a block of B becomes panels of `wi
 (k, j) at k·width + j).  An operand is given as a function that writes the code of `lanes`
 neighbouring elements: packing a strided array is a load, packing a fused expression computes it,
 and nothing else differs.  Where the neighbours run across the panel, squares go through register
-transposes.  Relies on `text` and `tiles`; `contract` relies on it.
+transposes.  Relies on `text`; `contract_emit` and `winograd_emit` rely on it.
 """
 
 from __future__ import annotations

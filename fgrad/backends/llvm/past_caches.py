@@ -12,11 +12,12 @@ first line on.  Relies on `loop`; `emit` writes the loops.
 
 from __future__ import annotations
 
+from ...aligned import LINE
 from ...loop import Store, accumulators
 from ...passes.short_loops import whole_steps
 from ...passes.turns import uses_of
 from ...passes.work import moved
-from .fetches import LINE, runs_along
+from .fetches import runs_along
 
 HELD_OF_CACHE = 3 / 4      # the last cache's part that a kernel has for what it moves
 LARGE_OF_CACHE = 1 / 8     # outputs as large are worth a way of their own

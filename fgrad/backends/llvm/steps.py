@@ -8,7 +8,7 @@ change places by swapping slots.  Inner inputs for consts are the outer slots th
               → body → next slices, swaps, again unless counted down
     while     copies → cond → unless flag: out → body → swaps → back
 
-Relies on `runner.py` for the instructions; `backend.py` relies on it.
+Relies on `runner.py` for the instructions; `module.py` relies on it.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ relies on it.
 
 from __future__ import annotations
 
-from .contract_cost import LINE
+from ...aligned import LINE
 from .text import BYTES
 from .tiles import STREAM
 

@@ -51,14 +51,14 @@ def codegen(find=lazily("fgrad.backends.llvm.codegen")):
         return find()
 
 
-def compile_text(text, **options):
+def compile_text(text):
     """The object that LLVM makes of a module's text; see codegen.compile_text."""
-    return codegen().compile_text(text, **options)
+    return codegen().compile_text(text)
 
 
-def assembly(text, **options):
+def assembly(text):
     """The target's assembly for a module's text."""
-    return codegen().assembly(text, **options)
+    return codegen().assembly(text)
 
 
 def object_key(text):

@@ -4,7 +4,7 @@
 its result.  An operand is an SSA name (`str`) or a constant (Python `int`), and index arithmetic on
 constants is done at once, so that static sizes vanish from the text.  Text is used because building
 `llvmlite.ir` objects costs some thirty times more Python time.  Relies on nothing; the scalar
-emitter, the contraction engine and the thread pool write with it.
+emitter, the contraction engine, vector math and sorting write with it.
 
     f = Function("axpy", "ptr noalias %x, ptr noalias %y, i64 %n")
     with f.loop(0, "%n") as loop:
@@ -23,13 +23,13 @@ import re
 from contextlib import contextmanager
 from functools import lru_cache
 
-BYTES = {"i1": 1, "i8": 1, "i16": 2, "half": 2, "bfloat": 2, "i32": 4, "float": 4,
-         "i64": 8, "double": 8, "ptr": 8}
+BYTES = {"i1": 1, "i8": 1, "i16": 2, "half": 2, "i32": 4, "float": 4, "i64": 8, "double": 8,
+         "ptr": 8}
 ZEROS = 64                 # bytes of zeros that reads of nothing read
 KERNEL = "nounwind alignstack(64)"     # attributes of a kernel that keeps vectors over calls
 COMPARE = {"eq": operator.eq, "ne": operator.ne, "slt": operator.lt, "sle": operator.le,
            "sgt": operator.gt, "sge": operator.ge}
-SUFFIX = {"half": "f16", "bfloat": "bf16", "float": "f32", "double": "f64"}   # of intrinsics
+SUFFIX = {"half": "f16", "float": "f32", "double": "f64"}   # of intrinsics
 
 
 @lru_cache(maxsize=None)                         # of few types, asked for at every instruction
@@ -137,9 +137,6 @@ class Function:
     def label(self, name):
         self.lines.append(name + ":")
         self.block = name
-
-    def comment(self, text):
-        self.lines.append("  ; " + text.replace("\n", " "))
 
     def ret(self, value=None):
         self.do("ret void" if value is None else f"ret {self.result} {value}")
@@ -274,7 +271,7 @@ class Function:
         v, align = vector(type, lanes), align or BYTES[type]
         if count is None or count == lanes:
             self.store(v, value, pointer, align)
-        elif count == 1:                         # LLVM stores too much, see Emitter.miscompiled
+        elif count == 1:                         # LLVM stores too much, see Stores.miscompiled
             self.store(type, self.op(f"extractelement {v} {value}, i64 0"), pointer, align)
         else:
             mask = (vector("i1", lanes), self.mask(lanes, count))
@@ -284,7 +281,7 @@ class Function:
     # -- control -------------------------------------------------------------------------------
 
     @contextmanager
-    def loop(self, start, stop, step=1, carried=(), metadata=""):
+    def loop(self, start, stop, step=1, carried=()):
         """for index in range(start, stop, step), with `carried` (type, first value) pairs.
 
         A loop that is known to run once becomes straight code.
@@ -305,7 +302,7 @@ class Function:
         self.label(f"body.{n}")
         yield loop
         last, after = self.block, self.op(f"add nsw i64 {loop.index}, {step}")
-        self.do(f"br label %head.{n}{metadata}")
+        self.do(f"br label %head.{n}")
         firsts = [("i64", start), *carried]
         names, nexts = [loop.index, *loop.values], [after, *loop.next]
         self.lines[phis:phis] = [

@@ -362,7 +362,6 @@ class Steps:
             branch.next = self.step(loop.values)
         return branch.values
 
-
     def fetch(self, step):
         """Fetches a line of each stream, into the second cache."""
         fn = self.fn

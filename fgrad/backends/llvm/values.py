@@ -9,13 +9,14 @@ a guard are masked.  Relies on `addresses` and `instructions`;
 from __future__ import annotations
 
 from ... import index
+from ...aligned import LINE
 from ...passes.short_loops import is_picked
 from ...scalar import walk
 from ...types import BOOL, I64, SHORT, computed
 from ..expressions import Expressions
 from . import reciprocal
 from .addresses import Addresses
-from .fetches import AHEAD, LINE, PAGE, is_large_row, row_of, step_of
+from .fetches import AHEAD, PAGE, is_large_row, row_of, step_of
 from .instructions import element, number, stored, type_text
 from .text import constant, mangled, vector
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from math import prod
 
+from ...aligned import LINE
 from .. import cache
 from .contract import Emitted, up
 from .contract_emit import PARAMETERS, Block, Writer, written
@@ -26,7 +27,6 @@ from .text import BYTES, KERNEL, Function, vector
 from .tiles import KERNEL_TYPES, Columns, Kernel, Rows, Tile, added, multiply_add
 from .winograd import HALF, SIDE, transposed
 
-LINE = 64                  # bytes
 
 
 class WindowWriter(Writer):

@@ -22,7 +22,6 @@ PATTERNS = re.compile(r"(?:float|double|half|u?(?:char|short|int|long))\d+|[A-Z]
                       r"(?:convert|as|vload|vstore|native|atomic|async).*")
 
 
-
 class Names:
     """The names in use within one function."""
 
