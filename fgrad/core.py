@@ -398,6 +398,10 @@ class Tracer(Value):
             return self
         return PRIMITIVES["convert"](self, dtype=default_for(self.dtype))
 
+    def as_number(self):
+        """The value as a Python number where jit traces it, else in the dtype it settles to."""
+        return PRIMITIVES["convert"](self, dtype=default_for(self.dtype))
+
     def known(self):
         """The value behind it that is no tracer: grad and jvp know it; None under jit and vmap."""
         return None

@@ -48,6 +48,9 @@ class Staged(Tracer):
     shape = property(lambda self: self.type.shape)
     dtype = property(lambda self: self.type.dtype)
 
+    def as_number(self):
+        return Staged(self.owner, self.variable, self.eqn, True)
+
     def describe(self):
         return f"{self.type}<traced>"
 

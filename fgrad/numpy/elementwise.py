@@ -414,7 +414,7 @@ def nan_to_num(x, nan=0.0, posinf=None, neginf=None):
     x = lifted(x)
     if x.dtype.kind == "c":
         parts = ops.real(x), ops.imag(x)
-        return ops.complex(*[nan_to_num(v, nan, posinf, neginf) for v in parts])
+        return ops.complex(*[nan_to_num(part, nan, posinf, neginf) for part in parts])
     if x.dtype.kind != "f":
         return x
     largest = float(finfo(x.dtype).max)

@@ -19,10 +19,10 @@ from ..bf16 import BF16
 from ..core import EVALUATE, NOTHING, Array, Value, _current
 from ..errors import ArgumentError, DtypeError, MutationError, boundary, shorten
 from ..later import lazily
-from ..types import INEXACT_KINDS, SCALARS, as_dtype
+from ..types import F64, I64, INEXACT_KINDS, SCALARS, as_dtype
 from . import (
     complex, contract, elementwise, indexing, matrices, places, reductions, shape, sorting, ufuncs)
-from .promotion import binary, binary_float, cast
+from .promotion import binary, binary_float, cast, in_dtype, is_number, kind
 from .updates import At
 
 OTHERS = (np.ndarray, np.generic, builtins.complex)
@@ -74,6 +74,16 @@ def operator_of(function, swap=False):
     return method
 
 
+def as_in_python(function):
+    """The function; of two Python numbers that jit traces it is the number that Python computes."""
+    def chosen(x, y):
+        if not (is_number(x) and is_number(y)):
+            return function(x, y)
+        dtype = F64 if float in (kind(x), kind(y)) else I64
+        return function(in_dtype(x, dtype), in_dtype(y, dtype)).as_number()
+    return chosen
+
+
 def power_operator(x, y):
     """x ** y."""
     if y.__class__ is int and y == 2 and x.dtype.kind != "b":
@@ -86,9 +96,9 @@ slow_power = operator_of(elementwise.power)
 ONE_OPERATION = {"add": ops.add, "sub": ops.sub, "mul": ops.mul}
 COMPARISONS = {"eq": ops.eq, "ne": ops.ne, "lt": ops.lt, "le": ops.le, "gt": ops.gt, "ge": ops.ge}
 BITS = {"and": ops.and_, "or": ops.or_, "xor": ops.xor, "lshift": ops.shl, "rshift": ops.shr}
-FUNCTIONS = {"floordiv": elementwise.floor_divide, "mod": elementwise.remainder,
-             "divmod": elementwise.divmod,
-             "matmul": contract.matmul}
+FUNCTIONS = {"floordiv": as_in_python(elementwise.floor_divide),
+             "mod": as_in_python(elementwise.remainder),
+             "divmod": lambda x, y: (x // y, x % y), "matmul": contract.matmul}
 
 
 def attach_operators():

@@ -29,6 +29,8 @@ CHOICES = {
     "a list": lambda x, n: fnp.array([x[0], n]),
     "an absolute number": lambda x, n: abs(n) * x,
     "a square": lambda x, n: x * n ** 2,
+    "a remainder": lambda x, n: x + (n % 2) + (7 % n),
+    "a quotient": lambda x, n: x + (n // 2) + divmod(7, n)[0],
     "an inverse": lambda x, n: x * n ** -1,
     "lax.mul": lambda x, n: lax.mul(x, n),
     "lax.select": lambda x, n: lax.select(x > 1, x, n),
@@ -69,6 +71,9 @@ def test_a_large_number_that_jit_traces_is_not_cut():
     assert jit(lambda n: fnp.array(n, dtype="int64"))(2**40).item() == 2**40
     assert jit(lambda n: fnp.full((), n, dtype="float64"))(0.1).item() == 0.1
     assert jit(lambda n: -n)(True).item() == -1
+    assert jit(lambda x, n: x + n // 2 + n % 2**35)(x, 2**40 + 5).tolist() == [2**39 + 8]
+    assert grad(jit(lambda x: x % 2.0))(5.5).item() == 1.0
+    assert jit(grad(lambda x: x % 2.0))(5.5).item() == 1.0
 
 
 @pytest.mark.parametrize("seed", [0, 5, -5, 2**31, -2**31 - 1, 2**40 + 3])
