@@ -523,7 +523,7 @@ def normal_axis(axis, x, names, k):
             given=f"{names[k]}: {type_of(x)}",
             expected=f"an axis from {-ndim} to {ndim - 1}" if ndim
             else "an array of at least one axis",
-            fix="in_axes=None for an argument that is not mapped")
+            fix=not_mapped(names, [k]))
     return axis % ndim
 
 
@@ -543,4 +543,15 @@ def mapped_size(leaves, axes, names, places, axis_size, f):
     if axis_size is not None:
         table.append(f"axis_size={axis_size}")
     raise ShapeError(f"vmap of `{name_of(f)}` maps over axes of different sizes.", given=table,
-                     expected="one size", fix="in_axes=None for an argument that is not mapped")
+                     expected="one size", fix=not_mapped(names, places))
+
+
+def not_mapped(names, places):
+    """How to leave one of these leaves as it is: an argument by keyword is out of in_axes' reach.
+    """
+    n, fixes = len(tree.leaves(names.given[1])), []            # n leaves by position
+    if any(k < n for k in places):
+        fixes.append("in_axes=None for an argument that is not mapped")
+    if any(k >= n for k in places):
+        fixes.append("close over an argument by keyword that is not mapped")
+    return fixes

@@ -60,7 +60,7 @@ class History:
         if self.count == NOTICE:
             notice((id(self), "traces"),
                    f"`{self.name}` has been traced {NOTICE} times; {self.why(-1)}. Each trace is "
-                   f"compiled anew: {advice(record)}")
+                   f"compiled anew: {advice(record, closest(record, list(self.records)[:-1]))}")
 
     def check(self, record, static_leaves):
         """Raises ConcretizationError when there may be no trace of this signature."""
@@ -95,7 +95,7 @@ class History:
         if not before:
             first = self.count <= len(self.records)
             return "it is the first trace" if first else "the traces before it are not kept"
-        old = min(reversed(before), key=record.distance)
+        old = closest(record, before)
         if old.distance(record):
             return (difference(old[:2], record[:2], old.paths, record.paths, self.leaf_name)
                     or ("the axes that vmap names around it changed"
@@ -129,10 +129,19 @@ def rules_and_device(context):
     return context, "cpu"
 
 
-def advice(record):
+def closest(record, before):
+    """The record before it whose signature differs least; of equals the latest."""
+    return min(reversed(before), key=record.distance)
+
+
+def advice(record, old):
     """How to keep the number of traces down."""
     if record.captured:
         return "pass what it closes over as an argument"
+    for a, b in zip(old.keys, record.keys) if old.structure == record.structure else ():
+        if a != b and isinstance(b, Static):
+            return ("give it the same function object each time" if callable(b.value) else
+                    "give a static argument few values, or let it be traced, as an array or float")
     return "keep shapes and dtypes equal (pad the last batch, or drop it)"
 
 

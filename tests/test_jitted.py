@@ -374,6 +374,16 @@ def test_the_fifth_trace_gives_one_notice_that_says_what_changed():
     assert "traced 5 times; argument `batch['x']` changed shape f32[4,8] -> f32[5,8]" in ours[0]
 
 
+@pytest.mark.parametrize("values, advice", [
+    ([0.1, 0.2, 0.3, 0.4, 0.5], "give a static argument few values"),
+    ([lambda: k for k in range(5)], "give it the same function object each time")])
+def test_the_notice_of_a_static_value_that_changes_is_about_values(values, advice):
+    f = jit(lambda x, lr: x, static_argnames="lr")
+    with pytest.warns(FgradWarning, match=advice):
+        for value in values:
+            f(1.0, lr=value)
+
+
 def test_max_traces_makes_a_retrace_an_error():
     f = jit(lambda x: x, max_traces=1)
     f(fnp.ones(2))

@@ -502,6 +502,15 @@ the derivative of `f` is wrong at p['a'][0].
   fix        look at the derivative rules it uses, or at a kink"""
 
 
+def test_message_argument_by_keyword_that_cannot_be_mapped():
+    f = vmap(lambda x, y: x + y)
+    assert message(AxisError, f, fnp.ones(3), y=2.0).endswith(
+        "fix        close over an argument by keyword that is not mapped")
+    assert message(ShapeError, f, fnp.ones(3), y=fnp.ones(2)).endswith(
+        "fix        in_axes=None for an argument that is not mapped\n"
+        "             close over an argument by keyword that is not mapped")
+
+
 def test_a_jacobian_by_nothing_is_empty():
     for jacobian in (jacfwd, jacrev):
         assert jacobian(lambda d: {"a": fnp.ones(2)})({}) == {"a": {}}
