@@ -11,7 +11,7 @@ from . import arguments, tree
 from .arguments import is_float
 from .errors import GradientError
 from .transforms import jvp, vjp
-from .types import F64, default_dtype
+from .types import C128, F64, default_dtype
 
 STEP = 6e-6                # of a central difference in f64: the cube root of its precision
 TOLERANCE = 1e-5
@@ -20,9 +20,9 @@ TOLERANCE = 1e-5
 def check_grads(f, args, order=2, modes=("fwd", "rev"), rtol=TOLERANCE, atol=TOLERANCE):
     """Nothing, if the derivatives of f at args are right; else GradientError, naming the element.
 
-    args: a tuple of pytrees; their floats are converted to f64, in which everything is computed.
-    "fwd" compares jvp, "rev" vjp with central differences along random directions.  order: up to
-    which derivative.
+    args: a tuple of pytrees; their floats are converted to f64, in which everything is computed,
+    complex numbers to c128.  "fwd" compares jvp, "rev" vjp with central differences along random
+    directions.  order: up to which derivative.
 
     >>> import fgrad
     >>> import fgrad.numpy as fnp
@@ -36,7 +36,8 @@ def check_grads(f, args, order=2, modes=("fwd", "rev"), rtol=TOLERANCE, atol=TOL
     leaves, structure = tree.flatten(tuple(args))
     places = [k for k, x in enumerate(leaves) if is_float(x)]
     names = [arguments.leaf_names(f, args, {})[k] for k in places]
-    point = [np.asarray(getattr(leaves[k], "np", leaves[k]), F64) for k in places]
+    point = [np.asarray(getattr(leaves[k], "np", leaves[k])) for k in places]
+    point = [x.astype(C128 if x.dtype.kind == "c" else F64) for x in point]
 
     def of_floats(*xs):
         """The float results of f."""
@@ -71,9 +72,24 @@ def values(xs):
     return [np.asarray(x) for x in xs]
 
 
+def drawn(rng, x):
+    """Random numbers like x: of its shape, complex where it is."""
+    t = rng.standard_normal(x.shape)
+    return t + 1j * rng.standard_normal(x.shape) if x.dtype.kind == "c" else t
+
+
+def directions(x):
+    """(index, array like x that is one there), and i there where x is complex."""
+    for index in np.ndindex(x.shape):
+        for unit in (1.0, 1j) if x.dtype.kind == "c" else (1.0,):
+            one = np.zeros_like(x)
+            one[index] = unit
+            yield index, one
+
+
 def check(f, point, order, modes, report, rng, prefix):
     """Compares one order of derivative, then the next ones of the derivative itself."""
-    ts = [rng.standard_normal(x.shape) for x in point]
+    ts = [drawn(rng, x) for x in point]
     if "fwd" in modes:
         check_forward(f, point, ts, report, prefix + "the derivative")
     if "rev" in modes:
@@ -84,7 +100,7 @@ def check(f, point, order, modes, report, rng, prefix):
         check(lambda *xs: jvp(f, xs, tuple(ts))[1], point, order - 1, modes, report, rng,
               prefix + "the jvp of ")
     if "rev" in modes:
-        cts = [rng.standard_normal(x.shape) for x in values(f(*point))]
+        cts = [drawn(rng, x) for x in values(f(*point))]
 
         def pulled(*xs):
             return list(vjp(f, *xs)[1](cts))
@@ -98,11 +114,10 @@ def check_forward(f, point, ts, report, what):
         return
     # along no direction in particular: which element is it?
     for k, x in enumerate(point):
-        for index in np.ndindex(x.shape):
-            one = [np.zeros_like(y) for y in point]
-            one[k][index] = 1.0
-            for a, b in zip(values(jvp(f, tuple(point), tuple(one))[1]),
-                            differences(f, point, one)):
+        for index, one in directions(x):
+            ts = [one if j == k else np.zeros_like(y) for j, y in enumerate(point)]
+            for a, b in zip(values(jvp(f, tuple(point), tuple(ts))[1]),
+                            differences(f, point, ts)):
                 if not report.near(a, b):
                     worst = np.unravel_index(np.argmax(np.abs(a - b)), a.shape)
                     raise report.differ(what, report.names[k], index, a[worst], b[worst],
@@ -117,24 +132,22 @@ def differences(f, point, ts):
 
 
 def check_reverse(f, point, rng, report, what):
-    """vjp against central differences, by ⟨ct, J t⟩ = ⟨Jᵀ ct, t⟩."""
+    """vjp against central differences, by ⟨ct, J t⟩ = ⟨Jᵀ ct, t⟩, where ⟨a, b⟩ is Re Σ a b."""
     out, pull = vjp(f, *point)
-    cts = [rng.standard_normal(x.shape) for x in values(out)]
+    cts = [drawn(rng, x) for x in values(out)]
     found = values(pull(cts))
     for k, x in enumerate(point):
-        t = rng.standard_normal(x.shape)
-        if report.near(np.sum(found[k] * t), along(f, point, k, t, cts)):
+        t = drawn(rng, x)
+        if report.near(np.sum(found[k] * t).real, along(f, point, k, t, cts)):
             continue
-        for index in np.ndindex(x.shape):
-            one = np.zeros_like(x)
-            one[index] = 1.0
-            other = along(f, point, k, one, cts)
-            if not report.near(found[k][index], other):
-                raise report.differ(what, report.names[k], index, found[k][index], other,
+        for index, one in directions(x):
+            ours, other = np.sum(found[k] * one).real, along(f, point, k, one, cts)
+            if not report.near(ours, other):
+                raise report.differ(what, report.names[k], index, ours, other,
                                     "finite differences")
 
 
 def along(f, point, k, t, cts):
     """⟨ct, derivative of f along t in argument k⟩, by central differences."""
     ts = [t if j == k else np.zeros_like(x) for j, x in enumerate(point)]
-    return sum(np.sum(c * d) for c, d in zip(cts, differences(f, point, ts)))
+    return sum(np.sum(c * d).real for c, d in zip(cts, differences(f, point, ts)))

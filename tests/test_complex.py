@@ -365,3 +365,16 @@ def test_the_variance_of_chosen_complex_numbers():
 def test_logarithms_of_complex_0():
     for log in (fnp.log2, fnp.log10):
         assert log(0j).real.item() == -np.inf and log(0j).imag.item() == 0
+
+
+@pytest.mark.parametrize("modes", [("fwd",), ("rev",)])
+def test_check_grads_compares_the_imaginary_part_too(modes):
+    @fgrad.custom_jvp
+    def square(z):
+        return z * z
+    square.defjvp(lambda zs, ts: (square(*zs), 2 * zs[0].real * ts[0]))
+    with pytest.raises(fgrad.GradientError, match="is wrong at z"):
+        fgrad.check_grads(square, (1 + 2j,), order=1, modes=modes)
+    for f in (lambda z: z * z, abs, fnp.conj, fnp.exp):
+        fgrad.check_grads(f, (np.array([1 + 2j, -0.5j]),), modes=modes)
+    fgrad.check_grads(lambda x: fnp.exp(1j * x), (0.3,), modes=modes)
