@@ -8,12 +8,12 @@ from __future__ import annotations
 import numpy as np
 
 from .. import ops
-from ..core import Array, Value, array_in, as_value
+from ..core import Tracer, Value, array_in, as_value
 from ..errors import ArgumentError, RangeError, ShapeError
-from ..types import I32
+from ..types import F64, I32
 from .axes import axes_of, axis_of, typed
 from .elementwise import isnan
-from .promotion import as_float, same
+from .promotion import as_float, cast, same
 from .reductions import any as any_of
 
 
@@ -72,8 +72,8 @@ def argsort(a, axis=-1, descending=False, *, kind=None, stable=True):
 def quantile(a, q, axis=None, keepdims=False, *, method="linear"):
     """The values below which a share q of the elements lies.
 
-    f[*s] → f[*q, s without axes].  q is a number, or an array of numbers, in [0, 1].  NaN makes
-    NaN.  method: what lies between two elements: "linear", "lower", "higher", "midpoint", or
+    f[*s] → f[*q, s without axes].  q is a number, or an array of numbers, in [0, 1]; one that is
+    traced is held there, and has its derivative.  NaN makes NaN.  method: what lies between two elements: "linear", "lower", "higher", "midpoint", or
     "nearest", in the middle the one at an even place, as in NumPy.
 
     >>> import fgrad.numpy as fnp
@@ -83,7 +83,7 @@ def quantile(a, q, axis=None, keepdims=False, *, method="linear"):
     x = as_float(a)
     check_method(method, "quantile")
     axes = axes_of(axis, x.ndim, "quantile")
-    share = known_shares(q, "quantile")
+    share = in_f64(q) if isinstance(q, Tracer) else known_shares(q, "quantile")
     rest = tuple(k for k in range(x.ndim) if k not in axes)
     flat = ops.transpose(x, perm=(*axes, *rest))
     flat = ops.reshape(flat, shape=(size_of(x, axes), *[x.shape[k] for k in rest]))
@@ -95,6 +95,11 @@ def quantile(a, q, axis=None, keepdims=False, *, method="linear"):
         return out
     sizes = tuple(1 if k in axes else n for k, n in enumerate(x.shape))
     return ops.reshape(out, shape=share.shape + sizes)
+
+
+def in_f64(q):
+    """A traced value or an array of NumPy, of f64: so places have the same digits with jit."""
+    return ops.convert(q, dtype=F64) if isinstance(q, Tracer) else np.asarray(q, float)
 
 
 def known_shares(q, name):
@@ -127,16 +132,18 @@ def check_method(method, name):
 
 def interpolated(ordered, share, method):
     """Between the two elements around each share of the way through axis 0."""
-    place = share * (ordered.shape[0] - 1)
+    place = share * (ordered.shape[0] - 1.0)
     if method in PLACE:
         place = PLACE[method](place)
-    low = np.floor(place).astype(I32)
-    high = np.ceil(place).astype(I32)
-    place = (low + high) / 2 if method == "midpoint" else place
-    between = as_float(array_in(place - low, ordered.dtype))
-    a, b = [ops.gather(ordered, Array(np.asarray(i)), axes=(0,)) for i in (low, high)]
-    if (low == place).all():
+    low, high = np.floor(place), np.ceil(place)
+    place = (low + high) / 2.0 if method == "midpoint" else place
+    a, b = [ops.gather(ordered, as_value(i.astype(I32)), axes=(0,)) for i in (low, high)]
+    if isinstance(share, Tracer):
+        between = cast(place - low, ordered.dtype)
+    elif (low == place).all():
         return a
+    else:
+        between = as_float(array_in(place - low, ordered.dtype))
     return weighted(a, b, ops.broadcast(between, shape=a.shape,
                                         axes=tuple(range(share.ndim, a.ndim))))
 
@@ -164,4 +171,4 @@ def percentile(a, q, axis=None, keepdims=False, *, method="linear"):
     >>> fnp.percentile([1.0, 2.0, 4.0], 50)
     Array(2., f32[])
     """
-    return quantile(a, np.asarray(q, float) / 100, axis, keepdims, method=method)
+    return quantile(a, in_f64(q) / 100.0, axis, keepdims, method=method)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import fgrad
 import fgrad.numpy as fnp
 
 RANDOM = np.random.default_rng(1)
@@ -91,6 +92,23 @@ def test_nan_is_left_out_on_request():
     np.testing.assert_array_equal(np.asarray(fnp.nanmean(x, 1)), [2.0, np.nan])
     np.testing.assert_array_equal(np.asarray(fnp.nanmax(x, 1)), [3.0, np.nan])
     np.testing.assert_array_equal(np.asarray(fnp.nanmin(x, 1)), [1.0, np.nan])
+
+
+@pytest.mark.parametrize("method", ["linear", "lower", "higher", "midpoint", "nearest"])
+@pytest.mark.parametrize("q", [0.3, np.array([0.0, 0.1, 1.0], "float32")], ids=["one", "several"])
+def test_the_share_of_a_quantile_may_be_traced(method, q):
+    x = sample((5, 3), "float32")
+    of = lambda x, q: fnp.quantile(x, q, 0, method=method)
+    assert fgrad.jit(of)(x, q).tolist() == of(x, q).tolist()
+    assert fgrad.jit(lambda x, q: fnp.percentile(x, q, 0, True, method=method))(
+        x, 100 * q).tolist() == fnp.percentile(x, 100 * q, 0, True, method=method).tolist()
+    assert fgrad.vmap(lambda q: of(x, q))(np.ravel(q)).tolist() == of(x, np.ravel(q)).tolist()
+
+
+def test_a_quantile_has_a_derivative_by_its_share_which_is_held_where_it_is_traced():
+    of = lambda q: fnp.quantile(fnp.array([1.0, 3.0, 9.0]), q)
+    assert fgrad.vmap(fgrad.grad(of))(np.float32([0.25, 0.75])).tolist() == [4.0, 12.0]
+    assert fgrad.jit(of)(np.float32([-1.0, 2.0])).tolist() == [1.0, 9.0]
 
 
 def test_averages_quantiles_and_differences_agree_with_numpy():
