@@ -373,12 +373,10 @@ class Plan:
 class Emitted:
     """The text of a contraction.
 
-    functions: name → text; equal names are equal functions.  declarations: lines.  phases:
-    (function, parts) to run one after the other, each void (ptr %buffers, i64 %part).  workspace:
-    bytes.
+    functions: name → text; equal names are equal functions.  phases: (function, parts) to run one
+    after the other, each void (ptr %buffers, i64 %part).  workspace: bytes.
     """
     functions: dict
-    declarations: frozenset
     phases: tuple
     workspace: int
 

@@ -51,9 +51,8 @@ PARAMETERS = "ptr %buffers, i64 %part"
 
 @lru_cache(maxsize=512)
 def written(kernel):
-    """(text, declarations) of a shareable function: products of many sizes call it."""
-    fn = kernel.text()
-    return str(fn), fn.declarations
+    """The text of a shareable function: products of many sizes call it."""
+    return str(kernel.text())
 
 
 @dataclass(frozen=True)
@@ -86,11 +85,9 @@ class Writer:
             phases.append((self.add_up(), p.sum_parts))
         if p.sums:
             phases.append((self.add_sums(), 1))
-        own = {f.name: (str(f), f.declarations) for f, _ in phases}
-        functions = own | {name: written(kernel) for name, kernel in self.kernels.items()}
-        return Emitted({name: text for name, (text, _) in functions.items()},
-                       frozenset().union(*(declared for _, declared in functions.values())),
-                       tuple((f.name, parts) for f, parts in phases),
+        functions = {f.name: str(f) for f, _ in phases}
+        functions.update((name, written(kernel)) for name, kernel in self.kernels.items())
+        return Emitted(functions, tuple((f.name, parts) for f, parts in phases),
                        self.part_bytes() * p.parts // p.turns + self.partial_bytes())
 
     # -- memory: per part blocks of A and B, sums of tiles and of columns; behind all parts the
@@ -468,7 +465,7 @@ class Writer:
         self.kernels[kernel.name] = kernel
         add = fn.compare("ne", block.k, self.first_step)
         values = depth, a, a_stride, b, b_stride, c, stride, count or 0, add
-        fn.call(kernel.name, *zip(KERNEL_TYPES, values), *more, declare=False)
+        fn.call(kernel.name, *zip(KERNEL_TYPES, values), *more)
 
     def written_out(self, block, j, vectors, tail):
         """A product of one tile, without a call and without memory between sums and epilogue."""
@@ -504,7 +501,7 @@ class Writer:
             to = fn.gep(p.type, self.totals, fn.add(panels.j, j))
             add = fn.compare("ne", panels.k, self.first_step)
             values = panels.depth, one, 0, *self.b_operand(panels, j), to, 0, count or 0, add
-            fn.call(kernel.name, *zip(KERNEL_TYPES, values), declare=False)
+            fn.call(kernel.name, *zip(KERNEL_TYPES, values))
         with self.first_rows():
             self.panels(panels, write)
 

@@ -150,7 +150,7 @@ class Writer:
         table = self.fn.alloca(f"[{max(1, len(buffers))} x ptr]")
         for k, b in enumerate(buffers):
             self.fn.store("ptr", self.of(b), self.fn.gep("ptr", table, k))
-        self.fn.call(self.inlined(kernel), ("ptr", table), ("i64", 0), declare=False)
+        self.fn.call(self.inlined(kernel), ("ptr", table), ("i64", 0))
 
     def cond(self, loop):
         """One of several Plans."""

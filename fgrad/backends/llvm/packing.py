@@ -207,4 +207,4 @@ class Packer:
         inside = fn.rem(j, tile.width)
         place = fn.add(fn.mul(fn.sub(j, inside), depth), fn.add(inside, fn.mul(k, tile.width)))
         fn.call(kernel.name, ("ptr", pointer), ("i64", stride),
-                ("ptr", fn.gep(tile.type, to, place)), ("i64", tile.width), declare=False)
+                ("ptr", fn.gep(tile.type, to, place)), ("i64", tile.width))

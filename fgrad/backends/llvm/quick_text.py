@@ -23,14 +23,14 @@ MAPS = "word %mask, word %top, word %last_mask, word %last_top"
 
 
 def functions(name, kind, fields, sides):
-    """(their texts, declarations) for a kind of words.
+    """Their texts, for a kind of words.
 
     fields: the names of those of a job, in order; sides: into how many a vector is cut.
     """
     writer = Writer(name, kind, fields, sides)
     made = [*map(writer.leaf, counts()), writer.part(), writer.mapping_part(), writer.quick(),
             writer.row(), writer.split(), writer.count(), writer.move()]
-    return [str(f) for f in made], frozenset().union(*(f.declarations for f in made))
+    return [str(f) for f in made]
 
 
 def counts():
@@ -68,7 +68,7 @@ class Writer:
 
     def call(self, fn, stem, *arguments, result="void"):
         """Calls a function of this kind; given (type, value) pairs."""
-        return fn.call(f"{stem}.{self.name}", *arguments, result=result, declare=False)
+        return fn.call(f"{stem}.{self.name}", *arguments, result=result)
 
     def leave(self, fn):
         """Returns from within a block."""

@@ -19,6 +19,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from . import quick_text
+from .text import intrinsics
 
 
 class Kind(NamedTuple):
@@ -49,8 +50,6 @@ SIDES = 16                 # of a vector that several threads sort
 HEAD = f"""
 %Job = type {{ {", ".join(["ptr"] * len(POINTERS) + ["i64"] * len(NUMBERS))} }}
 """
-DECLARED = {"declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)",
-            f"declare i{SIDES} @llvm.ctpop.i{SIDES}(i{SIDES})"}
 
 # Every word of %source to its place in %target by one byte; %counts are the places of the next.
 PASS = """
@@ -323,15 +322,15 @@ def text(name, compares):
     compares: they are sorted by comparing vectors of them.  Words with a place may have to stay in
     the order that they have, which nothing but counting does; so both ways are there.
     """
-    own, declared = functions(name, compares and name != "places")
+    own = functions(name, compares and name != "places")
     if compares and name == "places":
-        pairs, more = functions("pairs", True)
-        own, declared = own + pairs, declared | more
-    return HEAD + "\n".join([*sorted(declared), *own])
+        own += functions("pairs", True)
+    body = "\n".join(own)
+    return HEAD + "\n".join([*intrinsics(body), body])
 
 
 def functions(name, compares):
-    """(their texts, declarations) for a kind of words."""
+    """Their texts, for a kind of words."""
     kind = KINDS[name]
     parts = pieces(name, kind, compares)
     out = [PASS.format(**parts, turn=turn, **read_and_written(turn, kind))
@@ -343,11 +342,10 @@ def functions(name, compares):
                              share_whole=share("%whole"))
                 for form, element in (("float", float_element()), ("integer", integer_element()))]
     if compares:
-        more, declared = quick_text.functions(name, kind, FIELDS, SIDES)
-        return out + more, DECLARED | declared
+        return out + quick_text.functions(name, kind, FIELDS, SIDES)
     out += [EACH.format(**parts, what=what, then=then.format_map(parts))
             for what, then in (("count", ""), ("move", MOVE))]
-    return out, DECLARED
+    return out
 
 
 def pieces(name, kind, compares):

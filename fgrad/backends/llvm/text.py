@@ -11,7 +11,7 @@ emitter, the contraction engine, vector math and sorting write with it.
         x = f.load("float", f.gep("float", "%x", loop.index))
         ...
     f.ret()
-    print(module(f))
+    print(f)
 
 All names the writer makes contain a dot, so that they never collide with a user's.
 """
@@ -91,8 +91,7 @@ class Branch:
 class Function:
     """One LLVM function being written.
 
-    `declarations` collects the intrinsics and functions it needs, which are `declared` by now;
-    `str(f)` is its text.
+    `str(f)` is its text, without what declares the functions that it calls: see `intrinsics`.
     """
 
     def __init__(self, name, parameters="", *, result="void", attributes="nounwind", linkage=""):
@@ -101,7 +100,6 @@ class Function:
         self.head, self.attributes = f"{before} @{name}({parameters})", attributes
         self.allocas, self.prologue, self.lines = [], [], []
         self.spare = None                        # the address of zeros
-        self.declarations, self.declared = set(), set()
         self.made_once = {}                  # see `values`
         self.count = 0
         self.block = "entry"                 # the label of the block being written
@@ -142,11 +140,8 @@ class Function:
         self.do("ret void" if value is None else f"ret {self.result} {value}")
         return self
 
-    def call(self, name, *arguments, result="void", declare=True):
-        """Call @name with (type, value) pairs, and declare it unless the module defines it."""
-        if declare and name not in self.declared:
-            self.declared.add(name)
-            self.declarations.add(f"declare {result} @{name}({', '.join(t for t, _ in arguments)})")
+    def call(self, name, *arguments, result="void"):
+        """Call @name with (type, value) pairs."""
         text = f"call {result} @{name}({', '.join([f'{t} {v}' for t, v in arguments])})"
         return self.do(text) if result == "void" else self.op(text)
 
@@ -363,11 +358,3 @@ def types_of(arguments):
             out.append(TYPE.match(arguments[start:k].strip()).group(1))
             start = k + 1
     return out
-
-
-def module(*functions, declarations=(), triple=None):
-    """The text of a module of functions (`Function` or text), each declaration once."""
-    writers = [f for f in functions if isinstance(f, Function)]
-    wanted = set(declarations).union(*(f.declarations for f in writers))
-    head = [f'target triple = "{triple}"'] if triple else []
-    return "\n\n".join([*head, "\n".join(sorted(wanted)), *map(str, functions)])

@@ -14,7 +14,6 @@ of zeros and denormals are those of IEEE 754 and C.  Relies on `vmath_exponentia
 
 from __future__ import annotations
 
-import re
 from functools import cache
 
 from . import vmath_circular as circular
@@ -111,23 +110,3 @@ def function(head, t, arguments, attributes, lines):
     parameters = ", ".join(f"{t} {a.name}" for a in arguments)
     head = f"define internal {head}({parameters}) {attributes} {{"
     return "\n".join([head, "entry:", *lines, "}"])
-
-
-DECLARED = re.compile(r"^declare [^@\n]*@(llvm\.[\w.]+)\(", re.M)
-CALL = re.compile(r"call ([^@\n]+) @(llvm\.[\w.]+)\(([^\n]*)\)")
-TYPE = re.compile(r"<[^>]*>|\w+")
-OPERAND = re.compile(r"(<[^>]*>|\w+)(?: (?:[^,<(]|<[^>]*>|\([^)]*\))*)?(?:, |$)")
-
-
-def declarations(text):
-    """`declare` lines of the intrinsics that LLVM text calls and does not declare itself.
-
-    The types are those of an intrinsic's first call.
-
-    >>> declarations("%y = call <2 x float> @llvm.sqrt.v2f32(<2 x float> splat (float 1.0))")
-    ['declare <2 x float> @llvm.sqrt.v2f32(<2 x float>)']
-    """
-    declared = set(DECLARED.findall(text))
-    first = {name: (result, operands) for result, name, operands in reversed(CALL.findall(text))}
-    return [f"declare {TYPE.findall(result)[-1]} @{name}({', '.join(OPERAND.findall(operands))})"
-            for name, (result, operands) in sorted(first.items()) if name not in declared]

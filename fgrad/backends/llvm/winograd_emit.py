@@ -61,12 +61,10 @@ class WindowWriter(Writer):
                   [(self.bring_windows(others), others), (self.multiply(), p.parts)])
         if p.sums:
             phases.append((self.add_sums(), 1))
-        own = {f.name: (str(f), f.declarations) for f, _ in phases}
-        own[self.plainly] = str(plain).replace("@plain(", f"@{self.plainly}("), plain.declarations
-        functions = own | {name: written(kernel) for name, kernel in self.kernels.items()}
-        return Emitted({name: text for name, (text, _) in functions.items()},
-                       frozenset().union(*(declared for _, declared in functions.values())),
-                       tuple((f.name, parts) for f, parts in phases),
+        functions = {f.name: str(f) for f, _ in phases}
+        functions[self.plainly] = str(plain).replace("@plain(", f"@{self.plainly}(")
+        functions.update((name, written(kernel)) for name, kernel in self.kernels.items())
+        return Emitted(functions, tuple((f.name, parts) for f, parts in phases),
                        self.part_bytes() * p.parts + self.partial_bytes())
 
     # -- memory: per part images, tiles, zeros and sums of columns; behind all parts the windows, or
@@ -254,8 +252,7 @@ class WindowWriter(Writer):
         with fn.loop(0, w.points) as z:
             of, to = (self.place(at, (z.index, apart)) for at, apart in (
                 (self.square, size * size), (place, w.channels * self.panels_width)))
-            fn.call(kernel.name, ("ptr", of), ("i64", size), ("ptr", to), ("i64", p.tile.width),
-                    declare=False)
+            fn.call(kernel.name, ("ptr", of), ("i64", size), ("ptr", to), ("i64", p.tile.width))
 
     @contextmanager
     def vectors_of_lanes(self, lanes):
@@ -320,7 +317,7 @@ class WindowWriter(Writer):
 
     def call(self, kernel, *values):
         self.kernels[kernel.name] = kernel
-        self.fn.call(kernel.name, *zip(KERNEL_TYPES, values), declare=False)
+        self.fn.call(kernel.name, *zip(KERNEL_TYPES, values))
 
     def panel(self, first, count, j, vectors, tail):
         """The products of a share's images and a panel of the windows, and what becomes of them."""
@@ -437,7 +434,7 @@ class WindowWriter(Writer):
         with fn.if_(odd, [(v, value) for value in values]) as branch:
             branch.next = [
                 fn.call(self.plainly, ("ptr", "%buffers"), ("i64", i),
-                        ("i64", fn.add(j, q * self.lanes)), result=v, declare=False)
+                        ("i64", fn.add(j, q * self.lanes)), result=v)
                 for q in range(len(values))]
         return branch.values
 

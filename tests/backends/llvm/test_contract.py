@@ -12,7 +12,7 @@ from fgrad.backends.llvm.contract_emit import emit
 from fgrad.backends.llvm.operands import Bordered, Pieced, Pulled, Strided, Strips
 from fgrad.backends.llvm.product import outside, steps_of
 from fgrad.backends.llvm.streams import Streams
-from fgrad.backends.llvm.text import BYTES, Function, module, vector
+from fgrad.backends.llvm.text import BYTES, Function, intrinsics, vector
 from fgrad.backends.llvm.tiles import FLOATS, Machine
 
 MACHINE = Machine(host.HOST.vector_bytes, host.HOST.registers)
@@ -168,12 +168,16 @@ class Windows(Buffers):
         return place, first, fn.max(fn.sub(stop, first), 0)
 
 
+def whole(functions, triple=host.HOST.triple):
+    """The text of a module of functions."""
+    body = "\n\n".join(functions)
+    return "\n".join([f'target triple = "{triple}"', *intrinsics(body), body])
+
+
 def run(planned, product, arrays):
     """Compile and run all phases."""
     emitted = emit(planned, product, "product")
-    text = module(*emitted.functions.values(), declarations=emitted.declarations,
-                  triple=host.HOST.triple)
-    library = target.load(target.compile_text(text))
+    library = target.load(target.compile_text(whole(emitted.functions.values())))
     room = np.full(emitted.workspace + 64, 255, np.uint8)             # NaN, and no address
     pointers = [array.ctypes.data for array in arrays] + [room.ctypes.data + -room.ctypes.data % 64]
     buffers = (ctypes.c_void_p * len(pointers))(*pointers)
@@ -535,14 +539,12 @@ def test_plans_for_other_machines_compile(triple, bytes, registers):
         planned = plan(70, 45, 61, "float", strides(forms[0], 70, 61), strides(forms[1], 61, 45),
                        machine=machine, out=Strided(45, 1), epilogue=forms == "tt")
         emitted = emit(planned, product, "product")
-        text = module(*emitted.functions.values(), declarations=emitted.declarations, triple=triple)
-        assert "product" in compile_for(text)
+        assert "product" in compile_for(whole(emitted.functions.values(), triple))
     for product, rows, depth in ((Shifted("float", 70, 32), 70, 96),
                                  (Windows("float", 13, 9, 13, 1), 36, 91)):
         emitted = emit(plan(rows, 45, depth, "float", product.form, Strided(45, 1), machine=machine,
                             out=Strided(45, 1)), product, "product")
-        text = module(*emitted.functions.values(), declarations=emitted.declarations, triple=triple)
-        assert "product" in compile_for(text)
+        assert "product" in compile_for(whole(emitted.functions.values(), triple))
 
 
 def other_machine(triple, bytes):

@@ -10,8 +10,9 @@ import pytest
 from fgrad.backends.llvm import host, target
 from fgrad.backends.llvm.dots import Dots, lanes_of_sums
 from fgrad.backends.llvm.packing import Transpose, transposed
-from fgrad.backends.llvm.text import Function, module
+from fgrad.backends.llvm.text import Function
 from fgrad.backends.llvm.tiles import Kernel, Machine, Rows, Tile, shapes
+from tests.backends.llvm.test_contract import whole
 
 llvm = pytest.importorskip("llvmlite.binding")
 HOST = Machine(host.HOST.vector_bytes, host.HOST.registers)
@@ -26,8 +27,7 @@ SPILL = re.compile(r"[xyz]mm\d+, -?\d*\(%rsp\)|str\s+q\d+, \[sp")
 
 def public(kernel):
     """The kernel's text, visible outside its module."""
-    return module(str(kernel.text()).replace("define internal", "define"),
-                  declarations=kernel.text().declarations, triple=host.HOST.triple)
+    return whole([str(kernel.text()).replace("define internal", "define")])
 
 
 def compiled(kernel, *arguments):

@@ -14,6 +14,7 @@ import pytest
 import fgrad
 import fgrad.numpy as fnp
 from fgrad.backends.llvm import target, vmath
+from fgrad.backends.llvm.text import intrinsics
 
 LANES = (1, 4, 16)
 SAMPLES = 200_000
@@ -57,7 +58,7 @@ def module_text(names, dtype, lanes):
     wanted = dict.fromkeys(n for name in names for n in (name, *vmath.needs(name, dtype)))
     text = "\n\n".join([*(vmath.definition(n, dtype, lanes) for n in wanted),
                         *(map_text(n, dtype, lanes) for n in names)])
-    return "\n".join(vmath.declarations(text)) + "\n\n" + text
+    return "\n".join(intrinsics(text)) + "\n\n" + text
 
 
 @cache
@@ -307,23 +308,6 @@ def test_needs_are_the_functions_a_definition_calls():
     for name in vmath.NAMES:
         called = re.findall(r"call [^@\n]+ @fg\.(\w+)\.", vmath.definition(name, "f32", 1))
         assert tuple(called) == vmath.needs(name, "f32")
-
-
-def test_declarations_take_their_types_from_the_calls():
-    text = """
-  call void @llvm.masked.store.v2f32.p0(<2 x float> %v, ptr %p, i32 4, <2 x i1> <i1 true, i1 false>)
-  %a = call <2 x float> @llvm.masked.load.v2f32.p0(ptr align 4 %p, i32 4, <2 x i1> splat (i1 true),\
- <2 x float> zeroinitializer)
-  %b = tail call reassoc float @llvm.fma.f32(float 0x3FF0000000000000, float 1.0, float %z)
-  %c = call i1 @llvm.vector.reduce.or.v4i1(<4 x i1> %m)
-declare double @llvm.sqrt.f64(double)
-  %d = call double @llvm.sqrt.f64(double %x)
-"""
-    assert vmath.declarations(text) == [
-        "declare float @llvm.fma.f32(float, float, float)",
-        "declare <2 x float> @llvm.masked.load.v2f32.p0(ptr, i32, <2 x i1>, <2 x float>)",
-        "declare void @llvm.masked.store.v2f32.p0(<2 x float>, ptr, i32, <2 x i1>)",
-        "declare i1 @llvm.vector.reduce.or.v4i1(<4 x i1>)"]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -14,13 +14,12 @@ from fgrad.backends.llvm import contract, module, winograd
 from fgrad.backends.llvm.contract import Product, plan
 from fgrad.backends.llvm.host import HOST
 from fgrad.backends.llvm.operands import Strided
-from fgrad.backends.llvm.text import module as whole
 from fgrad.backends.llvm.tiles import Machine
 from fgrad.backends.llvm.winograd import LONGEST, SIDE, Windows, algorithm
 from fgrad.backends.llvm.winograd_emit import WindowWriter
 from fgrad.convolution import conv_general_dilated
 from fgrad.loop import Kernel
-from tests.backends.llvm.test_contract import other_machine
+from tests.backends.llvm.test_contract import other_machine, whole
 from tests.tolerance import assert_close
 
 LAYOUT = {1: ("NHC", "HIO", "NHC"), 2: ("NHWC", "HWIO", "NHWC"), 3: ("NDHWC", "DHWIO", "NDHWC")}
@@ -263,5 +262,5 @@ def test_plans_for_other_machines_compile(always, triple, bytes, registers, turn
     made = plan(rows, 32, steps, "float", Strided(steps, 1), Strided(32, 1), out=Strided(32, 1),
                 machine=Machine(bytes, registers), windows=windows)
     emitted = WindowWriter(made, Images(windows, 32), "product").emitted()
-    text = whole(*emitted.functions.values(), declarations=emitted.declarations, triple=triple)
+    text = whole(emitted.functions.values(), triple)
     assert "product" in other_machine(triple, bytes)(text)
