@@ -15,7 +15,7 @@ from .collapse import collapse
 from .fuse import PRODUCT, Nest, Root, sums_columns
 from .lets import name_shared
 from .levels import Levels, guards_inward
-from .names import Words
+from .names import Words, words_of
 from .parts import cost_of, split, spread
 from .product import TOTAL
 from .pull import Puller
@@ -81,22 +81,6 @@ def survey(body, params, outputs):
         if not isinstance(s, Start):
             scalar.walk(s.expr, nodes)
     params.update(dict.fromkeys(n.data[0] for n in nodes if n.op == "load"))
-
-
-def words_of(body):
-    """The names that some statements bind, and those of the buffers they write."""
-    out = set()
-    for s in body:
-        match s:
-            case For():
-                out |= words_of(s.body)
-            case Contract():
-                out |= {s.name, s.total, *s.sums} | words_of(s.body)
-            case Store():
-                out.add(s.buffer.name)
-            case _:
-                out.add(s.name)
-    return out
 
 
 # ---------------------------------------------------------------------------- nests

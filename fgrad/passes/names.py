@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 
 from .. import text
-from ..loop import Contract, For
+from ..loop import Contract, For, Store
 
 LOOPS = "ijklmnopqrsuvwxyz"
 
@@ -48,3 +48,19 @@ def loops_of(body):
                 yield from loops_of(s.body)
             case Contract():
                 yield from (*s.batch, *s.rows, *s.columns, *s.k)
+
+
+def words_of(body):
+    """The names that some statements bind, and those of the buffers they write."""
+    out = set()
+    for s in body:
+        match s:
+            case For():
+                out |= words_of(s.body)
+            case Contract():
+                out |= {s.name, s.total, *s.sums} | words_of(s.body)
+            case Store():
+                out.add(s.buffer.name)
+            case _:
+                out.add(s.name)
+    return out

@@ -8,14 +8,11 @@ outer arena.  It relies on memory.py; backends run the Loops.
 
 from __future__ import annotations
 
-from .. import scalar
 from ..control import barrier
 from ..ir import Equation, Program, Var
-from ..loop import Buffer, For, Kernel, Let, Loop, Store
+from ..loop import Buffer, Loop
 from ..types import BOOL, I32, U8, ArrayType
-from .lower import words_of
 from .memory import plan_memory
-from .names import Words
 
 
 def nest(plan, make, prepared):
@@ -43,39 +40,6 @@ def inner(loop, k, make, prepared):
     plan = make(separate(program, program.inputs, carry), positions)
     partner = {plan.inputs[at + j]: plan.outputs[j] for j in carry}
     return plan_memory(plan, positions, partner)
-
-
-def stores_last(steps):
-    """Lets kernels compute everything before they store, so that more may be written over.
-
-        a[] = i[] + 1               t1 = i[] + 1;  t2 = s0[] + i[]
-        s[] = s0[] + i[]      →     a[] = t1;  s[] = t2
-    """
-    for kernel in steps:
-        if not isinstance(kernel, Kernel):
-            continue
-        with kernel.space:
-            kernel.body = stored_last(kernel.body, Words(words_of(kernel.body)))
-
-
-def stored_last(body, words):
-    """The statements, with plain stores behind everything that is computed."""
-    for s in body:
-        if isinstance(s, For):
-            s.body = stored_last(s.body, words)
-    plain = [s for s in body if isinstance(s, Store) and not s.how and not s.when
-             and not s.index.nodes]
-    if len(plain) < 2 or not all(isinstance(s, Let) or s in plain for s in body):
-        return body
-    out = []
-    for s in body:
-        if isinstance(s, Let) or s.expr.op in ("name", "const"):
-            out += [s] if isinstance(s, Let) else []
-            continue
-        word = words.numbered("t")
-        out.append(Let(word, s.expr, s.source))
-        s.expr = scalar.name(word, s.expr.dtype, s.expr.free)
-    return out + plain
 
 
 def separate(program, given, own):

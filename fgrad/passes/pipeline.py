@@ -26,14 +26,14 @@ from .hoist import hoist
 from .lower import lower
 from .matrices import in_halves, in_loops
 from .memory import memory_text, plan_memory
-from .nest import nest, stores_last
+from .nest import nest
 from .share import share
 from .simplify import simplify
 from .schedule import schedule, schedule_for
 from .series import in_series
 from .target import CPU
 from .turns import in_turns
-from .updates import behind_readers, block_writes
+from .updates import behind_readers, block_writes, stores_last
 
 
 def plan(program, target=CPU, donate=(), tuner=None):

@@ -21,8 +21,7 @@ from . import across, borders
 from .cut_loops import taken_apart
 from .jam import with_rows
 from .memory import stores_of
-from .lower import words_of
-from .names import Words, name_loops
+from .names import Words, name_loops, words_of
 from .parts import own_loops, substituted
 from .short_loops import named, written_out
 from .tails import apart

@@ -21,10 +21,9 @@ from .. import index, scalar
 from ..loop import Accumulate, For, Let, Start, Store
 from ..scalar import REDUCTIONS
 from .lets import name_shared
-from .lower import words_of
-from .names import Words
-from .nest import stored_last
+from .names import Words, words_of
 from .parts import substituted
+from .updates import stored_last
 
 SHORT, COPIES = 8, 16      # iterations of a short loop, and of all within one another
 LONG = 4                   # iterations of the loop around them

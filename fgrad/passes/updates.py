@@ -5,15 +5,18 @@ it: a temporary, a donated argument, the carry of a loop.  For that
 
     block_writes   lets `dynamic_update_slice` of such an array be a push, not a select over all
     behind_readers lets steps that overwrite an array come behind those that still read it
+    stores_last    lets kernels of loops compute everything before they store
 
 and fuse.py stores what a push writes before it overwrites what that is computed from.
 """
 
 from __future__ import annotations
 
+from .. import scalar
 from ..ir import Equation, Program
-from ..loop import Call, Loop, copied
+from ..loop import Call, For, Kernel, Let, Loop, Store, copied
 from ..ops import dynamic_update_slice, update_slice
+from .names import Words, words_of
 from .pull import step_of
 
 PART = 4                   # times as large as the block is an array that is written in place
@@ -91,3 +94,36 @@ def has_effect(step):
     if isinstance(step, Loop):
         return any(p.effect for p in step.programs)
     return isinstance(step, Call) and step.op.effect
+
+
+def stores_last(steps):
+    """Lets kernels compute everything before they store, so that more may be written over.
+
+        a[] = i[] + 1               t1 = i[] + 1;  t2 = s0[] + i[]
+        s[] = s0[] + i[]      →     a[] = t1;  s[] = t2
+    """
+    for kernel in steps:
+        if not isinstance(kernel, Kernel):
+            continue
+        with kernel.space:
+            kernel.body = stored_last(kernel.body, Words(words_of(kernel.body)))
+
+
+def stored_last(body, words):
+    """The statements, with plain stores behind everything that is computed."""
+    for s in body:
+        if isinstance(s, For):
+            s.body = stored_last(s.body, words)
+    plain = [s for s in body if isinstance(s, Store) and not s.how and not s.when
+             and not s.index.nodes]
+    if len(plain) < 2 or not all(isinstance(s, Let) or s in plain for s in body):
+        return body
+    out = []
+    for s in body:
+        if isinstance(s, Let) or s.expr.op in ("name", "const"):
+            out += [s] if isinstance(s, Let) else []
+            continue
+        word = words.numbered("t")
+        out.append(Let(word, s.expr, s.source))
+        s.expr = scalar.name(word, s.expr.dtype, s.expr.free)
+    return out + plain
