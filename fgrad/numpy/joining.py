@@ -11,7 +11,7 @@ from ..errors import ArgumentError, RangeError, ShapeError
 from ..text import noun_of
 from ..types import as_dtype, without
 from .axes import axis_of, refuse_array, typed
-from .promotion import as_value_or_number, of_one_dtype
+from .promotion import as_value_or_number, in_dtype, join, kind
 from .shape import atleast_1d, atleast_2d, atleast_3d, moveaxis, ravel, transpose
 
 
@@ -66,7 +66,8 @@ def check_joined(parts, axis):
 
 def alike(parts, dtype):
     """The values in one dtype."""
-    return of_one_dtype(*parts, dtype=None if dtype is None else as_dtype(dtype))
+    dtype = join([kind(x) for x in parts]) if dtype is None else as_dtype(dtype)
+    return [in_dtype(x, dtype) for x in parts]
 
 
 def stack(arrays, axis=0, dtype=None):
