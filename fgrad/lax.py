@@ -826,8 +826,8 @@ def sort_key_val(keys, values, dimension=-1, is_stable=True):
     return sort((keys, values), dimension)
 
 
-def top_k(operand, k):
-    """(the k largest elements along the last axis, their positions), the largest first.
+def top_k(operand, k, *, axis=-1):
+    """(the k largest elements along an axis, their positions), the largest first.
 
     n[*s,m] → n[*s,k], i32[*s,k]; of equal elements the first comes first, and NaN is the largest.
     Raises ShapeError where there are fewer than k.
@@ -836,6 +836,9 @@ def top_k(operand, k):
     [[3.0, 3.0, 2.0], [1, 2, 3]]
     """
     x, k = as_value(operand), count_of(k, "top_k", "k")
+    if axis not in (-1, x.ndim - 1):
+        found = top_k(fnp.moveaxis(x, axis, -1), k)
+        return tuple([fnp.moveaxis(part, -1, axis) for part in found])
     ops.top_k.type(x.type, k=k)                              # at once the NumPy rule would cut k
     return ops.top_k(x, k=k)
 

@@ -624,8 +624,8 @@ def jacobian_columns(f, leaves, structure, k, has_aux):
 
 
 @boundary
-def hessian(f, argnums=0, argnames=None, holomorphic=False):
-    """The second derivatives of f by the chosen argument: jacfwd of jacrev.
+def hessian(f, argnums=0, argnames=None, has_aux=False, holomorphic=False):
+    """The second derivatives of f by the chosen argument: jacfwd of jacrev; options as there.
 
     >>> import fgrad
     >>> import fgrad.numpy as fnp
@@ -633,20 +633,21 @@ def hessian(f, argnums=0, argnames=None, holomorphic=False):
     Array([[6., 2.],
            [2., 0.]], f32[2,2])
     """
-    inner = jacobian_in_reverse(f, argnums, argnames, False, holomorphic, "hessian")
+    inner = jacobian_in_reverse(f, argnums, argnames, has_aux, holomorphic, "hessian")
     inner = arguments.named(inner, arguments.name_of(f))
-    return jacobian_forward(inner, argnums, argnames, False, holomorphic, "hessian")
+    return jacobian_forward(inner, argnums, argnames, has_aux, holomorphic, "hessian")
 
 
 # ---------------------------------------------------------------------------- types and programs
 
-def traced(f, args, kwargs):
+def traced(f, args, kwargs, fixed=()):
     """The Trace of a call; arguments are arrays or ArrayTypes, Python numbers static where their
-    value is needed.
+    value is needed, and those at the positions `fixed`.
     """
     leaves, structure = tree.flatten((args, kwargs))
     names = arguments.leaf_names(f, args, kwargs)
-    static = set()
+    static = {k for k, (part, which, *_) in enumerate(tree.paths(structure))
+              if part == 0 and which in fixed}
     while True:
         places = [k for k, x in enumerate(leaves)
                   if k not in static and (is_array(x) or isinstance(x, ArrayType))]
@@ -682,9 +683,11 @@ def eval_shape(f, *args, **kwargs):
 
 
 @boundary
-def make_ir(f):
+def make_ir(f, static_argnums=()):
     """A function that gives the Program of f for its arguments, arrays or ArrayTypes; `print` shows
     it.  JAX's name for it, make_jaxpr, is the same function.
+
+    static_argnums: the position, or positions, of arguments that reach f as they are.
 
     >>> import fgrad
     >>> import fgrad.numpy as fnp
@@ -695,11 +698,12 @@ def make_ir(f):
     ((x: f32[3],), [sin, mul])
     """
     arguments.check_function(f, "make_ir")
+    fixed = (static_argnums,) if isinstance(static_argnums, int) else static_argnums
 
     @entry
     @functools.wraps(f, updated=())
     def make_ir(*args, **kwargs):
-        return traced(f, args, kwargs).program
+        return traced(f, args, kwargs, [k % len(args) for k in fixed]).program
     return make_ir
 
 

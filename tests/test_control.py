@@ -602,6 +602,15 @@ def first_line(text, word):
     return next(line for line in text.split("\n") if f"= {word}[" in line)
 
 
+@pytest.mark.parametrize("options", [dict(static_argnames="n"), dict(static_argnames=["n"]),
+                                     dict(static_argnums=-1), dict(static_argnums=1)])
+def test_checkpoint_takes_static_arguments_by_name_and_from_the_end(options):
+    f = checkpoint(**options)(lambda x, n: sum(x for _ in range(n)) * x)
+    assert grad(lambda x: f(x, 3))(2.0) == 12.0
+    if "static_argnames" in options:
+        assert jit(grad(lambda x: f(x, n=3)))(2.0) == 12.0
+
+
 def test_checkpoint_takes_static_arguments_and_keywords():
     f = checkpoint(lambda x, how, scale=1.0: getattr(fnp, how)(x) * scale, static_argnums=(1,))
     near(grad(lambda x: f(x, "sin", scale=2.0))(0.5), grad(lambda x: fnp.sin(x) * 2.0)(0.5))

@@ -368,3 +368,11 @@ def test_optimization_barrier_takes_pytrees():
     for how in (lambda f: f, fgrad.jit):
         a, b = how(lambda x: lax.optimization_barrier((x, {"n": x[:1]})))(x)
         assert a.tolist() == [1, 2] and b["n"].tolist() == [1]
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1, -3])
+def test_top_k_along_any_axis(axis):
+    x = np.random.default_rng(0).normal(size=(3, 4, 5)).astype("float32")
+    values, places = fgrad.lax.top_k(x, 2, axis=axis)
+    np.testing.assert_array_equal(values, np.flip(np.sort(x, axis), axis).take([0, 1], axis))
+    np.testing.assert_array_equal(np.take_along_axis(x, np.asarray(places), axis), values)

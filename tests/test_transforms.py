@@ -551,3 +551,19 @@ def test_what_may_hold_arrays_and_is_no_pytree_has_no_gradient():
     with pytest.raises(ArgumentError, match=r"p\['m'\] is a Model"):
         grad(lambda p: p["x"] * 2)({"x": 1.0, "m": Model(1.0)})
     assert grad(lambda p: p["x"] * 2)({"x": 1.0, "name": "m"})["name"] is None
+
+
+def test_hessian_has_aux():
+    found, aux = hessian(lambda x: (fnp.sum(x ** 3), {"x": x, "n": 5}), has_aux=True)(V)
+    near(found, np.diag(6 * V))
+    near(aux["x"], V)
+    assert aux["n"] == 5
+
+
+def test_make_ir_leaves_static_arguments_as_they_are():
+    def repeated(x, n, shift):
+        return sum(x for _ in range(n)) + shift
+    for places in (1, -2, (1, 2)):
+        program = make_ir(repeated, static_argnums=places)(V, 3, 2.0)
+        assert len(program.inputs) == 2 - (places == (1, 2))
+    near(run_program(program, V)[0], 3 * V + 2)

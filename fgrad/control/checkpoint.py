@@ -134,35 +134,40 @@ def recomputing(program, mask, policy):
 
 # ---------------------------------------------------------------------------- what users call
 
-def checkpoint(f=None, *, policy=None, prevent_cse=True, static_argnums=()):
+def checkpoint(f=None, *, policy=None, prevent_cse=True, static_argnums=(), static_argnames=()):
     """The function f; in reverse its intermediate values are computed again instead of kept.
 
     policy: which values are kept all the same, one of `checkpoint_policies` or a function
-    (operation, *types, **params) → bool; None keeps nothing but the arguments.  prevent_cse and
-    static_argnums are accepted as JAX's: the compiler never shares the second computation with the
-    first, and leaves that are no arrays reach f as they are.
+    (operation, *types, **params) → bool; None keeps nothing but the arguments.  static_argnums,
+    static_argnames: positions and names of numbers that reach f as they are; leaves that are no
+    arrays always do.  prevent_cse is accepted as JAX's: the compiler never shares the second
+    computation with the first.
 
     >>> from fgrad.transforms import grad
     >>> grad(checkpoint(lambda x: x * x))(3.0)
     Array(6., f32[])
     """
     if f is None:
-        return functools.partial(checkpoint, policy=policy, static_argnums=static_argnums)
+        return functools.partial(checkpoint, policy=policy, static_argnums=static_argnums,
+                                 static_argnames=static_argnames)
     arguments.check_function(f, "checkpoint")
     fixed = arguments.positions(f, "checkpoint", "static_argnums", static_argnums)
+    named = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
+    fixed += tuple([k for k, n in enumerate(arguments.positional_names(f)[0]) if n in named])
 
     @boundary
     @functools.wraps(f, updated=())
     def checkpoint_f(*args, **kwargs):
         if current() is EVALUATE:
             return f(*args, **kwargs)
-        given = tuple([Fixed(a) if k in fixed else a for k, a in enumerate(args)]), kwargs
+        given = (tuple([Fixed(a) if k in fixed else a for k, a in enumerate(args)]),
+                 {n: Fixed(x) if n in named else x for n, x in kwargs.items()})
         leaves, structure = tree.flatten(given)
         values = [lifted(x).settled() for x in leaves if arguments.is_array(x)]
 
         def function(*xs):
             args, kwargs = tree.unflatten(structure, arguments.put_arrays(leaves, xs))
-            return f(*[a.value if a.__class__ is Fixed else a for a in args], **kwargs)
+            return f(*map(inside, args), **{n: inside(x) for n, x in kwargs.items()})
         names = arguments.leaf_names(f, *given)
         names = [n for n, x in zip(names, leaves) if arguments.is_array(x)]
         trace = stage(function, [v.type for v in values], name=arguments.name_of(f), names=names)
@@ -176,6 +181,11 @@ class Fixed:
 
     def __init__(self, value):
         self.value = value
+
+
+def inside(x):
+    """The value of a static argument; any other as it is."""
+    return x.value if x.__class__ is Fixed else x
 
 
 def checkpoint_name(x, name):

@@ -12,7 +12,7 @@ from .. import ops
 from ..custom import stop_gradient
 from ..errors import ArgumentError, ShapeError
 from ..numpy.axes import axes_of
-from ..numpy.promotion import floating
+from ..numpy.promotion import as_float, floating
 from ..numpy.special import erf
 from ..numpy.exponentials import logsumexp
 from ..numpy.exponentials import softmax as softmax_of_all
@@ -311,6 +311,8 @@ def softmax(x, axis=-1, where=None):
         return softmax_of_all(x, axis)
     counting = masked(x, where, -math.inf)
     axes_of(axis, fnp.ndim(counting), "softmax")
+    if not fnp.size(counting):
+        return as_float(counting)
     most = stop_gradient(fnp.max(counting, axis=axis, keepdims=True))
     # exp sees 0 where the mask is False: an overflow there would spoil the gradient
     e = masked(fnp.exp(masked(x - fnp.where(fnp.isfinite(most), most, 0.0), where, 0.0)), where,
@@ -327,6 +329,8 @@ def log_softmax(x, axis=-1, where=None):
     """
     counting = masked(x, where, -math.inf)
     axes_of(axis, fnp.ndim(counting), "log_softmax")
+    if not fnp.size(counting):
+        return as_float(counting)
     most = stop_gradient(fnp.max(counting, axis=axis, keepdims=True))
     shifted = masked(x - most, where, 0.0)
     total = fnp.sum(masked(fnp.exp(shifted), where, 0.0), axis=axis, keepdims=True)

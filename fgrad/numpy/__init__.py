@@ -27,7 +27,7 @@ from .elementwise import (
     fmax, fmin, fmod, heaviside,
     hypot, isfinite, isinf, isnan, isneginf, isposinf, logical_not, nan_to_num, positive, power,
     rad2deg, reciprocal,
-    remainder, round, signbit, sinc, trunc, where)
+    remainder, rint, round, signbit, sinc, trunc, where)
 from .indexing import take, take_along_axis
 from .joining import (
     append, array_split, column_stack, concat, concatenate, dstack, hsplit, hstack, split, stack,
@@ -51,7 +51,7 @@ from .ufuncs import (
     equal, exp, expm1,
     greater, greater_equal, invert, left_shift, less, less_equal, log, log1p, logical_and,
     logical_or,
-    logical_xor, maximum, minimum, multiply, negative, not_equal, right_shift, rint, sign, sin,
+    logical_xor, maximum, minimum, multiply, negative, not_equal, right_shift, sign, sin,
     sinh, sqrt, square,
     subtract, tan, tanh)
 

@@ -280,6 +280,16 @@ def round(a, decimals=0):
     return same(back, ops.round(same(there, x, factor)), factor)
 
 
+def rint(x, /):
+    """The nearest integer, as a float; halves go to the even one.   f[*s] → f[*s]
+
+    >>> import fgrad.numpy as fnp
+    >>> fnp.rint([0.5, 1.5, -1.2])
+    Array([ 0.,  2., -1.], f32[3])
+    """
+    return round(as_float(x))
+
+
 def deg2rad(x, /):
     """Degrees as radians.   f[*s] → f[*s]
 

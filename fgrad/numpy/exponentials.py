@@ -107,6 +107,8 @@ def softmax(x, axis=None):
     """exp(x) over its sum along `axis`; None: of all elements.   f[*s] → f[*s]"""
     x = as_float(x)
     axes_of(axis, x.ndim, "softmax")
+    if not x.size:
+        return x
     e = ops.exp(x - stop_gradient(reductions.max(x, axis=axis, keepdims=True)))
     return e * (1 / reductions.sum(e, axis=axis, keepdims=True))
 

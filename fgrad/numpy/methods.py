@@ -206,17 +206,17 @@ class Methods:
 
     conjugate = conj
 
-    def reshape(x, *sizes):
+    def reshape(x, *sizes, order="C"):
         """The elements in another shape: x.reshape(2, -1), or x.reshape((2, -1))."""
-        return shape.reshape(x, sizes[0] if len(sizes) == 1 else sizes)
+        return shape.reshape(x, sizes[0] if len(sizes) == 1 else sizes, order)
 
     def transpose(x, *axes):
         """The axes in another order, reversed by default."""
         return shape.transpose(x, (axes[0] if len(axes) == 1 else axes) or None)
 
-    def flatten(x):
+    def flatten(x, order="C"):
         """The elements in a row."""
-        return shape.ravel(x)
+        return shape.ravel(x, order)
 
     def astype(x, dtype, copy=True):
         """x in another dtype: float to int towards zero, number to bool x != 0."""

@@ -52,10 +52,11 @@ def size(a, axis=None):
     return x.size if axis is None else x.shape[axis_of(axis, x.ndim, "size")]
 
 
-def reshape(a, shape):
+def reshape(a, shape, order="C"):
     """The elements, in row-major order, in another shape; one size may be -1 and is filled in.
 
-    n[*s] → n[*shape].  Raises ShapeError when the elements do not fill the shape.
+    n[*s] → n[*shape].  order: "F" reads and fills in column-major order.
+    Raises ShapeError when the elements do not fill the shape.
 
     >>> reshape([1, 2, 3, 4], (2, -1)).tolist()
     [[1, 2], [3, 4]]
@@ -63,8 +64,20 @@ def reshape(a, shape):
     x = lifted(a)
     wanted = shape if hasattr(shape, "__iter__") and getattr(shape, "shape",
                                                              None) != () else (shape,)
-    return ops.reshape(x, shape=completed(x, tuple([size_of(n, shape, "reshape")
-                                                 for n in wanted])))
+    full = completed(x, tuple([size_of(n, shape, "reshape") for n in wanted]))
+    if order != "C":
+        check_order(order, "reshape")
+        return transpose(reshape(transpose(x), full[::-1]))
+    return ops.reshape(x, shape=full)
+
+
+def check_order(order, name):
+    """Raises ArgumentError unless the order of elements is one of NumPy's that does not depend on
+    how they lie in memory.
+    """
+    if order not in ("C", "F"):
+        raise ArgumentError(f"{name} knows row-major and column-major order.",
+                            given=f"order={order!r}", expected='"C" or "F"')
 
 
 def completed(x, shape):
@@ -87,14 +100,16 @@ def completed(x, shape):
     return full
 
 
-def ravel(a):
-    """The elements in a row, in row-major order.   n[*s] → n[size]
+def ravel(a, order="C"):
+    """The elements in a row, in row-major order; "F": in column-major.   n[*s] → n[size]
 
     >>> import fgrad.numpy as fnp
     >>> fnp.ravel([[1, 2], [3, 4]])
     Array([1, 2, 3, 4], i32[4])
     """
     x = lifted(a)
+    if order != "C":
+        return reshape(x, -1, order)
     return ops.reshape(x, shape=(x.size,))
 
 

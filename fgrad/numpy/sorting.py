@@ -73,8 +73,9 @@ def quantile(a, q, axis=None, keepdims=False, *, method="linear"):
     """The values below which a share q of the elements lies.
 
     f[*s] → f[*q, s without axes].  q is a number, or an array of numbers, in [0, 1]; one that is
-    traced is held there, and has its derivative.  NaN makes NaN.  method: what lies between two elements: "linear", "lower", "higher", "midpoint", or
-    "nearest", in the middle the one at an even place, as in NumPy.
+    traced is held there, and has its derivative.  NaN makes NaN.  method: what lies between two
+    elements: "linear", "lower", "higher", "midpoint", or "nearest", in the middle the one at an
+    even place, as in NumPy.
 
     >>> import fgrad.numpy as fnp
     >>> fnp.quantile([1.0, 2.0, 4.0], 0.75)

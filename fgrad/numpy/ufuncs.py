@@ -141,8 +141,6 @@ cosh = floats("cosh", ops.cosh, "The hyperbolic cosine.",
               "fnp.cosh(0.0)", "Array(1., f32[])")
 tanh = floats("tanh", ops.tanh, "The hyperbolic tangent.",
               "fnp.tanh([0.0, 100.0])", "Array([0., 1.], f32[2])")
-rint = floats("rint", ops.round, "The nearest integer; halves go to the even one.",
-              "fnp.rint([0.5, 1.5, -1.2])", "Array([ 0.,  2., -1.], f32[3])")
 
 # ---------------------------------------------------------------------------- truth and bits
 

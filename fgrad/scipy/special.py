@@ -299,6 +299,8 @@ def logit(x):
 def log_softmax(x, axis=None):
     """log(softmax(x)), without overflow or cancellation.   f[*s] → f[*s]"""
     x = as_float(x)
+    if not x.size:
+        return x
     shifted = x - stop_gradient(fnp.max(x, axis=axis, keepdims=True))
     return shifted - fnp.log(fnp.sum(fnp.exp(shifted), axis=axis, keepdims=True))
 

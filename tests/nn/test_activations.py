@@ -7,7 +7,7 @@ import pytest
 
 import fgrad
 import fgrad.numpy as fnp
-from fgrad import nn
+from fgrad import nn, scipy
 from fgrad.errors import ArgumentError, ShapeError
 
 ALONE = """relu relu6 leaky_relu hard_tanh hard_sigmoid hard_silu hard_shrink soft_shrink
@@ -50,6 +50,16 @@ def test_log1mexp_near_zero_and_far_away():
     np.testing.assert_allclose(nn.log1mexp(x), want, rtol=1e-12)
     slopes = fgrad.vmap(fgrad.grad(nn.log1mexp))(x)
     np.testing.assert_allclose(slopes, 1 / np.expm1(x), rtol=1e-9)
+
+
+@pytest.mark.parametrize("f", [nn.softmax, nn.log_softmax, scipy.special.softmax,
+                               scipy.special.log_softmax])
+def test_a_softmax_over_no_elements_has_none(f):
+    for x in (fnp.zeros((2, 0)), np.zeros((2, 0), "float32"), fnp.zeros((2, 0), "int32")):
+        assert f(x, axis=1).shape == f(x, axis=0).shape == (2, 0)
+        assert f(x, axis=1).dtype == np.float32
+    if f in (nn.softmax, nn.log_softmax):
+        assert f(x, where=np.zeros((2, 0), bool)).shape == (2, 0)
 
 
 def test_a_softmax_of_nothing_is_zero():

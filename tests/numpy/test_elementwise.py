@@ -203,3 +203,8 @@ def test_areas_at_the_borders():
 def test_the_fraction_of_modf_has_the_derivative_one_everywhere():
     slope = fgrad.vmap(fgrad.grad(lambda x: fnp.modf(x)[0]))
     assert slope(np.array([-1.5, -1.0, -0.0, 0.0, 0.25, 2.0])).tolist() == [1.0] * 6
+
+
+def test_rint_rounds_complex_numbers_part_by_part():
+    x = np.array([1.5 + 2.5j, -0.4 - 0.6j], "complex64")
+    assert fnp.rint(x).tolist() == np.rint(x).tolist()

@@ -331,3 +331,16 @@ def test_repeats_known_at_run_time_fill_a_given_size(times, size):
         return fnp.repeat(x, times, axis=1, total_repeat_length=size)
     for f in (repeated, jit(repeated)):
         np.testing.assert_array_equal(f(x, np.array(times)), want)
+
+
+def test_elements_are_read_and_filled_in_by_column_where_that_is_asked_for():
+    x = np.arange(24).reshape(2, 3, 4)
+    y = fnp.array(x)
+    for order in "CF":
+        for ours, theirs in ((y.ravel(order), x.ravel(order)), (y.flatten(order), x.flatten(order)),
+                             (fnp.ravel(x, order=order), x.ravel(order)),
+                             (y.reshape(4, -1, order=order), x.reshape(4, -1, order=order)),
+                             (fnp.reshape(x, (6, 4), order), x.reshape((6, 4), order=order))):
+            np.testing.assert_array_equal(ours, theirs)
+    with pytest.raises(ArgumentError, match="row-major and column-major"):
+        y.ravel("A")
