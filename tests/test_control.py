@@ -4,6 +4,7 @@
 """
 
 import gc
+import math
 import weakref
 from dataclasses import dataclass
 
@@ -29,6 +30,7 @@ from fgrad.passes.target import CPU
 from fgrad.transforms import (
     grad, hessian, hvp, jacfwd, jacrev, jvp, linear_transpose, make_ir, value_and_grad, vjp, vmap)
 from fgrad.types import ArrayType
+from tests import golden_programs
 from tests.messages import message
 
 RNG = np.random.default_rng(3)
@@ -276,6 +278,75 @@ def test_bodies_and_what_they_close_over_are_freed():
     left = [turn() for _ in range(3)]
     gc.collect()
     assert [r() for r in left] == [None] * 3
+
+
+TABLE, RATE = [2.0], 2.0
+
+
+def through_a_list(x):
+    return x * TABLE[0]
+
+
+def through_a_global(x):
+    return x * RATE
+
+
+def stagings(f, times=3):
+    """How often a function is staged by so many scans with it."""
+    counted, staged = [], bodies.staged
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bodies, "staged", lambda *args: counted.append(1) or staged(*args))
+        for _ in range(times):
+            scan(f, fnp.zeros(2), fnp.ones((3, 2)))
+    return len(counted)
+
+
+def test_a_function_of_plain_parts_is_staged_once():
+    w, n = fnp.ones(2), 3
+
+    def helper(x):
+        return fnp.sin(x) * math.pi
+
+    def step(c, x, *, scale=(1, 2.0)):
+        return c + helper(x) * w ** n * scale[1], {"y": len(x.shape)}
+    assert stagings(step) == 1
+    w = w + 1
+    assert stagings(step) == 1                   # once more, for the other array
+
+
+@pytest.mark.parametrize("make", [
+    lambda: lambda c, x: (c, through_a_list(x)),
+    lambda: lambda c, x, held=[1.0]: (c, x * held[0]),                              # noqa: B006
+    lambda: lambda c, x, held=np.ones(2): (c, x * held),
+    lambda: lambda c, x: (c, x * golden_programs.SIZE if hasattr(golden_programs, "SIZE") else x)],
+    ids=["list", "default", "array of NumPy", "module"])
+def test_a_function_that_reads_what_may_change_is_staged_each_time(make):
+    assert stagings(make()) == 3
+
+
+def test_a_global_that_was_bound_anew_is_read_anew(monkeypatch):
+    def step(c, x):
+        return c, through_a_global(x)
+    seen = []
+    for rate in (2.0, 2.0, 3.0, 3, True):
+        monkeypatch.setitem(globals(), "RATE", rate)
+        seen.append(scan(step, 0.0, fnp.ones(1, "int32"))[1])
+    assert [y.item() for y in seen] == [2.0, 2.0, 3.0, 3, 1]
+    assert [str(y.dtype) for y in seen] == ["float32"] * 3 + ["int32"] * 2
+
+
+def test_arrays_that_a_kept_body_closed_over_are_few():
+    w, refs = fnp.ones(2), []
+
+    def step(c, x):
+        return c + w * x, None
+    for _ in range(5):
+        w = fnp.asarray(np.ones(2, "f4"))
+        refs.append(weakref.ref(w.np))
+        scan(step, fnp.zeros(2), fnp.ones(3))
+    del w, step
+    gc.collect()
+    assert [r() for r in refs] == [None] * 5
 
 
 def test_equal_bodies_share_what_is_made_of_them():

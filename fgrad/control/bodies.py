@@ -3,8 +3,8 @@
     scan[body=step n_consts=1 n_carry=1 length=200 reverse=False] w h xs
 
 A body is a Program whose first inputs are the consts: everything the function closed over, arrays
-and values of other transformations alike.  A function is staged at every call, since what it reads
-may have changed; equal Programs are then one, so that what is made of them is made once.
+and values of other transformations alike.  A function is staged at every call, unless it surely
+reads what it read before; equal Programs are then one, so that what is made of them is made once.
 
 `Control` is what scan, while and cond have in common: outside of transformations one of them runs
 as a compiled Program of one equation, and its reverse derivative is a `call` of two Programs,
@@ -13,12 +13,14 @@ forward and backward.  Relies on the interpreters; the other modules of `control
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass
 from operator import index
+from weakref import WeakKeyDictionary
 
-from .. import text, tree
+from .. import config, text, tree
 from ..arguments import is_array, leaf_names, lifted, name_of, place_of, tree_text
 from ..core import Array, Primitive, as_value, bound_axes
 from ..errors import ArgumentError, TreeError
@@ -31,9 +33,12 @@ from ..ir_text import all_programs, canonical
 from ..ops import broadcast, transpose, zeros_like
 from ..text import noun_of
 from ..types import INEXACT_KINDS, default_float, rules
+from .reads import read_by, same
 
 SHARED = OrderedDict()     # what a Program is → the Program, least used first; under _lock
 LIMIT = 256                # Programs kept
+LATEST = WeakKeyDictionary()         # function → {what is asked of it: (what it read, program, …)}
+SIGNATURES = 8             # kept for a function, each with the arrays that it closed over last
 _lock = threading.Lock()
 
 
@@ -98,11 +103,40 @@ def body_of(what, f, structure, types, function=None):
     what: the user's word for the loop or branch.  function: what is staged, if it is not f itself.
     """
     function = function or f
-    arguments = tree.unflatten(structure, types)
+    read = read_by(function) if is_plain(structure) else None
+    if read is None:
+        return Body(f, *staged(what, f, function, structure, types)[1:])
+    asked = structure, types, rules(), config.device(), config.nans(), *bound_axes().items()
+    with _lock:
+        known = LATEST.setdefault(f, OrderedDict())
+        found = known.get(asked)
+    if found is None or not same(found[0], read):
+        captured, *parts = staged(what, f, function, structure, types)
+        if captured:
+            return Body(f, *parts)
+        found = read, *parts
+        with _lock:
+            known[asked] = found
+            if len(known) > SIGNATURES:
+                known.popitem(last=False)
+    return Body(f, *found[1:])
+
+
+def staged(what, f, function, structure, types):
+    """(the values of other transformations that it closed over; program, consts and out of a Body).
+    """
     trace = stage(lambda *xs: function(*tree.unflatten(structure, xs)), types, name=name_of(f),
-                  names=leaf_names(function, arguments, {}), what=what)
+                  names=leaf_names(function, tree.unflatten(structure, types), {}), what=what)
     program, consts = closed(trace.program, trace.captured)
-    return Body(f, shared(program), consts, trace.out)
+    return trace.captured, shared(program), consts, trace.out
+
+
+@functools.lru_cache(maxsize=256)
+def is_plain(structure):
+    """Are all nodes containers of Python or of the library, which have no methods of the user's?"""
+    cls = structure.kind and structure.kind.cls
+    ours = cls is None or cls.__module__.partition(".")[0] in ("builtins", "collections", "fgrad")
+    return ours and all(map(is_plain, structure.children))
 
 
 def shared(program):

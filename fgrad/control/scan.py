@@ -44,7 +44,7 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1):
     front. reverse: from the last x to the first; ys stand where their x stands.  unroll: accepted,
     and has no effect: a compiled step costs some nanoseconds.
 
-    f is traced once per call, whatever the length.  Raises TreeError when the carry changes its
+    f is traced at most once per call, whatever the length.  Raises TreeError when the carry changes its
     tree or types, ShapeError when the leading sizes differ, ArgumentError when f returns no pair.
 
     >>> import fgrad.numpy as fnp
