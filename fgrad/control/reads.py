@@ -28,7 +28,7 @@ import numpy as np
 from .. import source, tree
 from ..core import Array, Primitive
 
-BY_VALUE = (bool, int, float, complex, str, bytes, tuple, type(None), type(...))
+BY_VALUE = (bool, int, float, complex, str, bytes, type(None), type(...))
 BY_IDENTITY = (np.dtype, np.ufunc, Primitive, types.BuiltinFunctionType)
 IMPORT = dis.opmap["IMPORT_NAME"]
 

@@ -44,8 +44,9 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1):
     front. reverse: from the last x to the first; ys stand where their x stands.  unroll: accepted,
     and has no effect: a compiled step costs some nanoseconds.
 
-    f is traced at most once per call, whatever the length.  Raises TreeError when the carry changes its
-    tree or types, ShapeError when the leading sizes differ, ArgumentError when f returns no pair.
+    f is traced at most once per call, whatever the length.  Raises TreeError when the carry changes
+    its tree or types, ShapeError when the leading sizes differ, ArgumentError when f returns no
+    pair.
 
     >>> import fgrad.numpy as fnp
     >>> scan(lambda total, x: (total + x, total), 0.0, fnp.array([1.0, 2.0, 3.0]))
