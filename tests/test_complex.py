@@ -378,3 +378,21 @@ def test_check_grads_compares_the_imaginary_part_too(modes):
     for f in (lambda z: z * z, abs, fnp.conj, fnp.exp):
         fgrad.check_grads(f, (np.array([1 + 2j, -0.5j]),), modes=modes)
     fgrad.check_grads(lambda x: fnp.exp(1j * x), (0.3,), modes=modes)
+
+
+@pytest.mark.parametrize("run", [lambda f: f, fgrad.jit])
+def test_arccosh_keeps_the_digits_and_signs_of_numpy(run):
+    edge = [0.0, -0.0, 1.0, -1.0, 0.5, 2.0, -2.0, 1e-9, 1e9, -1e30, 1 + 1e-7]
+    z = np.array([complex(a, b) for a in edge for b in edge], "complex128")
+    want, found = np.arccosh(z), np.asarray(run(fnp.arccosh)(z))
+    np.testing.assert_allclose(found, want, rtol=1e-14)
+    assert (np.signbit(found.real) == np.signbit(want.real)).all()
+    assert (np.signbit(found.imag) == np.signbit(want.imag)).all()
+
+
+def test_derivatives_beside_cuts_are_of_the_side_that_the_sign_of_zero_tells():
+    for z in (2 + 0j, complex(2, -0.0), 0.3 - 0.5j, -1.5 + 2j):
+        z = np.complex128(z)
+        want = 1 / (np.sqrt(z - 1) * np.sqrt(z + 1))
+        close(fgrad.grad(fnp.arccosh, holomorphic=True)(z), want)
+        close(fgrad.jit(fgrad.grad(fnp.arccosh, holomorphic=True))(z), want)

@@ -135,8 +135,9 @@ def arccosh(x, /):
     """
     x = as_float(x)
     if is_complex(x):
-        roots = [ops.sqrt(same(op, x, 1.0)) for op in (ops.add, ops.sub)]
-        return ops.log(same(ops.add, x, same(ops.mul, *roots)))
+        angle = ops.acos(x)
+        below = elementwise.signbit(ops.imag(x))
+        return ops.select(below, turned_back(angle), turned(angle))
     return ops.acosh(x)
 
 

@@ -265,6 +265,13 @@ def pow_by_y(out, x, y):
     return mul(out, log(select(eq(x, 0.0), 1.0, x)))
 
 
+def over_root(x):
+    """1 / √(1 - x²), of a complex number on the side of its cuts that the signs of zeros tell."""
+    if x.dtype.kind != "c":
+        return rsqrt(sub(1.0, square(x)))
+    return div(1.0, mul(*[sqrt(neg(sub(y, 1.0))) for y in (x, neg(x))]))
+
+
 def negative_truncated_quotient(out, x, y):
     """-trunc(x / y), since rem(x, y) = x - y trunc(x / y)."""
     q = div(x, y)
@@ -408,9 +415,9 @@ cos = Elementwise("cos", INEXACT, "The cosine of x in radians.",
 tan = Elementwise("tan", INEXACT, "The tangent of x in radians.",
                   partials=[lambda out, x: add(1.0, square(out))])
 asin = Elementwise("asin", INEXACT, "The angle whose sine is x; NaN outside of [-1, 1].",
-                   partials=[lambda out, x: rsqrt(sub(1.0, square(x)))])
+                   partials=[lambda out, x: over_root(x)])
 acos = Elementwise("acos", INEXACT, "The angle whose cosine is x; NaN outside of [-1, 1].",
-                   partials=[lambda out, x: neg(rsqrt(sub(1.0, square(x))))])
+                   partials=[lambda out, x: neg(over_root(x))])
 atan = Elementwise("atan", INEXACT, "The angle whose tangent is x.",
                    partials=[lambda out, x: div(1.0, add(1.0, square(x)))])
 atan2 = Elementwise("atan2", FLOATS, "The angle of the point (x, y), given y and x, in radians.",
