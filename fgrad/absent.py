@@ -51,7 +51,9 @@ INSTEAD = {                # module → name → what does the same
     "fgrad.lax": {"Precision": PRECISION},
     "fgrad.nn": {
         "AvgPool2d": "nn.AvgPool", "BatchNorm1d": "nn.BatchNorm", "BatchNorm2d": "nn.BatchNorm",
-        "ConvTranspose2d": "nn.ConvTranspose", "CrossEntropyLoss": "nn.softmax_cross_entropy",
+        "ConvTranspose2d": "nn.ConvTranspose",
+        "CrossEntropyLoss": "nn.softmax_cross_entropy_with_integer_labels of numbers of classes, "
+                            "nn.softmax_cross_entropy of shares",
         "Embed": "nn.Embedding", "GELU": f"nn.gelu; {CALLED}", "MLP": "nn.Sequential",
         "MSELoss": "nn.mean_squared_error", "MaxPool2d": "nn.MaxPool",
         "Module": "a layer is a subclass of nn.Layer", "ModuleList": "nn.Sequential",

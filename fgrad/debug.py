@@ -158,6 +158,7 @@ def stop(debugger, where, values):
 
 # ---------------------------------------------------------------------------- nans
 
+@boundary
 def nans(f, *, mode="first", inf=True):
     """f, run operation by operation; an error names the operation that made the first NaN or inf.
 

@@ -16,7 +16,7 @@ from operator import index
 
 import numpy as np
 
-from . import config
+from . import config, slots
 from .bf16 import BF16, LIMITS, WORD
 from .blocks import block
 from .errors import DtypeError, ShapeError
@@ -53,7 +53,7 @@ class ArrayType:
     >>> ArrayType("float32", (8, 3)) is ArrayType(F32, (8, 3))
     True
     """
-    __slots__ = ("dtype", "shape")
+    __slots__ = ("_dtype", "_shape")
     known = {}
 
     def __new__(cls, dtype, shape):
@@ -64,8 +64,8 @@ class ArrayType:
         if found is None:
             made = object.__new__(cls)
             known = isinstance(dtype, np.dtype) or dtype is BF16
-            made.dtype = dtype if known else as_dtype(dtype)
-            made.shape = sizes(shape)
+            made._dtype = dtype if known else as_dtype(dtype)
+            made._shape = sizes(shape)
             found = cls.known.setdefault((made.dtype, made.shape), made)
         return found
 
@@ -100,6 +100,9 @@ class ArrayType:
     def with_dtype(self, dtype):
         """The type with another dtype."""
         return ArrayType(dtype, self.shape)
+
+
+slots.read_only(ArrayType, "dtype", "shape")
 
 
 def sizes(shape):

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from .. import slots
 from ..core import Interpreter, Tracer, as_value, bound_axes, current, with_axes
 from ..errors import ConcretizationError
 from .stage import asking
@@ -13,12 +14,12 @@ from .stage import asking
 
 class Batched(Tracer):
     """A value with one more axis, at `dim`."""
-    __slots__ = ("value", "dim", "shape", "dtype")
+    __slots__ = ("value", "dim", "_shape", "_dtype")
 
     def __init__(self, owner, value, dim):
         self.owner, self.value, self.dim = owner, value, dim
-        self.shape = value.shape[:dim] + value.shape[dim + 1:]
-        self.dtype = value.dtype
+        self._shape = value.shape[:dim] + value.shape[dim + 1:]
+        self._dtype = value.dtype
 
     def inner(self):
         return self.value
@@ -34,6 +35,9 @@ class Batched(Tracer):
                   "vmap maps over",
             fix=["choose with fgrad.numpy.where(condition, a, b)",
                  "or loop in Python instead of vmap"])
+
+
+slots.read_only(Batched, "shape", "dtype")
 
 
 class Axis:

@@ -16,6 +16,7 @@ rely on it.
 
 from __future__ import annotations
 
+from .. import slots
 from ..core import Interpreter, as_value, current
 from ..types import INEXACT_KINDS
 from .carried import Carried
@@ -23,16 +24,17 @@ from .carried import Carried
 
 class Linear(Carried):
     """A value, and the number of the row that defines its tangent."""
-    __slots__ = ("node", "shape", "dtype")
+    __slots__ = ("node", "_shape", "_dtype")
 
     def __init__(self, owner, primal, node):
         self.owner = owner
         self.primal = primal
         self.node = node
-        self.shape = primal.shape
-        self.dtype = primal.dtype
+        self._shape = primal.shape
+        self._dtype = primal.dtype
 
 
+slots.read_only(Linear, "shape", "dtype")
 item = object()            # the operation of a row that is one result of a row with several
 
 

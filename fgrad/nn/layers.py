@@ -138,6 +138,7 @@ class Layer:
         """(params, state) for inputs like x; nothing is drawn for a layer without parameters."""
         return {}, {}
 
+    @boundary
     def __call__(self, *args, **rest):
         raise ArgumentError(
             f"{self.name}: a layer holds no parameters, so it is not called by itself.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..core import Value
-from ..errors import DtypeError
+from ..errors import DtypeError, boundary
 from .. import types
 from ..bf16 import BF16
 from ..types import SHORT, as_dtype, is_exact, promote
@@ -29,6 +29,7 @@ class Scalar:
         self.dtype = as_dtype(dtype)
         self.__doc__ = f"The dtype {self}, and x as an array of it."
 
+    @boundary
     def __call__(self, x=0):
         """x as an array of this dtype.   any[*s] → self[*s]"""
         return array(x, self.dtype)
