@@ -38,8 +38,12 @@ def matrices(a, name, square=True):
 
 
 def back(x, like):
-    """A result in the dtype that the user gave, or that of what was given."""
-    dtype = getattr(like, "dtype", like)
+    """A result in the dtype of what the user gave, if that is a narrow one."""
+    return narrowed(x, getattr(like, "dtype", None))
+
+
+def narrowed(x, dtype):
+    """x in a narrow dtype; as it is for others."""
     return cast(x, dtype) if dtype in COMPUTED else x
 
 
@@ -128,7 +132,7 @@ def lstsq(a, b, rcond=None):
     residuals = ops.reshape(ops.reduce_sum(apart, axes=(0,)), shape=y.shape[1:] or (1,))
     residuals = residuals if m > n else ops.full(shape=(0,), value=0.0, dtype=s.dtype)
     rank = rank_of(s, rcond)
-    return *[back(v, dtype) for v in (out, residuals)], rank, back(s, dtype)
+    return narrowed(out, dtype), narrowed(residuals, dtype), rank, narrowed(s, dtype)
 
 
 def tensorsolve(a, b, axes=None):
