@@ -25,7 +25,7 @@ from .backends import base, cache
 from .compile import devices
 from .errors import ArgumentError, DeviceError, FgradError, MissingFileError
 from .inspect import STAGES, show
-from .text import columns, counted
+from .text import columns, counted, dimmed, is_coloured
 from .types import LONG, ArrayType
 
 TYPE = re.compile(rf"\b({'|'.join(LONG)})\[([\d,\s]*)\]")
@@ -146,7 +146,8 @@ def show_command(options):
         raise ArgumentError(f"these arguments do not fit {options.function}: {error}.", where=None,
                             given=f"--args {' '.join(options.args)}",
                             expected=f"{name}{inspect.signature(function)}") from None
-    return [show(function, *args, stage=options.stage, device=options.device)]
+    shown = show(function, *args, stage=options.stage, device=options.device)
+    return [dimmed(shown) if is_coloured(sys.stdout) else shown]
 
 
 def loaded(where):

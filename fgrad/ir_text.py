@@ -30,12 +30,12 @@ __getattr__, __dir__ = later.names(__name__, {"ir_parse": "parse"})
 
 # ---------------------------------------------------------------------------- print
 
-def show(program, coloured=False):
+def show(program):
     """The text of a program and of the programs in it."""
     blocks = all_programs(program)
     names = text.Names(RESERVED)
     titles = {id(p): names.unique(text.identifier(p.name)) for p in blocks}
-    return "\n\n".join(block(p, titles, coloured) for p in blocks)
+    return "\n\n".join(block(p, titles) for p in blocks)
 
 
 def all_programs(program):
@@ -53,7 +53,7 @@ def all_programs(program):
     return list(done.values())[::-1]
 
 
-def block(program, titles, coloured):
+def block(program, titles):
     """The text of one program."""
     names = variable_names(program)
 
@@ -67,8 +67,7 @@ def block(program, titles, coloured):
     notes = margin(program.eqns)
     if any(notes):
         width = max(map(len, lines), default=0)
-        lines = [f"{line:{width}} " + text.paint(f"│ {note}".rstrip(), "dim", coloured)
-                 for line, note in zip(lines, notes)]
+        lines = [f"{line:{width}} │ {note}".rstrip() for line, note in zip(lines, notes)]
     last = "  return " + " ".join(names[v] for v in program.outputs)
     return "\n".join([head, *lines, last.rstrip()])
 

@@ -14,8 +14,6 @@ import itertools
 import os
 import re
 
-STYLES = {"dim": "2", "bold": "1", "red": "31", "green": "32", "yellow": "33", "blue": "34"}
-
 
 def columns(rows, gap=" ", indent=""):
     """The rows as lines, each column as wide as its widest cell; nothing trails."""
@@ -32,9 +30,9 @@ def is_coloured(stream):
     return bool(getattr(stream, "isatty", lambda: False)())
 
 
-def paint(text, style, coloured=True):
-    """The text in a style of STYLES, or as it is."""
-    return f"\x1b[{STYLES[style]}m{text}\x1b[0m" if coloured and text else text
+def dimmed(text):
+    """A printed program, of which what stands behind a │ is dim."""
+    return re.sub("│.*", "\x1b[2m\\g<0>\x1b[0m", text)
 
 
 def counted(n, word, plural=None):

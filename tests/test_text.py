@@ -2,7 +2,7 @@
 
 import io
 
-from fgrad.text import Names, columns, identifier, is_coloured, paint
+from fgrad.text import Names, columns, dimmed, identifier, is_coloured
 
 
 class Terminal(io.StringIO):
@@ -33,4 +33,8 @@ def test_colour_needs_a_terminal_and_no_NO_COLOR(monkeypatch):
     assert is_coloured(Terminal()) and not is_coloured(io.StringIO())
     monkeypatch.setenv("NO_COLOR", "1")
     assert not is_coloured(Terminal())
-    assert paint("x", "dim") == "\x1b[2mx\x1b[0m" and paint("x", "dim", False) == "x"
+
+
+def test_notes_of_a_printed_program_are_dim():
+    assert dimmed("f(x)\n  a = b │ m.py:5\n  c = d │") == (
+        "f(x)\n  a = b \x1b[2m│ m.py:5\x1b[0m\n  c = d \x1b[2m│\x1b[0m")
