@@ -13,6 +13,7 @@ from ..custom import stop_gradient
 from ..errors import ArgumentError, ShapeError
 from ..numpy.axes import axes_of
 from ..numpy.promotion import as_float, floating
+from ..numpy.reductions import widened
 from ..numpy.special import erf
 from ..numpy.exponentials import logsumexp
 from ..numpy.exponentials import softmax as softmax_of_all
@@ -351,14 +352,17 @@ def standardize(x, axis=-1, mean=None, variance=None, epsilon=1e-5, where=None, 
     if algorithm not in ("stable", "fast"):
         raise ArgumentError(f"standardize has no algorithm {algorithm!r}.",
                             expected='"stable" or "fast"')
+    x = as_float(x)
+    wide = widened(x)
     if mean is None:
-        mean = fnp.mean(x, axis=axis, keepdims=True, where=where)
+        mean = fnp.mean(wide, axis=axis, keepdims=True, where=where)
     if variance is None and algorithm == "stable":
-        variance = fnp.mean(fnp.square(x - mean), axis=axis, keepdims=True, where=where)
+        variance = fnp.mean(fnp.square(wide - mean), axis=axis, keepdims=True, where=where)
     elif variance is None:
-        squares = fnp.mean(fnp.square(x), axis=axis, keepdims=True, where=where)
+        squares = fnp.mean(fnp.square(wide), axis=axis, keepdims=True, where=where)
         variance = fnp.maximum(squares - fnp.square(mean), 0.0)
-    return (x - mean) / fnp.sqrt(variance + epsilon)
+    out = (wide - mean) / fnp.sqrt(variance + epsilon)
+    return out if wide is x else out.astype(x.dtype)
 
 
 def one_hot(x, num_classes, *, dtype=None, axis=-1):

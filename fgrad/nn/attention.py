@@ -17,9 +17,11 @@ from typing import Callable
 from .. import numpy as fnp
 from .. import random
 from ..arguments import text_of
+from ..core import as_value
 from ..custom import stop_gradient
 from ..errors import ArgumentError, ShapeError
 from ..lax import dynamic_slice_in_dim, dynamic_update_slice
+from ..numpy.reductions import widened
 from .activations import gelu, logsumexp, softmax
 from .initializers import glorot_uniform, normal
 from .layers import Dense, Dropout, Layer, explained
@@ -53,7 +55,7 @@ def dot_product_attention(query, key, value, bias=None, mask=None, *, scale=None
                                 f"key of shape {fnp.shape(key)}"])
     if groups != heads:
         key, value = (fnp.repeat(a, heads // groups, axis=-2) for a in (key, value))
-    scores = fnp.einsum("...thd,...shd->...hts", widened(query), widened(key))
+    scores = fnp.einsum("...thd,...shd->...hts", widened(as_value(query)), widened(as_value(key)))
     scores = scores * (1 / math.sqrt(size) if scale is None else scale)
     scores = scores if bias is None else scores + bias
     present = lasting(query_seq_lengths, time)
@@ -69,11 +71,6 @@ def dot_product_attention(query, key, value, bias=None, mask=None, *, scale=None
         return out
     sums = stop_gradient(logsumexp(scores, axis=-1, where=visible)).astype(query.dtype)
     return out, fnp.swapaxes(sums, -1, -2)
-
-
-def widened(x):
-    """x, or as f32 where its dtype has 16 bits."""
-    return x.astype("float32") if x.dtype.itemsize == 2 else x
 
 
 def lasting(lengths, time):

@@ -1,7 +1,7 @@
 """Normalisation layers: subtract a mean, divide by a deviation, then scale and shift by parameters.
 
 `params["scale"]` and `params["shift"]` are f[c], for the last axis.  BatchNorm keeps running
-statistics in its state.
+statistics in its state.  Of 16-bit floats statistics are f32, since squares of f16 overflow at 256.
 """
 
 from __future__ import annotations
@@ -10,16 +10,25 @@ from dataclasses import KW_ONLY, dataclass
 
 from .. import numpy as fnp
 from ..arguments import text_of
+from ..core import as_value
 from ..errors import ArgumentError, ShapeError
+from ..numpy.reductions import widened
+from ..types import computed
 from .layers import Layer, explained
 
 
 def normalised(x, axes, epsilon):
     """(x - mean) / sqrt(variance + epsilon) over `axes`; and the mean and variance."""
-    mean = fnp.mean(x, axis=axes, keepdims=True)
-    centred = x - mean
+    wide = widened(as_value(x))
+    mean = fnp.mean(wide, axis=axes, keepdims=True)
+    centred = wide - mean
     variance = fnp.mean(centred * centred, axis=axes, keepdims=True)
-    return centred / fnp.sqrt(variance + epsilon), mean, variance
+    return like(x, centred / fnp.sqrt(variance + epsilon)), mean, variance
+
+
+def like(x, y):
+    """y in the dtype of x, where that is a 16-bit float."""
+    return y if computed(x.dtype) == x.dtype else fnp.astype(y, x.dtype)
 
 
 @explained
@@ -70,14 +79,15 @@ class BatchNorm(Norm):
 
     def init(self, key, x):
         params, _ = super().init(key, x)
-        c, dtype = (self.inputs_of(x),), self.float_of(x)
+        c, dtype = (self.inputs_of(x),), computed(self.float_of(x))
         return params, {"mean": fnp.zeros(c, dtype), "variance": fnp.ones(c, dtype)}
 
     def apply(self, params, state, x, *, train=False, key=None):
         c = (self.inputs_of(x),)
         old, spread = (self.parameter(state, name, c, "state has") for name in ("mean", "variance"))
         if not train:
-            return self.scaled(params, (x - old) / fnp.sqrt(spread + self.epsilon)), state
+            y = like(x, (x - old) / fnp.sqrt(spread + self.epsilon))
+            return self.scaled(params, y), state
         y, mean, variance = normalised(x, tuple(range(x.ndim - 1)), self.epsilon)
         count = max(1, x.size // max(1, x.shape[-1]))
         unbiased = variance * (count / max(1, count - 1))
@@ -85,7 +95,7 @@ class BatchNorm(Norm):
         return self.scaled(params, y), after
 
     def moved(self, old, seen):
-        """The running statistic after one more batch; no gradient flows into it."""
+        """The running statistic after one more batch."""
         return old * self.momentum + fnp.reshape(seen, old.shape) * (1 - self.momentum)
 
 
@@ -173,5 +183,7 @@ class RMSNorm(Norm):
         return {k: v for k, v in params.items() if k == "scale"}, state
 
     def apply(self, params, state, x, *, train=False, key=None):
-        y = x / fnp.sqrt(fnp.mean(x * x, axis=-1, keepdims=True) + self.epsilon)
+        wide = widened(as_value(x))
+        y = wide / fnp.sqrt(fnp.mean(wide * wide, axis=-1, keepdims=True) + self.epsilon)
+        y = like(x, y)
         return (y * self.parameter(params, "scale", x.shape[-1:]) if self.affine else y), state

@@ -21,6 +21,7 @@ from .. import numpy as fnp
 from .. import tree
 from ..arguments import name_of, text_of
 from ..errors import ArgumentError, DtypeError, RangeError, ShapeError, boundary
+from ..numpy.complex import squared
 from ..text import noun_of
 
 
@@ -267,8 +268,8 @@ def normal(x):
 
 
 def square(updates):
-    """The squares of the updates."""
-    return tree.map(fnp.square, updates)
+    """The squares of the updates, of complex ones those of their sizes."""
+    return tree.map(squared, updates)
 
 
 def log(x):
@@ -300,7 +301,7 @@ def unbiased(means, decay, count):
 
 def norm(x):
     """The Euclidean norm of one leaf: f[], in f32 or better."""
-    return fnp.sqrt(fnp.sum(fnp.square(widened(x))))
+    return fnp.sqrt(fnp.sum(squared(widened(x))))
 
 
 def root_mean_square(x):
@@ -314,7 +315,7 @@ def global_norm(updates):
     >>> global_norm({"a": fnp.array([3.0]), "b": fnp.array([4.0])})
     Array(5., f32[])
     """
-    return fnp.sqrt(sum(fnp.sum(fnp.square(widened(u))) for u in tree.leaves(updates)))
+    return fnp.sqrt(sum(fnp.sum(squared(widened(u))) for u in tree.leaves(updates)))
 
 
 def all_finite(updates):

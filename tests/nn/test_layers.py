@@ -101,3 +101,17 @@ def test_initialisers_have_the_stated_variance(make, variance):
 def test_an_initialiser_needs_two_axes():
     with pytest.raises(ArgumentError, match="needs at least two axes"):
         nn.init.he_normal()(key(), (3,))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+@pytest.mark.parametrize("layer", [nn.LayerNorm(), nn.RMSNorm(), nn.BatchNorm(), nn.GroupNorm(1),
+                                   nn.InstanceNorm()], ids=lambda layer: layer.name)
+def test_statistics_of_16_bit_floats_do_not_overflow(layer, dtype):
+    x = fnp.array([[[0.0, 1000.0], [500.0, -2000.0]]])
+    params, state = layer.init(fgrad.random.key(0), x.astype(dtype))
+    y, after = layer.apply(params, state, x.astype(dtype), train=True)
+    wide, _ = layer.apply(params, state, x, train=True)
+    assert y.dtype == dtype and {str(v.dtype) for v in after.values()} <= {"float32"}
+    assert fnp.allclose(y.astype("float32"), wide, atol=0.02)
+    if layer.name == "layernorm":
+        assert fnp.allclose(nn.standardize(x.astype(dtype)).astype("float32"), wide, atol=0.02)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import fgrad
 import fgrad.numpy as fnp
 from fgrad import optim, tree
 from fgrad.optim.moments import sample_length
@@ -374,3 +375,14 @@ def test_orthogonalize_brings_singular_values_near_one(shape):
     x = np.random.default_rng(3).normal(size=shape)
     singular = np.linalg.svd(np.asarray(optim.orthogonalize(fnp.asarray(x))))[1]
     assert singular.min() > 0.3 and singular.max() < 1.3
+
+
+def test_complex_numbers_are_measured_by_their_size():
+    assert optim.global_norm([fnp.array([3j, 4.0])]).item() == 5.0
+    opt, p = optim.adam(0.1), fnp.array([3 + 4j, -1j])
+    state = opt.init(p)
+    for _ in range(200):
+        grads = fgrad.grad(lambda z: (fnp.abs(z) ** 2).sum())(p).conj()
+        updates, state = opt.update(grads, state, p)
+        p = optim.apply_updates(p, updates)
+    assert float(fnp.abs(p).max()) < 0.1
