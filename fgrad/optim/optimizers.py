@@ -264,8 +264,10 @@ def adagrad(learning_rate, initial_accumulator_value=0.1, eps=1e-7):
                  scale_by_learning_rate(learning_rate))
 
 
-def adadelta(learning_rate=None, rho=0.9, eps=1e-6, weight_decay=0.0, weight_decay_mask=None):
+def adadelta(learning_rate=1.0, rho=0.9, eps=1e-6, weight_decay=0.0, weight_decay_mask=None):
     """Steps of the size of earlier steps (Zeiler 2012); update() needs the parameters.
+
+    learning_rate: 1 as in the paper; with None, as optax has it, updates are not even negated.
 
     >>> import fgrad.numpy as fnp
     >>> opt = adadelta(1.0, rho=0.75)

@@ -386,3 +386,13 @@ def test_complex_numbers_are_measured_by_their_size():
         updates, state = opt.update(grads, state, p)
         p = optim.apply_updates(p, updates)
     assert float(fnp.abs(p).max()) < 0.1
+
+
+@pytest.mark.parametrize("name", ["adadelta", "adafactor"])
+def test_optimizers_that_need_no_rate_descend(name):
+    opt, p = getattr(optim, name)(), fnp.array([1.0, -2.0])
+    state, first = opt.init(p), fnp.abs(p)
+    for _ in range(50):
+        updates, state = opt.update(2 * p, state, p)
+        p = optim.apply_updates(p, updates)
+    assert (fnp.abs(p) < first).all()
