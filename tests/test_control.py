@@ -3,8 +3,10 @@
 `test_control_messages.py` has the messages.
 """
 
+import functools
 import gc
 import math
+import operator
 import weakref
 from dataclasses import dataclass
 
@@ -291,6 +293,15 @@ def through_a_global(x):
     return x * RATE
 
 
+def max_of(x):
+    return x.max()
+
+
+class Held:
+    def __call__(self, x):
+        return x * 2
+
+
 def stagings(f, times=3):
     """How often a function is staged by so many scans with it."""
     counted, staged = [], bodies.staged
@@ -322,6 +333,15 @@ def test_a_function_of_plain_parts_is_staged_once():
     ids=["list", "default", "array of NumPy", "module"])
 def test_a_function_that_reads_what_may_change_is_staged_each_time(make):
     assert stagings(make()) == 3
+
+
+@pytest.mark.parametrize("f", [np.sin, fnp.sin, fgrad.lax.sin, operator.neg, abs, max_of,
+                               functools.partial(max_of), Held()])
+def test_whatever_can_be_called_is_a_body(f):
+    for _ in range(2):
+        assert map(f, fnp.ones((2, 3))).shape in ((2,), (2, 3))
+        assert cond(fnp.array(True), f, lambda x: f(x) * 0, fnp.ones(3)).shape in ((), (3,))
+    assert while_loop(np.isfinite, lambda x: x * 1e30, 1.0).item() == np.inf
 
 
 def test_a_global_that_was_bound_anew_is_read_anew(monkeypatch):

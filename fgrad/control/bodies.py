@@ -18,6 +18,7 @@ import threading
 from collections import OrderedDict
 from dataclasses import dataclass
 from operator import index
+from types import FunctionType
 from weakref import WeakKeyDictionary
 
 from .. import config, text, tree
@@ -103,7 +104,8 @@ def body_of(what, f, structure, types, function=None):
     what: the user's word for the loop or branch.  function: what is staged, if it is not f itself.
     """
     function = function or f
-    read = read_by(function) if is_plain(structure) else None
+    keeps = f.__class__ is FunctionType and is_plain(structure)
+    read = read_by(function) if keeps else None
     if read is None:
         return Body(f, *staged(what, f, function, structure, types)[1:])
     asked = structure, types, rules(), config.device(), config.nans(), *bound_axes().items()
