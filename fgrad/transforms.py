@@ -698,12 +698,12 @@ def make_ir(f, static_argnums=()):
     ((x: f32[3],), [sin, mul])
     """
     arguments.check_function(f, "make_ir")
-    fixed = (static_argnums,) if isinstance(static_argnums, int) else static_argnums
+    fixed = arguments.positions(f, "make_ir", "static_argnums", static_argnums)
 
     @entry
     @functools.wraps(f, updated=())
     def make_ir(*args, **kwargs):
-        return traced(f, args, kwargs, [k % len(args) for k in fixed]).program
+        return traced(f, args, kwargs, fixed).program
     return make_ir
 
 

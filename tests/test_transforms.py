@@ -567,3 +567,12 @@ def test_make_ir_leaves_static_arguments_as_they_are():
         program = make_ir(repeated, static_argnums=places)(V, 3, 2.0)
         assert len(program.inputs) == 2 - (places == (1, 2))
     near(run_program(program, V)[0], 3 * V + 2)
+
+
+def test_static_arguments_of_make_ir_are_checked_as_those_of_jit():
+    program = make_ir(lambda x, n: x.reshape(n, -1), static_argnums=-1)(fnp.ones(4), 2)
+    assert [*program.out_types] == [ArrayType(F32, (2, 2))]
+    with pytest.raises(ArgumentError, match="static_argnums=5 is out of range"):
+        make_ir(lambda x, n: x, static_argnums=5)
+    with pytest.raises(ArgumentError, match="static_argnames is a name"):
+        fgrad.checkpoint(lambda x, n: x, static_argnames=3)

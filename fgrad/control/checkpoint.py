@@ -152,7 +152,8 @@ def checkpoint(f=None, *, policy=None, prevent_cse=True, static_argnums=(), stat
                                  static_argnames=static_argnames)
     arguments.check_function(f, "checkpoint")
     fixed = arguments.positions(f, "checkpoint", "static_argnums", static_argnums)
-    named = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
+    named = arguments.several("checkpoint", "static_argnames", static_argnames, str,
+                              "a name, or a tuple of names")
     fixed += tuple([k for k, n in enumerate(arguments.positional_names(f)[0]) if n in named])
 
     @boundary
