@@ -12,6 +12,7 @@ import numpy as np
 
 from . import index, scalar
 from .errors import CheckError
+from .index import Dynamic
 from .loop import Accumulate, Call, Contract, For, Let, Loop, Start, Store, whole_turns
 from .scalar import INSTRUCTIONS, REDUCTIONS
 from .types import BOOL, I64, computed
@@ -78,7 +79,7 @@ class Check:
         self.kernel = kernel
         self.readable = {*kernel.params, *kernel.outputs, *kernel.scratch}
         self.writable = {*kernel.outputs, *kernel.scratch}
-        self.seen = {}
+        self.apart = []                          # the parallel loops that are open
 
     def fail(self, sentence):
         raise CheckError(f"kernel {self.kernel.name}: {sentence}", where=None)
@@ -113,7 +114,12 @@ class Check:
             self.fail(f"{s.var.name} is looped over twice.")
         if s.var.name in names:
             self.fail(f"the loop over {s.var.name} is named as something around it.")
+        alone = s.kind == "parallel" and s.var.extent > s.step
+        if alone:
+            self.apart.append(s.var)
         self.body(s.body, mask | s.var.bit, names | {s.var.name: I64})
+        if alone:
+            self.apart.pop()
 
     def contract(self, s, mask, names):
         outer = mask | sum(v.bit for v in (*s.batch, *s.rows, *s.columns))
@@ -139,6 +145,11 @@ class Check:
             self.index(x, mask, names)
         self.index(s.index, mask, names)
         self.bounds(s.buffer, s.index, s.when)
+        known = {v for a, _ in s.index.terms if not isinstance(a, Dynamic)
+                 for v in self.apart if index.of(a).free & v.bit}
+        if s.buffer.kind != "local" and len(known) < len(self.apart):
+            self.fail(f"{s.buffer.name}[{index.text(s.index)}] may be one element in two "
+                      "iterations of a parallel loop.")
 
     def index(self, x, mask, names):
         if x.free & ~mask:

@@ -10,10 +10,14 @@ import tempfile
 
 from hypothesis import HealthCheck, settings
 
+from tests import young_processors
+
 FUZZ = int(os.environ.get("FGRAD_FUZZ", "0"))
 
 _cache = tempfile.TemporaryDirectory(prefix="fgrad-test-cache-")
 os.environ["FGRAD_CACHE"] = _cache.name
+
+young_processors.named()
 
 # A shell that starts a command behind its back (`… &`) lets it ignore Ctrl-C, which is tested.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -147,7 +147,7 @@ def outer_loops(name, body, loops, make, target):
     body = nested(body, loops)
     large = target.threads > 1 and cost_of(body) >= target.region_cost
     if loops and (target.kind == "gpu" or large):
-        spread(body[0], target)
+        spread(body[0], loops, target)
     return make(name, body)
 
 

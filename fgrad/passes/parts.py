@@ -85,7 +85,7 @@ def split(name, body, nest, target, make):
     large = target.kind != "cpu" or work >= target.region_cost
     if not sums:
         if nest.nest and large:
-            spread(body[-1], target)
+            spread(body[-1], nest.nest, target)
         return [make(name, body)]
     loop = body[-1]
     parts = parts_of(loop.var.extent, target.cut) if large and target.cut > 1 else 1
@@ -99,15 +99,18 @@ def split(name, body, nest, target, make):
     return partial_kernels(name, body, loop, sums, nest, parts, target, make)
 
 
-def spread(loop, target):
-    """Makes a loop parallel, and on a GPU the perfect nest below it."""
+def spread(loop, independent, target):
+    """Makes a loop parallel, and on a GPU the perfect nest below it.
+
+    independent: the variables of loops whose iterations may run in any order.
+    """
     each = max(1, cost_of(loop.body))
     loop.kind = "parallel"
     loop.grain = max(1, -(-target.region_cost // each)) if target.kind == "cpu" else 1
     if target.kind == "gpu" and len(loop.body) == 1 and isinstance(loop.body[0], For):
         inner = loop.body[0]
-        if inner.kind == "serial":
-            spread(inner, target)
+        if inner.var in independent and inner.kind == "serial":
+            spread(inner, independent, target)
 
 
 def parts_of(extent, wanted):

@@ -7,7 +7,7 @@ from fgrad import passes
 from fgrad.passes import Target
 from fgrad.types import DTYPES, F16, F32, I32, I64, NUMBERS
 from tests.passes import programs
-from tests.passes.checking import TARGETS, THREADS, assert_plan_agrees
+from tests.passes.checking import GPU, TARGETS, THREADS, assert_plan_agrees
 from tests.passes.golden import assert_golden
 from tests.passes.programs import Build, normalised
 
@@ -57,6 +57,15 @@ def test_scatters_write_into_a_copy(op, mode):
     for target in TARGETS:
         assert_plan_agrees(program, target)
         assert_plan_agrees(program, target, donate=(0,))
+
+
+def test_updates_that_may_meet_in_one_element_follow_each_other_on_a_gpu():
+    p = Build("f")
+    x, u, i = p.input("x", 3, 2), p.input("u", 4, 2), p.input("i", 4, dtype=I64)
+    plan = assert_plan_agrees(p.done(p.scatter_add(x, i, u, axes=(0,), mode="drop")), GPU)
+    (columns,) = plan.steps[-1].body
+    assert columns.kind == "parallel" and columns.var.extent == 2
+    assert columns.body[0].kind == "serial" and columns.body[0].var.extent == 4
 
 
 def test_what_has_no_pull_is_a_call_on_buffers():

@@ -45,8 +45,8 @@ class OpenCL(Backend):
         device.find(name).sync()
 
     def devices(self):
-        return [(f"opencl:{r.index}", f"{r.name} ({r.platform}, {r.kind}, {r.units} units)")
-                for r in device.devices()]
+        return [(f"opencl:{r.index}", f"{r.name} ({r.platform}, {r.kind}, {r.units} units)"
+                 + device.doubts(r)) for r in device.devices()]
 
 
 def target_of(record):

@@ -29,6 +29,9 @@ from ...errors import DeviceError
 SMALLEST = 256             # bytes of the smallest bucket
 RETIRED = 256 << 20        # bytes of host memory that may wait for the queue before `write` waits
 
+# What PoCL calls a processor that its compiler does not know; on x86 it then rejects all programs.
+UNKNOWN_PROCESSOR = re.compile(r"PoCL.*-x86_64-.*-generic$")
+
 INSTALL = ["the OpenCL driver of your GPU, or",
            'pip install "pyopencl[pocl]", which runs OpenCL on the CPU']
 
@@ -137,6 +140,12 @@ def widest(lanes, version):
     """
     zen = re.search(r"PoCL.*-znver[123]$", version.strip())
     return max(1, min(lanes, 8) if zen else lanes)
+
+
+def doubts(record):
+    """What is to be said behind a device in a list: "", or why programs will not compile."""
+    old = UNKNOWN_PROCESSOR.search(record.version)
+    return f"; its driver, {record.driver}, is older than this processor" if old else ""
 
 
 OPENED = {}                # Record index -> Device; owned by `find`
@@ -265,6 +274,8 @@ class Device:
         return Buffer(self, memory, nbytes, bucket)
 
     def create(self, nbytes):
+        if nbytes > self.record.global_memory:   # some drivers only notice when it is used
+            raise self.out_of_memory(f"{nbytes} bytes")
         return self.cl.Buffer(self.context, self.cl.mem_flags.READ_WRITE, nbytes)
 
     def release(self, buffer):
@@ -301,13 +312,15 @@ class Device:
         except self.cl.Error as error:
             if not self.short_of_memory(error):
                 raise
-            r = self.record
-            raise DeviceError(
-                f"{r.name} is out of memory: {what} could not be had.",
-                given=f"largest buffer {r.largest_buffer} bytes, memory {r.global_memory} bytes, "
-                      f"in the pool {self.pooled} bytes",
-                fix="smaller arrays or batches, fewer arrays kept alive, or donate_argnums"
-            ) from error
+            raise self.out_of_memory(what) from error
+
+    def out_of_memory(self, what):
+        r = self.record
+        return DeviceError(
+            f"{r.name} is out of memory: {what} could not be had.",
+            given=f"largest buffer {r.largest_buffer} bytes, memory {r.global_memory} bytes, "
+                  f"in the pool {self.pooled} bytes",
+            fix="smaller arrays or batches, fewer arrays kept alive, or donate_argnums")
 
     def short_of_memory(self, error):
         """Is this what pyopencl raises for too large a buffer, or for memory that is used up?"""
@@ -332,7 +345,8 @@ class Device:
             return Buffer(self, memory, array.nbytes, host=array)
         buffer = self.allocate(array.nbytes)
         if array.nbytes:
-            event = self.cl.enqueue_copy(self.queue, buffer.memory, array, is_blocking=False)
+            event = self.retrying(lambda: self.cl.enqueue_copy(
+                self.queue, buffer.memory, array, is_blocking=False), f"{array.nbytes} bytes")
             self.retire(array.nbytes, event, array)
         return buffer
 
@@ -397,12 +411,22 @@ class Device:
                 program.build(options=["-w"], cache_dir=False)   # drivers keep a cache
         except self.cl.RuntimeError as error:
             log = program.get_build_info(self.record.handle, self.cl.program_build_info.LOG)
-            raise DeviceError(
-                f"The OpenCL compiler of {self.record.platform} rejects a generated program.",
-                given=log.strip().splitlines() + ["source:"] + numbered(source),
-                fix="this is a mistake in fgrad or in the driver: please report the text above"
-            ) from error
+            raise self.rejected(source, log.strip()) from error
         return program
+
+    def rejected(self, source, log):
+        """The error of a program that the driver's compiler does not take."""
+        r = self.record
+        if "unknown target CPU" in log:
+            return DeviceError(
+                f"{r.name} cannot be used through OpenCL: the compiler of {r.platform} {r.driver} "
+                "is older than this processor.", given=log.splitlines(),
+                fix=["device='cpu', for which fgrad has a compiler of its own",
+                     "or a newer PoCL: your system's packages may have one (pocl-opencl-icd)"])
+        return DeviceError(
+            f"The OpenCL compiler of {r.platform} rejects a generated program.",
+            given=log.splitlines() + ["source:"] + numbered(source),
+            fix="this is a mistake in fgrad or in the driver: please report the text above")
 
     def launch(self, kernel, global_size, local_size, *args):
         """Enqueues the kernel on Buffers and numbers; returns its pyopencl event, without waiting.

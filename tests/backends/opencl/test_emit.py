@@ -21,6 +21,9 @@ from tests.ops.examples import EXAMPLES, numbers
 from tests.tolerance import assert_close
 
 
+GPU = Target("gpu", vector_bytes=4, threads=4, parts=8, totals=False)
+
+
 @pytest.fixture(scope="module")
 def device():
     try:
@@ -87,8 +90,11 @@ def together(examples):
 GROUPS = [sorted(EXAMPLES)[k::8] for k in range(8)]
 
 
+@pytest.mark.parametrize("form", ["own", "gpu"])
 @pytest.mark.parametrize("names", GROUPS, ids=lambda names: names[0])
-def test_every_operation_agrees_with_its_numpy_rule(device, names):
+def test_every_operation_agrees_with_its_numpy_rule(device, names, form, monkeypatch):
+    if form == "gpu":
+        monkeypatch.setattr(backend, "target_of", lambda record: GPU)
     examples = list(drawn(names))
     if not device.record.fp64:
         examples = [e for e in examples if all(getattr(a, "dtype", None) != F64 for a in e[2])]
@@ -209,8 +215,7 @@ def test_large_sums_are_split_into_parts(device):
 
 
 def test_the_form_for_gpus_gives_the_same(device, monkeypatch):
-    target = Target("gpu", vector_bytes=4, threads=4, parts=8, totals=False)
-    monkeypatch.setattr(backend, "target_of", lambda record: target)
+    monkeypatch.setattr(backend, "target_of", lambda record: GPU)
     x = np.random.default_rng(4).uniform(-1, 1, (300, 37)).astype("f4")
 
     def function(x):
