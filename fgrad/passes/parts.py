@@ -25,6 +25,7 @@ from .names import loops_of
 
 APART = 128                # bytes from which two threads do not wait for each other's writes
 WRITTEN_OUT = 64           # partial results that are added in one expression
+ALONE = 1 << 15            # additions that one group of a GPU does as fast as several would
 COLUMNS = (512, 384, 320, 256, 192, 128, 96, 64)      # columns of a block of column sums
 
 
@@ -88,7 +89,8 @@ def split(name, body, nest, target, make):
             spread(body[-1], nest.nest, target)
         return [make(name, body)]
     loop = body[-1]
-    parts = parts_of(loop.var.extent, target.cut) if large and target.cut > 1 else 1
+    enough = target.kind == "cpu" or work >= ALONE
+    parts = parts_of(loop.var.extent, target.cut) if large and enough and target.cut > 1 else 1
     narrow = any(r.expr.dtype != r.value.dtype for r in sums)
     if parts == 1 and not narrow:
         inside = in_accumulators(loop) or starts(sums, nest, make) + [loop]
@@ -192,8 +194,7 @@ def partial_kernels(name, body, loop, sums, nest, parts, target, make):
     partial = {r.value: Buffer(make.names.unique("part"), ArrayType(
         r.expr.dtype, (rows, row_of(r, target)))) for r in sums}
     p, i = nest.space.variable(parts), nest.space.variable(chunk)
-    at = [(index.of(p), 1), (index.of(i), parts)] if target.kind == "gpu" else \
-        [(index.of(p), chunk), (index.of(i), 1)]
+    at = [(index.of(p), chunk), (index.of(i), 1)]
     before = body[:-1]
     again = own_loops(before, nest.space) if rest else []
     rows = part(loop, index.combine(at), i, index.of(p), sums, partial, nest, make)

@@ -15,17 +15,16 @@ from ... import loop_key
 from ...aligned import copied
 from ...core import memory_of, numpy_rule
 from ...errors import DeviceError
-from ...loop import Call, Contract, For, Kernel, Loop
+from ...loop import Buffer, Call, Contract, For, Kernel, Loop
 from ...passes.target import Target
 from ...passes.turns import contents
 from ...text import Names, identifier
 from ...types import F64, held_as
 from ..base import Backend
-from . import device, emit, loops, product
+from . import device, emit, groups, loops, product
 from .arrays import DeviceArray, array_on_device
 from .contract import PREAMBLE
 
-GROUP = 128                # work-items of a group on a GPU
 PARTS = 256                # partial results of a large reduction on a GPU
 
 
@@ -85,27 +84,29 @@ class Program:
 
     def __init__(self, plan, record):
         self.record = record
-        self.group = min(GROUP, record.max_group) if target_of(record).kind == "gpu" else 0
+        self.for_gpu = target_of(record).kind == "gpu"
         self.made, self.functions, self.names = [], {}, Names()
         self.known = loop_key.Known()
         check_dtypes(plan, record)
-        self.launches = [self.launch(step) for step in plan.steps]
+        self.launches = self.all_launches(plan.steps)
         self.text = self.joined(plan)
 
-    def launch(self, step):
-        """The Launch of a step."""
+    def all_launches(self, steps):
+        return [launch for step in steps for launch in self.launched(step)]
+
+    def launched(self, step):
+        """The Launches of a step."""
         if isinstance(step, Loop):
-            inner = tuple([[self.launch(s) for s in p.steps] for p in step.plans])
-            return Launch(step.name, step, (*step.params, *step.ends, *step.ys), inner=inner)
+            inner = tuple([self.all_launches(p.steps) for p in step.plans])
+            return [Launch(step.name, step, (*step.params, *step.ends, *step.ys), inner=inner)]
         buffers = (*step.params, *step.outputs)
         if isinstance(step, Call):
-            return Launch(step.name, step, buffers)
-        return self.add(step, buffers)
-
-    def add(self, kernel, buffers):
-        """A kernel's function, if there is no equal one yet, and its launch."""
-        made = self.known.get(kernel, self.written)
-        return Launch(made.name, None, buffers, made.global_size, made.local_size)
+            return [Launch(step.name, step, buffers)]
+        made = self.known.get(step, self.written)
+        if made.room:
+            buffers = (Buffer(f"{made.name}Room", made.room), *buffers)
+        return [Launch(k.name, None, buffers, k.global_size, k.local_size)
+                for k in (made, made.then) if k]
 
     def written(self, kernel):
         """The text of a kernel, which is added to what was made."""
@@ -114,7 +115,8 @@ class Program:
         if contractions:
             made = product.written(name, kernel, contractions[0], self.record)
         else:
-            made = emit.written(name, kernel, self.parts_of(kernel), self.group)
+            made = (groups.written(name, kernel, self.record) if self.for_gpu else
+                    emit.written(name, kernel, self.parts_of(kernel)))
         self.made.append(f"// {heading(kernel)}\n{made.text}")
         self.functions.update(made.functions)
         return made

@@ -6,12 +6,14 @@ epilogues are the same kernel with other texts.  Every other name of the text ho
 Sizes are constants; a bound is checked only where a tile does not divide a size.  Relies on nothing
 but the Record of a device, for `choose`; the OpenCL emitter relies on it.
 
-Four schemes, one grid dimension each:
+Five schemes, one grid dimension each:
 
   thread   a CPU core per work-item: panels of A and B packed into the cache (local memory), then
            row_step x column_step sums in vector registers
   group    a GPU work-group per tile: panels in local memory, row_step x column_step sums for each
            work-item
+  sliced   the same for few tiles of many terms: a group per slice of a tile's terms, whose sums
+           a second kernel adds up
   plain    a work-item for a few sums, read directly: little work, few rows, or few columns
   team     a GPU work-group for one sum: partial sums along k, added in a tree
 
@@ -45,6 +47,9 @@ PREAMBLE = """\
 """
 
 
+SLICE, SLICES = 128, 128   # terms of a slice at least, and slices of a sum at most
+
+
 @dataclass(frozen=True)
 class Tile:
     """How a scheme cuts a contraction.
@@ -52,7 +57,8 @@ class Tile:
     rows x columns outputs and `depth` terms at a time belong to one work-group; row_step x
     column_step sums to one register block.  `lanes` is the vector width (thread), the number of
     partial sums along k (plain), or the number of work-items (team).  In plain, rows x columns
-    belong to one work-item, and row_step is the number of work-items in a group.
+    belong to one work-item, and row_step is the number of work-items in a group.  slices: into how
+    many the terms are cut (sliced).
     """
 
     rows: int
@@ -61,6 +67,7 @@ class Tile:
     row_step: int
     column_step: int
     lanes: int
+    slices: int = 1
 
 
 @dataclass(frozen=True)
@@ -92,7 +99,8 @@ def source(name, sizes, load_a, load_b, store, arguments, *, dtype, scheme, tile
     vector x of columns n, n + 1, …, used by a scheme that has vectors.  Sums have `dtype`, to which
     operands are converted as they are read.  unit_a is "k" or "m", unit_b "n" or "k".  Indices have
     32 bits unless an operand is larger than that, or `wide` says so.  A global size of 0 means:
-    nothing to launch.
+    nothing to launch.  The kernels of `sliced`, the second of which is `adding`'s, have one more
+    argument in front: room for tile.slices times as many sums as there are results.
 
     >>> source("f", (1, 4, 4, 4), "A[m * 4 + k]", "B[k * 4 + n]", "C[m * 4 + n] = x;",
     ...        "__global float *C, __global const float *A, __global const float *B",
@@ -272,18 +280,25 @@ def group_source(name, spec, tile):
     """Panels in local memory, shared by the work-items of a group; for GPUs."""
     t, TM, TN = spec.ctype, tile.row_step, tile.column_step
     LX, LY = tile.columns // TN, tile.rows // TM
-    local = LX * LY
+    local, groups = LX * LY, spec.batch * prod(tiles(spec.M, spec.N, tile))
     inside = " && ".join([f"m < {spec.M}"] * (spec.M % tile.rows != 0)
                          + [f"n < {spec.N}"] * (spec.N % tile.columns != 0)) or "1"
+    number, first, end = "(int)get_group_id(0)", 0, spec.K
+    slice_ = ""
+    if tile.slices > 1:
+        length = slice_length(spec.K, tile)
+        number, first, end = f"(int)get_group_id(0) % {max(1, groups)}", f"s_ * {length}", "end_"
+        slice_ = (f"const {spec.index} s_ = get_group_id(0) / {max(1, groups)}, "
+                  f"end_ = min({spec.K}, (int)(s_ + 1) * {length});\n  ")
     text = f"""\
 {header(name, spec, local)} {{
   __local {t} As_[{tile.depth}][{tile.rows + 1}], Bs_[{tile.depth}][{tile.columns + 1}];
   const int id_ = get_local_id(0), tx_ = id_ % {LX}, ty_ = id_ / {LX};
-  {corner(spec, tile, "(int)get_group_id(0)")}
+  {slice_}{corner(spec, tile, number)}
   {t} c_[{TM}][{TN}], ra_[{TM}], rb_[{TN}];
   for (int i_ = 0; i_ < {TM}; i_++)
     for (int j_ = 0; j_ < {TN}; j_++) c_[i_][j_] = 0;
-  for ({spec.index} k0_ = 0; k0_ < {spec.K}; k0_ += {tile.depth}) {{
+  for ({spec.index} k0_ = {first}; k0_ < {end}; k0_ += {tile.depth}) {{
     {indented(fetch(spec, tile, "A", local), 4)}
     {indented(fetch(spec, tile, "B", local), 4)}
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -303,7 +318,40 @@ def group_source(name, spec, tile):
     }}
 }}
 """
-    return text, (spec.batch * prod(tiles(spec.M, spec.N, tile)) * local,), (local,)
+    return text, (groups * tile.slices * local,), (local,)
+
+
+def slice_length(K, tile):
+    """The terms of a slice, a multiple of the depth of a panel."""
+    return -(-K // (tile.slices * tile.depth)) * tile.depth
+
+
+def sliced_source(name, spec, tile):
+    """The kernel of the slices' sums, for which the arguments begin with room."""
+    at = f"((s_ * {max(1, spec.batch)} + b) * {spec.M} + m) * {spec.N} + n"
+    return group_source(name, replace(
+        spec, store=f"sums_[{at}] = x;",
+        arguments=f"__global {spec.ctype} *restrict sums_, {spec.arguments}"), tile)
+
+
+def adding(name, sizes, store, arguments, *, dtype, tile, wide=False):
+    """The text and the sizes, as of `source`, of the kernel that adds up the sums of slices."""
+    batch, M, N, _ = sizes
+    t, integer, items = C_TYPES[np.dtype(dtype).name], "long" if wide else "int", batch * M * N
+    local = max(1, min(64, items))
+    text = f"""\
+__kernel __attribute__((reqd_work_group_size({local}, 1, 1)))
+void {name}(__global const {t} *restrict sums_, {arguments}) {{
+  const {integer} item_ = get_global_id(0);{beyond(items, local)}
+  const {integer} b = item_ / {M * N}, m = item_ / {N} % {M}, n = item_ % {N};
+  {t} sum_ = 0;
+  #pragma unroll 8
+  for (int s_ = 0; s_ < {tile.slices}; s_++) sum_ += sums_[({integer})s_ * {items} + item_];
+  const {t} x = sum_;
+  {store}
+}}
+"""
+    return text, (-(-items // local) * local,), (local,)
 
 
 def fetch(spec, tile, operand, local):
@@ -424,7 +472,7 @@ def team_source(name, spec, tile):
     return text, (spec.batch * spec.M * spec.N * L,), (L,)
 
 
-SCHEMES = {"thread": thread_source, "group": group_source,
+SCHEMES = {"thread": thread_source, "group": group_source, "sliced": sliced_source,
            "plain": plain_source, "team": team_source}
 
 
@@ -504,9 +552,15 @@ def choose_gpu(record, M, N, K, batch, size):
                                  Tile(32, 32, 16, 2, 2, 1), Tile(16, 16, 16, 2, 2, 1))
                if (tile.rows // tile.row_step)**2 <= record.max_group
                and local_bytes("group", tile, K, size) <= record.local_memory]
+    if not fitting:
+        return plain
+    slices = max(1, min(SLICES, K // SLICE))
     busy = [tile for tile in fitting if min(M, N) > tile.rows // 2
-            and batch * prod(tiles(M, N, tile)) >= record.units]
-    return ("group", (busy or fitting[-1:])[0]) if fitting else plain
+            and batch * prod(tiles(M, N, tile)) * slices * 2 >= record.units]
+    tile = (busy or fitting[-1:])[0]
+    groups = batch * prod(tiles(M, N, tile))
+    slices = min(slices, -(-2 * record.units // groups)) if 2 * groups <= record.units else 1
+    return ("sliced", replace(tile, slices=slices)) if slices > 1 else ("group", tile)
 
 
 def local_bytes(scheme, tile, K, size):
@@ -515,7 +569,7 @@ def local_bytes(scheme, tile, K, size):
         case "thread":
             kept = tile.rows * tile.columns if K > tile.depth else tile.row_step * tile.column_step
             return (tile.depth * (tile.rows + tile.columns) + kept + tile.lanes) * size
-        case "group":
+        case "group" | "sliced":
             return tile.depth * (tile.rows + tile.columns + 2) * size
         case "team":
             return tile.lanes * size

@@ -42,7 +42,7 @@ class Emitter(Expressions):
         self.values, self.started, self.slots, self.words = {}, {}, {}, {}
         self.out, self.memo, self.shared, self.temporaries = [], [{}], set(), 0
         self.vec, self.count, self.lane, self.ranges, self.copy = None, 0, None, (), 0
-        self.parts, self.items, self.total = None, None, 1
+        self.parts = None
         self.note = (None, None)
 
     # -- writing --------------------------------------------------------------------------------
@@ -411,9 +411,7 @@ class Emitter(Expressions):
 
     def run(self, s, name):
         """The loop: vectors while they last, single vectors, and one in part idle for the tail."""
-        if s.kind == "parallel" and self.items is not None:
-            self.run_items(s, name)
-        elif s.kind == "parallel" and self.parts:
+        if s.kind == "parallel" and self.parts:
             self.run_part(s, name)
         elif s.width == 1:
             self.counted(s, name, "0", str(s.var.extent), s.step, 1)
@@ -442,25 +440,6 @@ class Emitter(Expressions):
         if n % block:
             with self.block(f"if (part == {parts - 1})"):
                 self.run_tail(s)
-
-    def run_items(self, s, name):
-        """One iteration of a perfect nest of parallel loops for each work-item."""
-        self.items, nest = None, [s]
-        while parallel_inside(nest[-1]):
-            nest += nest[-1].body
-        counts = [-(-f.var.extent // f.step) for f in nest]
-        self.total = prod(counts)
-        self.line(f"const {self.int} item = get_global_id(0);")
-        with self.block(f"if (item < {self.total})"):
-            for k, f in enumerate(nest):
-                below = prod(counts[k + 1:])
-                text = f"item / {below}" if below > 1 else "item"
-                text = f"{text} % {counts[k]}" if k else text
-                own = name if k == 0 else self.cnames(f.var.name)
-                scaled = text if f.step == 1 else f"({text}) * {f.step}"
-                self.line(f"const {self.int} {own} = {scaled};")
-                self.env[f.var] = own, 0
-            self.body(nest[-1].body)
 
     def run_vectors(self, s, name, lo, hi):
         if hi == "0":
@@ -505,19 +484,19 @@ def element_text(dtype):
     return "char" if dtype == BOOL else type_text(dtype)
 
 
-def parallel_inside(loop):
-    """Is the loop's body one parallel loop?"""
-    return len(loop.body) == 1 and isinstance(loop.body[0], For) and loop.body[0].kind == "parallel"
-
-
 # ---------------------------------------------------------------------------- kernels
 
 class Written:
-    """A kernel's text: `global_size` work-items in groups of `local_size`, and what it calls."""
+    """A kernel's text: `global_size` work-items in groups of `local_size`, and what it calls.
 
-    def __init__(self, name, text, global_size, local_size, functions=()):
+    room: the type of an array that it needs in front of its arguments, for the kernel `then`, which
+    runs behind it and has the same arguments, or None.
+    """
+
+    def __init__(self, name, text, global_size, local_size, functions=(), room=None, then=None):
         self.name, self.text, self.functions = name, text, dict(functions)
         self.global_size, self.local_size = global_size, local_size
+        self.room, self.then = room, then
 
 
 def needs_long(kernel):
@@ -538,29 +517,27 @@ def arguments(kernel, names):
     return pointers, ", ".join(texts)
 
 
-def written(name, kernel, parts=1, group=0):
-    """The Written of a kernel without a Contract: `parts` work-items, one for each part.
-
-    group: on a GPU, the work-items of a group; then there is one for each parallel iteration.
+def written(name, kernel, parts=1):
+    """The Written of a kernel without a Contract, on a CPU: `parts` work-items, one for each part.
     """
-    names, instructions = Names(("part", "item")), Instructions()
+    names, instructions = Names(("part",)), Instructions()
     pointers, params = arguments(kernel, names)
     pointers.update((b, names(b.name)) for b in kernel.scratch)
     emitter = Emitter(pointers, names, instructions, wide_index=needs_long(kernel))
-    emitter.parts, emitter.items = parts, group or None
+    emitter.parts = parts
     for b in kernel.scratch:
         emitter.line(f"{type_text(b.type.dtype) if b.type.dtype != BOOL else 'uchar'} "
                      f"{pointers[b]}[{max(1, b.type.size)}];")
     with kernel.space:
         emitter.body(kernel.body)
-    local, items = 1, parts
-    if group and emitter.total > 1:
-        local = min(group, 1 << (emitter.total - 1).bit_length())
-        items = -(-emitter.total // local) * local
-    lines = "\n".join(indented(emitter.out, 1))
-    text = (f"__kernel __attribute__((reqd_work_group_size({local}, 1, 1)))\n"
-            f"void {name}({params}) {{\n{lines}\n}}\n")
-    return Written(name, text, items, local, instructions.used)
+    return Written(name, function_text(name, params, emitter.out, 1), parts, 1, instructions.used)
+
+
+def function_text(name, params, lines, local):
+    """The text of a kernel whose groups have `local` work-items."""
+    inside = "\n".join(indented(lines, 1))
+    return (f"__kernel __attribute__((reqd_work_group_size({local}, 1, 1)))\n"
+            f"void {name}({params}) {{\n{inside}\n}}\n")
 
 
 def indented(lines, depth):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ... import scalar
 from ...scalar import EXPENSIVE
+from ...types import ArrayType
 from .. import flat_product
 from . import contract
 from .emit import Emitter, Written, arguments, indented, needs_long
@@ -47,7 +48,14 @@ class Product:
             scheme=scheme, tile=tile, unit_a=unit_a, unit_b=unit_b, wide=self.wide or None,
             store_vector=self.epilogue(lanes) if lanes > 1 else "")
         text = "\n".join([*self.functions, text])
-        return Written(self.name, text, size[0], local[0], self.instructions.used)
+        room = then = None
+        if scheme == "sliced":
+            name, results = f"{self.name}Sum", sizes[0] * sizes[1] * sizes[2]
+            more, *counts = contract.adding(name, sizes, self.epilogue(1), self.params, dtype=dtype,
+                                            tile=tile, wide=self.wide)
+            text, room = text + more, ArrayType(dtype, (tile.slices * results,))
+            then = Written(name, "", counts[0][0], counts[1][0])
+        return Written(self.name, text, size[0], local[0], self.instructions.used, room, then)
 
     def emitter(self, letters):
         """An Emitter in which the flat indices have their letters."""
