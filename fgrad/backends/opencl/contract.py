@@ -47,7 +47,8 @@ PREAMBLE = """\
 """
 
 
-SLICE, SLICES = 128, 128   # terms of a slice at least, and slices of a sum at most
+SLICE, SLICES = 128, 8     # terms of a slice at least; how often terms are halved at most
+LATENCY, SECOND = 450, 14_000    # cycles of a GPU: until a panel is there; of one more kernel
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,13 @@ class Tile:
     column_step: int
     lanes: int
     slices: int = 1
+
+
+# Tiles of work-groups on a GPU → the share of the multiply-adds' peak that they reach at best,
+# measured on an H200.
+GPU_TILES = {Tile(128, 128, 8, 8, 8, 1): 0.66, Tile(128, 64, 16, 8, 4, 1): 0.64,
+             Tile(64, 64, 16, 8, 4, 1): 0.61, Tile(32, 32, 32, 4, 4, 1): 0.42,
+             Tile(16, 16, 16, 2, 2, 1): 0.2}
 
 
 @dataclass(frozen=True)
@@ -277,48 +285,95 @@ for (; j_ + {V} <= width_; j_ += {V}) {{
 # ---- group: a work-group per tile ----------------------------------------------------------------
 
 def group_source(name, spec, tile):
-    """Panels in local memory, shared by the work-items of a group; for GPUs."""
-    t, TM, TN = spec.ctype, tile.row_step, tile.column_step
+    """Panels in local memory, shared by the work-items of a group; for GPUs.
+
+    The next panels are on their way to registers while the sums take the terms of these; what a
+    work-item reads of them are whole vectors.
+    """
+    t, TM, TN, V = spec.ctype, tile.row_step, tile.column_step, vector_of(spec, tile)
     LX, LY = tile.columns // TN, tile.rows // TM
     local, groups = LX * LY, spec.batch * prod(tiles(spec.M, spec.N, tile))
     inside = " && ".join([f"m < {spec.M}"] * (spec.M % tile.rows != 0)
                          + [f"n < {spec.N}"] * (spec.N % tile.columns != 0)) or "1"
-    number, first, end = "(int)get_group_id(0)", 0, spec.K
-    slice_ = ""
-    if tile.slices > 1:
+    number, first, end, own = "(int)get_group_id(0)", 0, spec.K, ""
+    if slices_of(spec.K, tile) > 1:
         length = slice_length(spec.K, tile)
-        number, first, end = f"(int)get_group_id(0) % {max(1, groups)}", f"s_ * {length}", "end_"
-        slice_ = (f"const {spec.index} s_ = get_group_id(0) / {max(1, groups)}, "
-                  f"end_ = min({spec.K}, (int)(s_ + 1) * {length});\n  ")
+        number, first, end = f"(int)get_group_id(0) % {groups}", f"s_ * {length}", "end_"
+        own = (f"const {spec.index} s_ = get_group_id(0) / {groups}, "
+               f"end_ = min(({spec.index}){spec.K}, (s_ + 1) * {length});\n  ")
+    fetched = {side: indented(fetch(spec, tile, side, local), 6) for side in "AB"}
+    kept = {side: indented(keep(spec, tile, side, local), 4) for side in "AB"}
     text = f"""\
 {header(name, spec, local)} {{
-  __local {t} As_[{tile.depth}][{tile.rows + 1}], Bs_[{tile.depth}][{tile.columns + 1}];
+  __local {t} As_[{tile.depth}][{tile.rows + V}] __attribute__((aligned(16)));
+  __local {t} Bs_[{tile.depth}][{tile.columns + V}] __attribute__((aligned(16)));
   const int id_ = get_local_id(0), tx_ = id_ % {LX}, ty_ = id_ / {LX};
-  {slice_}{corner(spec, tile, number)}
+  {own}{corner(spec, tile, number)}
   {t} c_[{TM}][{TN}], ra_[{TM}], rb_[{TN}];
+  {t} pa_[{tile.rows * tile.depth // local}], pb_[{tile.columns * tile.depth // local}];
   for (int i_ = 0; i_ < {TM}; i_++)
     for (int j_ = 0; j_ < {TN}; j_++) c_[i_][j_] = 0;
-  for ({spec.index} k0_ = {first}; k0_ < {end}; k0_ += {tile.depth}) {{
-    {indented(fetch(spec, tile, "A", local), 4)}
-    {indented(fetch(spec, tile, "B", local), 4)}
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (int kk_ = 0; kk_ < {tile.depth}; kk_++) {{
-      for (int i_ = 0; i_ < {TM}; i_++) ra_[i_] = As_[kk_][ty_ + i_ * {LY}];
-      for (int j_ = 0; j_ < {TN}; j_++) rb_[j_] = Bs_[kk_][tx_ + j_ * {LX}];
-      for (int i_ = 0; i_ < {TM}; i_++)
-        for (int j_ = 0; j_ < {TN}; j_++) c_[i_][j_] = c_[i_][j_] + ra_[i_] * rb_[j_];
+  for ({spec.index} k0_ = {first}; ; k0_ += {tile.depth}) {{
+    if (k0_ < {end}) {{
+      {fetched["A"]}
+      {fetched["B"]}
     }}
+    if (k0_ > {first}) {{
+      #pragma unroll
+      for (int kk_ = 0; kk_ < {tile.depth}; kk_++) {{
+        {indented(vectors(spec, "A", TM, LY, V), 8)}
+        {indented(vectors(spec, "B", TN, LX, V), 8)}
+        #pragma unroll
+        for (int i_ = 0; i_ < {TM}; i_++)
+          #pragma unroll
+          for (int j_ = 0; j_ < {TN}; j_++) c_[i_][j_] = c_[i_][j_] + ra_[i_] * rb_[j_];
+      }}
+      barrier(CLK_LOCAL_MEM_FENCE);
+    }}
+    if (k0_ >= {end}) break;
+    {kept["A"]}
+    {kept["B"]}
     barrier(CLK_LOCAL_MEM_FENCE);
   }}
   for (int i_ = 0; i_ < {TM}; i_++)
     for (int j_ = 0; j_ < {TN}; j_++) {{
-      const {spec.index} m = m0_ + ty_ + i_ * {LY}, n = n0_ + tx_ + j_ * {LX};
+      const {spec.index} m = m0_ + {place("i_", "ty_", LY, V)};
+      const {spec.index} n = n0_ + {place("j_", "tx_", LX, V)};
       const {t} x = c_[i_][j_];
       if ({inside}) {{ {spec.store} }}
     }}
 }}
 """
-    return text, (groups * tile.slices * local,), (local,)
+    return text, (groups * slices_of(spec.K, tile) * local,), (local,)
+
+
+def vector_of(spec, tile):
+    """Elements of the vectors in which panels are read: 16 bytes, where steps allow it."""
+    lanes = min(4, 128 // spec.bits)
+    while tile.row_step % lanes or tile.column_step % lanes:
+        lanes //= 2
+    return lanes
+
+
+def place(step, item, items, V):
+    """Where in its tile a work-item's row or column number `step` lies."""
+    if V == 1:
+        return f"{item} + {step} * {items}"
+    return f"{step} / {V} * {items * V} + {item} * {V} + {step} % {V}"
+
+
+def vectors(spec, side, steps, items, V):
+    """What a work-item reads of one panel for one term."""
+    item, to = ("ty_", "ra_") if side == "A" else ("tx_", "rb_")
+    if V == 1:
+        return (f"for (int i_ = 0; i_ < {steps}; i_++) "
+                f"{to}[i_] = {side}s_[kk_][{item} + i_ * {items}];")
+    lines = []
+    for k in range(steps // V):
+        lines += [f"const {spec.ctype}{V} {to}{k} = *(__local const {spec.ctype}{V} *)"
+                  f"&{side}s_[kk_][{k * items * V} + {item} * {V}];"]
+        lines += [" ".join(f"{to}[{k * V + c}] = {to}{k}.s{c};" for c in range(V))]
+    return "\n".join(lines)
 
 
 def slice_length(K, tile):
@@ -326,9 +381,15 @@ def slice_length(K, tile):
     return -(-K // (tile.slices * tile.depth)) * tile.depth
 
 
+def slices_of(K, tile):
+    """How many slices there are: no empty ones."""
+    return max(1, -(-K // slice_length(K, tile))) if K else 1
+
+
 def sliced_source(name, spec, tile):
     """The kernel of the slices' sums, for which the arguments begin with room."""
-    at = f"((s_ * {max(1, spec.batch)} + b) * {spec.M} + m) * {spec.N} + n"
+    s = "s_" if slices_of(spec.K, tile) > 1 else "0"
+    at = f"(({s} * {max(1, spec.batch)} + b) * {spec.M} + m) * {spec.N} + n"
     return group_source(name, replace(
         spec, store=f"sums_[{at}] = x;",
         arguments=f"__global {spec.ctype} *restrict sums_, {spec.arguments}"), tile)
@@ -336,17 +397,18 @@ def sliced_source(name, spec, tile):
 
 def adding(name, sizes, store, arguments, *, dtype, tile, wide=False):
     """The text and the sizes, as of `source`, of the kernel that adds up the sums of slices."""
-    batch, M, N, _ = sizes
+    batch, M, N, K = sizes
     t, integer, items = C_TYPES[np.dtype(dtype).name], "long" if wide else "int", batch * M * N
     local = max(1, min(64, items))
     text = f"""\
 __kernel __attribute__((reqd_work_group_size({local}, 1, 1)))
 void {name}(__global const {t} *restrict sums_, {arguments}) {{
   const {integer} item_ = get_global_id(0);{beyond(items, local)}
-  const {integer} b = item_ / {M * N}, m = item_ / {N} % {M}, n = item_ % {N};
+  const {integer} b = item_ / {max(1, M * N)}, m = item_ / {max(1, N)} % {max(1, M)},
+    n = item_ % {max(1, N)};
   {t} sum_ = 0;
   #pragma unroll 8
-  for (int s_ = 0; s_ < {tile.slices}; s_++) sum_ += sums_[({integer})s_ * {items} + item_];
+  for (int s_ = 0; s_ < {slices_of(K, tile)}; s_++) sum_ += sums_[({integer})s_ * {items} + item_];
   const {t} x = sum_;
   {store}
 }}
@@ -354,21 +416,40 @@ void {name}(__global const {t} *restrict sums_, {arguments}) {{
     return text, (-(-items // local) * local,), (local,)
 
 
-def fetch(spec, tile, operand, local):
-    """All work-items of the group read one panel; neighbours read along the adjacent index."""
-    if operand == "A":
-        axis, size, step, load, unit = "m", spec.M, tile.rows, spec.load_a, spec.unit_a
-    else:
-        axis, size, step, load, unit = "n", spec.N, tile.columns, spec.load_b, spec.unit_b
+def panel(spec, tile, side, local):
+    """The head of a loop over the elements of a panel that a work-item brings, with their places.
+
+    Neighbouring work-items bring what lies side by side.
+    """
+    axis, step, unit = ("m", tile.rows, spec.unit_a) if side == "A" else \
+                       ("n", tile.columns, spec.unit_b)
     fast, slow = ("kk_", "p_") if unit == "k" else ("p_", "kk_")
     width = tile.depth if unit == "k" else step
+    return axis, step, f"""\
+#pragma unroll
+for (int i_ = 0; i_ < {step * tile.depth // local}; i_++) {{
+  const int e_ = id_ + i_ * {local}, {fast} = e_ % {width}, {slow} = e_ / {width};"""
+
+
+def fetch(spec, tile, side, local):
+    """All work-items of the group read one panel into registers."""
+    axis, step, head = panel(spec, tile, side, local)
+    size, load = (spec.M, spec.load_a) if side == "A" else (spec.N, spec.load_b)
     value = within(spec.K, tile.depth, f"k < {spec.K}", load)
     value = within(size, step, f"{axis} < {size}", value)
     return f"""\
-for (int i_ = id_; i_ < {step * tile.depth}; i_ += {local}) {{
-  const int {fast} = i_ % {width}, {slow} = i_ / {width};
+{head}
   const {spec.index} {axis} = {axis}0_ + p_, k = k0_ + kk_;
-  {operand}s_[kk_][p_] = {value};
+  p{side.lower()}_[i_] = {value};
+}}"""
+
+
+def keep(spec, tile, side, local):
+    """They write it into local memory."""
+    head = panel(spec, tile, side, local)[2]
+    return f"""\
+{head}
+  {side}s_[kk_][p_] = p{side.lower()}_[i_];
 }}"""
 
 
@@ -548,19 +629,27 @@ def choose_gpu(record, M, N, K, batch, size):
         return "team", Tile(1, 1, 0, 1, 1, min(128, 1 << (record.max_group.bit_length() - 1)))
     if min(M, N) < 8 or K < 4 or M * N < 256:
         return plain
-    fitting = [tile for tile in (Tile(128, 128, 16, 8, 8, 1), Tile(64, 64, 16, 4, 4, 1),
-                                 Tile(32, 32, 16, 2, 2, 1), Tile(16, 16, 16, 2, 2, 1))
-               if (tile.rows // tile.row_step)**2 <= record.max_group
-               and local_bytes("group", tile, K, size) <= record.local_memory]
-    if not fitting:
+    ways = [replace(tile, slices=1 << k) for tile in GPU_TILES for k in range(SLICES)
+            if tile.rows * tile.columns // (tile.row_step * tile.column_step) <= record.max_group
+            and local_bytes("group", tile, K, size) <= record.local_memory
+            and (k == 0 or K >> k >= SLICE)]
+    if not ways:
         return plain
-    slices = max(1, min(SLICES, K // SLICE))
-    busy = [tile for tile in fitting if min(M, N) > tile.rows // 2
-            and batch * prod(tiles(M, N, tile)) * slices * 2 >= record.units]
-    tile = (busy or fitting[-1:])[0]
-    groups = batch * prod(tiles(M, N, tile))
-    slices = min(slices, -(-2 * record.units // groups)) if 2 * groups <= record.units else 1
-    return ("sliced", replace(tile, slices=slices)) if slices > 1 else ("group", tile)
+    tile = min(ways, key=lambda tile: gpu_cost(tile, M, N, K, batch, record.units))
+    return "sliced" if tile.slices > 1 else "group", tile
+
+
+def gpu_cost(tile, M, N, K, batch, units):
+    """About how many cycles a group scheme takes, its launches not counted but for a second one.
+
+    A unit multiplies and adds 128 times a cycle; for its first group it waits for the panels.
+    """
+    groups = batch * prod(tiles(M, N, tile)) * tile.slices
+    step = tile.rows * tile.columns * tile.depth / (128 * GPU_TILES[replace(tile, slices=1)])
+    steps = max(1, slice_length(K, tile) // tile.depth)
+    sums = tile.slices * batch * M * N           # written, and read again, 5 a cycle
+    second = SECOND + 2 * sums / (5 * units) if tile.slices > 1 else 0
+    return steps * max(step + LATENCY, -(-groups // units) * step) + second
 
 
 def local_bytes(scheme, tile, K, size):
@@ -570,7 +659,7 @@ def local_bytes(scheme, tile, K, size):
             kept = tile.rows * tile.columns if K > tile.depth else tile.row_step * tile.column_step
             return (tile.depth * (tile.rows + tile.columns) + kept + tile.lanes) * size
         case "group" | "sliced":
-            return tile.depth * (tile.rows + tile.columns + 2) * size
+            return tile.depth * (tile.rows + tile.columns + 8) * size
         case "team":
             return tile.lanes * size
     return 0

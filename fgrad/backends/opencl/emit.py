@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import contextmanager
-from math import prod
 
 from ... import index, scalar
 from ...index import Dynamic, Var

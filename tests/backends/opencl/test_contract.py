@@ -15,6 +15,7 @@ SIZES = [1, 2, 3, 7, 17, 64, 65, 100]
 TILES = {
     "thread": Tile(16, 16, 24, 4, 8, 4),
     "group": Tile(16, 16, 8, 4, 4, 1),
+    "sliced": Tile(16, 8, 4, 2, 2, 1, slices=3),
     "plain": Tile(2, 4, 3, 8, 1, 1),
     "team": Tile(1, 1, 0, 1, 1, 16),
 }
@@ -56,6 +57,12 @@ class Case:
         self.text, self.size, self.local = source(
             self.name, sizes, *loads(M, N, K, unit_a, unit_b), store, arguments, dtype=dtype,
             scheme=scheme, tile=tile, unit_a=unit_a, unit_b=unit_b, **more)
+        self.room = 0
+        if scheme == "sliced":
+            self.room = tile.slices * batch * M * N * np.dtype(dtype).itemsize
+            text, *self.then = contract.adding(f"{self.name}Sum", sizes, store, arguments,
+                                               dtype=dtype, tile=tile, **more)
+            self.text += text
         self.operands = [np.ascontiguousarray(a if unit_a == "k" else a.swapaxes(1, 2)),
                          np.ascontiguousarray(b if unit_b == "n" else b.swapaxes(1, 2)), bias]
         self.want = np.matmul(a, b)
@@ -69,9 +76,13 @@ def check(device, cases):
     for c in cases:
         out = device.allocate(c.want.nbytes)
         device.copy(out, device.write(np.full(c.want.shape, 99, c.want.dtype)), c.want.nbytes)
+        given = [out, *[device.write(x) for x in c.operands]]
+        if c.room:
+            given.insert(0, device.allocate(c.room))
         if c.size[0]:
-            device.launch(program.kernel(c.name, [None] * 4), c.size, c.local, out,
-                          *[device.write(x) for x in c.operands])
+            device.launch(program.kernel(c.name, [None] * len(given)), c.size, c.local, *given)
+        if c.room:
+            device.launch(program.kernel(f"{c.name}Sum", [None] * len(given)), *c.then, *given)
         assert np.array_equal(device.read(out, c.want.shape, c.want.dtype), c.want), c.label
 
 
@@ -137,12 +148,18 @@ def test_names_of_the_caller_do_not_collide(device):
     """a, c, i, j, l, k0, rows, As … are free: the text keeps to names with an underscore."""
     for scheme, tile in TILES.items():
         arguments = "__global float *i, __global const float *a, __global const float *c"
-        text, size, local = source("f", (1, 5, 6, 7), "a[m * 7 + k]", "c[k * 6 + n]",
-                                   "i[m * 6 + n] = x;", arguments, dtype="float32",
-                                   scheme=scheme, tile=tile)
+        store, more = "i[m * 6 + n] = x;", {"dtype": "float32", "tile": tile}
+        text, size, local = source("f", (1, 5, 6, 7), "a[m * 7 + k]", "c[k * 6 + n]", store,
+                                   arguments, scheme=scheme, **more)
         out, ones = device.allocate(120), device.write(np.ones(42, np.float32))
-        device.launch(device.build(PREAMBLE + text).kernel("f", [None] * 3), size, local,
-                      out, ones, ones)
+        kernels, given = [("f", size, local)], [out, ones, ones]
+        if scheme == "sliced":
+            added, *sizes = contract.adding("g", (1, 5, 6, 7), store, arguments, **more)
+            text, given = text + added, [device.allocate(120 * tile.slices), *given]
+            kernels.append(("g", *sizes))
+        program = device.build(PREAMBLE + text)
+        for name, *sizes in kernels:
+            device.launch(program.kernel(name, [None] * len(given)), *sizes, *given)
         assert (device.read(out, (5, 6), np.float32) == 7).all()
 
 
@@ -173,6 +190,7 @@ def test_choices_fit_the_device(record, dtype):
 
 def test_gpus_tile_large_products_and_team_up_for_long_sums():
     assert choose(GPU, 1024, 1024, 1024)[0] == "group"
+    assert choose(GPU, 576, 64, 50_000)[0] == choose(GPU, 32, 32, 65536)[0] == "sliced"
     assert choose(GPU, 1, 1, 10**6)[0] == "team"
     assert choose(GPU, 4096, 1, 4096)[0] == "team"
     assert choose(GPU, 3, 3, 3, 1000)[0] == "plain"
