@@ -48,6 +48,7 @@ PREAMBLE = """\
 
 
 SLICE, SLICES = 128, 8     # terms of a slice at least; how often terms are halved at most
+UNROLLED = 4               # terms of a group's tile that are written out: more take long to compile
 LATENCY, SECOND = 450, 14_000    # cycles of a GPU: until a panel is there; of one more kernel
 
 
@@ -293,14 +294,7 @@ def group_source(name, spec, tile):
     t, TM, TN, V = spec.ctype, tile.row_step, tile.column_step, vector_of(spec, tile)
     LX, LY = tile.columns // TN, tile.rows // TM
     local, groups = LX * LY, spec.batch * prod(tiles(spec.M, spec.N, tile))
-    inside = " && ".join([f"m < {spec.M}"] * (spec.M % tile.rows != 0)
-                         + [f"n < {spec.N}"] * (spec.N % tile.columns != 0)) or "1"
-    number, first, end, own = "(int)get_group_id(0)", 0, spec.K, ""
-    if slices_of(spec.K, tile) > 1:
-        length = slice_length(spec.K, tile)
-        number, first, end = f"(int)get_group_id(0) % {groups}", f"s_ * {length}", "end_"
-        own = (f"const {spec.index} s_ = get_group_id(0) / {groups}, "
-               f"end_ = min(({spec.index}){spec.K}, (s_ + 1) * {length});\n  ")
+    own, number, first, end = slice_text(spec, tile, groups)
     fetched = {side: indented(fetch(spec, tile, side, local), 6) for side in "AB"}
     kept = {side: indented(keep(spec, tile, side, local), 4) for side in "AB"}
     text = f"""\
@@ -319,15 +313,7 @@ def group_source(name, spec, tile):
       {fetched["B"]}
     }}
     if (k0_ > {first}) {{
-      #pragma unroll
-      for (int kk_ = 0; kk_ < {tile.depth}; kk_++) {{
-        {indented(vectors(spec, "A", TM, LY, V), 8)}
-        {indented(vectors(spec, "B", TN, LX, V), 8)}
-        #pragma unroll
-        for (int i_ = 0; i_ < {TM}; i_++)
-          #pragma unroll
-          for (int j_ = 0; j_ < {TN}; j_++) c_[i_][j_] = c_[i_][j_] + ra_[i_] * rb_[j_];
-      }}
+      {indented(group_terms(spec, tile, LX, LY, V), 6)}
       barrier(CLK_LOCAL_MEM_FENCE);
     }}
     if (k0_ >= {end}) break;
@@ -335,16 +321,49 @@ def group_source(name, spec, tile):
     {kept["B"]}
     barrier(CLK_LOCAL_MEM_FENCE);
   }}
-  for (int i_ = 0; i_ < {TM}; i_++)
-    for (int j_ = 0; j_ < {TN}; j_++) {{
-      const {spec.index} m = m0_ + {place("i_", "ty_", LY, V)};
-      const {spec.index} n = n0_ + {place("j_", "tx_", LX, V)};
-      const {t} x = c_[i_][j_];
-      if ({inside}) {{ {spec.store} }}
-    }}
+  {indented(group_store(spec, tile, LX, LY, V), 2)}
 }}
 """
     return text, (groups * slices_of(spec.K, tile) * local,), (local,)
+
+
+def slice_text(spec, tile, groups):
+    """What a group says of its slice, the number of its tile, its first term and its last one."""
+    if slices_of(spec.K, tile) == 1:
+        return "", "(int)get_group_id(0)", 0, spec.K
+    length = slice_length(spec.K, tile)
+    own = (f"const {spec.index} s_ = get_group_id(0) / {groups}, "
+           f"end_ = min(({spec.index}){spec.K}, (s_ + 1) * {length});\n  ")
+    return own, f"(int)get_group_id(0) % {groups}", f"s_ * {length}", "end_"
+
+
+def group_terms(spec, tile, LX, LY, V):
+    """The terms of one pair of panels, added to a work-item's sums."""
+    return f"""\
+#pragma unroll {UNROLLED}
+for (int kk_ = 0; kk_ < {tile.depth}; kk_++) {{
+  {indented(vectors(spec, "A", tile.row_step, LY, V), 2)}
+  {indented(vectors(spec, "B", tile.column_step, LX, V), 2)}
+  #pragma unroll
+  for (int i_ = 0; i_ < {tile.row_step}; i_++)
+    #pragma unroll
+    for (int j_ = 0; j_ < {tile.column_step}; j_++)
+      c_[i_][j_] = c_[i_][j_] + ra_[i_] * rb_[j_];
+}}"""
+
+
+def group_store(spec, tile, LX, LY, V):
+    """The epilogue of a work-item's sums."""
+    inside = " && ".join([f"m < {spec.M}"] * (spec.M % tile.rows != 0)
+                         + [f"n < {spec.N}"] * (spec.N % tile.columns != 0)) or "1"
+    return f"""\
+for (int i_ = 0; i_ < {tile.row_step}; i_++)
+  for (int j_ = 0; j_ < {tile.column_step}; j_++) {{
+    const {spec.index} m = m0_ + {place("i_", "ty_", LY, V)};
+    const {spec.index} n = n0_ + {place("j_", "tx_", LX, V)};
+    const {spec.ctype} x = c_[i_][j_];
+    if ({inside}) {{ {spec.store} }}
+  }}"""
 
 
 def vector_of(spec, tile):
