@@ -1,11 +1,11 @@
 """Sorting in machine code: words by their bytes, rows of them or one vector by several threads.
 
 It takes a tenth of the time of NumPy's stable argsort, and a fifth of that of its sort of values,
-but where that is quick: with the AVX-512 of Intel's processors, on which counting bytes is slow.
-There what need not be stable is sorted by comparing vectors: values, by several threads (by one
-NumPy is as quick), and elements with their places, of which no two are equal.  How this becomes
-NumPy's order, and when it is worth loading, `ops/radix.py` knows, which relies on it.  Relies on
-`radix_text.py` for the code, and on the pool.
+but where that is quick: with AVX-512 on Intel's processors and on Zen 5.  There what need not be
+stable is sorted by comparing vectors: values, by several threads (by one NumPy is as quick), and on
+Intel's, where counting bytes is slow, elements with their places, of which no two are equal.  How
+this becomes NumPy's order, and when it is worth loading, `ops/radix.py` knows, which relies on it.
+Relies on `radix_text.py` for the code, and on the pool.
 
     values(rows, out)      # each row sorted by the order of all bits: -nan … -0.0 0.0 … nan
     places(rows, given)    # of 32-bit elements: the places that those of a sorted row come from
@@ -26,10 +26,19 @@ from . import native_call, quick_text, radix_text, target, threads
 from .host import HOST
 from .radix_text import KINDS, NUMBERS, POINTERS, SIDES
 
-COMPARES = HOST.vector_bytes == quick_text.BYTES and not HOST.cpu.startswith("znver")
 MANY = 1 << 16             # elements that are worth a thread of their own
 SAMPLES = 64               # elements looked at, for each side, to cut a vector into sides
 KEPT = 1 << 25             # bytes of memory that are kept for the next sort
+
+
+def compared(host):
+    """The kinds of words that a processor sorts by comparing vectors, not by counting bytes."""
+    if host.vector_bytes < quick_text.BYTES or host.cpu in ("znver3", "znver4"):
+        return frozenset()
+    return frozenset(("short", "long") if host.cpu.startswith("znver") else KINDS)
+
+
+COMPARES = compared(HOST)
 
 
 class Job(ctypes.Structure):
@@ -62,7 +71,7 @@ def places(rows, given=None):
     form = "float" if rows.dtype.kind == "f" else "integer"
     mask, top = mapped(rows.dtype)
     out, parts = empty(rows.shape, np.int64), parts_of(rows.size)
-    name = "pairs" if COMPARES and given is None else "places"
+    name = "pairs" if "places" in COMPARES and given is None else "places"
     words = job("places", source=rows, given=given, rows=len(rows), n=rows.shape[1], mask=mask,
                 top=top)
     if not is_cut(rows):
@@ -86,7 +95,7 @@ def mapped(dtype):
 
 def is_faster(x):
     """Are the values along the last axis of an array sorted faster than NumPy does it?"""
-    return not COMPARES or parts_of(x.size) > 1
+    return "short" not in COMPARES or parts_of(x.size) > 1
 
 
 def is_cut(rows):
@@ -185,7 +194,7 @@ def function(name, kind):
 @functools.cache
 def text(kind):
     """The whole module for a kind of words."""
-    return native_call.for_host(radix_text.text(kind, COMPARES))
+    return native_call.for_host(radix_text.text(kind, kind in COMPARES))
 
 
 def is_kept(kind):

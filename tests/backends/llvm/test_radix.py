@@ -1,6 +1,7 @@
 """Sorting by bytes, in machine code: NumPy's stable order, whatever the rows and the threads."""
 
 import functools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ def way(request, monkeypatch):
 
 def anew(monkeypatch, compares):
     """Machine code is made for this test; that of other tests stays."""
-    monkeypatch.setattr(radix, "COMPARES", compares)
+    monkeypatch.setattr(radix, "COMPARES", frozenset(radix.KINDS if compares else ()))
     for name in ("text", "loaded", "function"):
         monkeypatch.setattr(radix, name, functools.cache(getattr(radix, name).__wrapped__))
 
@@ -132,3 +133,11 @@ def test_memory_is_kept_for_the_next_sort_but_not_much_of_it(monkeypatch):
     monkeypatch.setattr(radix, "KEPT", 100)
     sorted_by_bytes(x)
     assert radix._spare == []
+
+
+def test_processors_compare_where_counting_is_slower():
+    def kinds(cpu, vector_bytes):
+        return radix.compared(SimpleNamespace(cpu=cpu, vector_bytes=vector_bytes))
+    assert kinds("sapphirerapids", 64) == frozenset(radix.KINDS)
+    assert kinds("znver5", 64) == {"short", "long"}
+    assert kinds("znver4", 64) == kinds("haswell", 32) == frozenset()
