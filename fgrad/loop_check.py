@@ -145,7 +145,8 @@ class Check:
             self.index(x, mask, names)
         self.index(s.index, mask, names)
         self.bounds(s.buffer, s.index, s.when)
-        known = {v for a, _ in s.index.terms if not isinstance(a, Dynamic)
+        fixed = [x for x, lo, hi in s.when if hi == lo + 1]     # each value of x has one iteration
+        known = {v for x in (s.index, *fixed) for a, _ in x.terms if not isinstance(a, Dynamic)
                  for v in self.apart if index.of(a).free & v.bit}
         if s.buffer.kind != "local" and len(known) < len(self.apart):
             self.fail(f"{s.buffer.name}[{index.text(s.index)}] may be one element in two "

@@ -7,6 +7,9 @@ loop over updates; what has no pull becomes a Call of its NumPy rule.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from math import prod
+
 from .. import index, scalar
 from ..ir import Var
 from ..loop import Accumulate, Call, Contract, For, Kernel, Let, Loop, Start, Store
@@ -20,6 +23,8 @@ from .parts import cost_of, split, spread
 from .product import TOTAL
 from .pull import Puller
 from .stored import counters
+
+SHARES = 1 << 16           # work-items of a GPU that updates are shared among, each to its own places
 
 
 def lower(fused, target):
@@ -157,7 +162,8 @@ def lower_push(eqn, name, fused, names, target):
     """Updates written into a copy: a kernel that copies, and one that loops over the updates, in
     order.
 
-    Axes along which every update goes to elements of its own come first, in parallel, on a GPU.
+    On a GPU axes along which every update goes to elements of its own come first, in parallel, and
+    before them shares of the places that the others go to.
     """
     graph, (out,) = fused.graph, eqn.outs
     if 0 in out.shape:
@@ -178,6 +184,10 @@ def lower_push(eqn, name, fused, names, target):
         loops = [v for v in loops if v.extent != 1]
         own = private(loops, offset, at) if target.kind == "gpu" else []
         order = own + [v for v in loops if v not in own]
+        if target.kind == "gpu" and len(order) > len(own):
+            share, when = in_shares(out.shape, at, when, own, space)
+            own, order = share + own, share + order
+            store = replace(store, when=when)
         body = indexed(store, order, len(own))
         return kernels + [outer_loops(name, body, own, Maker(fused, names, space), target)]
 
@@ -210,6 +220,22 @@ def private(loops, offset, at):
     return [v for v in loops if index.is_affine(offset, v)
             and sum(bool(x.free & v.bit) for x in at) == 1
             and any(x is index.of(v) for x in at)]
+
+
+def in_shares(shape, at, when, own, space):
+    """([the loop over shares of the places], the ranges of `when` and that of a share), or ([],
+    when): work-items that each walk over all updates, and make those of their own places.
+
+    own: the loops that are parallel anyway.
+    """
+    axis = max([k for k, x in enumerate(at) if x.nodes], key=shape.__getitem__, default=None)
+    count = 0 if axis is None else min(shape[axis], SHARES // prod(v.extent for v in own))
+    if count < 2:
+        return [], when
+    share = space.variable(count)
+    place = index.plus(at[axis], -at[axis].lo)
+    _, mine = index.divide(place, count)
+    return [share], (*when, (index.combine([(mine, 1), (index.of(share), -1)]), 0, 1))
 
 
 def push_copy(x, out, name, fused, names, target):

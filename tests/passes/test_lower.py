@@ -63,9 +63,25 @@ def test_updates_that_may_meet_in_one_element_follow_each_other_on_a_gpu():
     p = Build("f")
     x, u, i = p.input("x", 3, 2), p.input("u", 4, 2), p.input("i", 4, dtype=I64)
     plan = assert_plan_agrees(p.done(p.scatter_add(x, i, u, axes=(0,), mode="drop")), GPU)
-    (columns,) = plan.steps[-1].body
-    assert columns.kind == "parallel" and columns.var.extent == 2
-    assert columns.body[0].kind == "serial" and columns.body[0].var.extent == 4
+    (shares,) = plan.steps[-1].body
+    (columns,) = shares.body
+    (updates,) = columns.body
+    assert [f.kind for f in (shares, columns, updates)] == ["parallel", "parallel", "serial"]
+    assert [f.var.extent for f in (shares, columns, updates)] == [3, 2, 4]
+
+
+@pytest.mark.parametrize("op", ["scatter_add", "scatter_set"])
+@pytest.mark.parametrize("mode", ["clip", "drop"])
+@pytest.mark.parametrize("places", [2, 5, 300])
+def test_on_a_gpu_each_share_of_the_places_takes_the_updates_in_order(op, mode, places,
+                                                                      monkeypatch):
+    monkeypatch.setattr("fgrad.passes.lower.SHARES", 16)
+    p = Build("f")
+    x, u, v = p.input("x", places, 3), p.input("u", 40, 3), p.input("v", 40)
+    i = p.input("i", 40, dtype=I64)
+    written = getattr(p, op)(x, i, u, axes=(0,), mode=mode)
+    flat = getattr(p, op)(p.input("y", places), i, v, axes=(0,), mode=mode)
+    assert_plan_agrees(p.done(written, flat), GPU)
 
 
 def test_what_has_no_pull_is_a_call_on_buffers():

@@ -105,8 +105,11 @@ class Emitter(Expressions):
         """The test that all ranges hold."""
         tests = []
         for x, lo, hi in ranges:
-            at = self.index(x)
-            tests += [f"{at} >= {lo}"] * (x.lo < lo) + [f"{at} < {hi}"] * (x.hi >= hi)
+            at, low, high = self.index(x), x.lo < lo, x.hi >= hi
+            if hi == lo + 1 and low and high:
+                tests.append(f"{at} == {lo}")
+            else:
+                tests += [f"{at} >= {lo}"] * low + [f"{at} < {hi}"] * high
         return " && ".join(tests) or "1"
 
     # -- values ---------------------------------------------------------------------------------
