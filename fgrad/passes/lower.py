@@ -24,7 +24,7 @@ from .product import TOTAL
 from .pull import Puller
 from .stored import counters
 
-SHARES = 1 << 16           # work-items of a GPU that updates are shared among, each to its own places
+SHARES = 1 << 16           # work-items of a GPU that share updates, each by its own places
 
 
 def lower(fused, target):
