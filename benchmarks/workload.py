@@ -108,6 +108,8 @@ def leaves(tree):
 
 def to_numpy(array):
     """A library's array as a NumPy array of its own: the next call may overwrite the other."""
+    if hasattr(array, "cpu"):                    # torch's, which may lie on a GPU
+        array = array.cpu()
     return np.array(array.numpy() if hasattr(array, "numpy") else array)
 
 

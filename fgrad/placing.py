@@ -7,6 +7,8 @@ on the CPU.  Relies on `compile` and `jitted`.
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from . import config, tree
@@ -65,9 +67,6 @@ def device_get(x):
     return tree.map(lambda leaf: np.asarray(leaf) if isinstance(leaf, Value) else leaf, x)
 
 
-MOVES = {}                 # device → the jitted function that moves its arguments there
-
-
 @boundary
 def device_put(x, device=None):
     """The pytree with its arrays on a device: functions that are given them run there.
@@ -86,7 +85,15 @@ def device_put(x, device=None):
         if not is_array(leaf):
             raise ArgumentError(f"{tree.path_text('x', path)} is {noun_of(leaf)}, and only "
                                 "arrays are moved.", given=f"{leaf!r:.60}")
-    move = MOVES.get(name)
-    if move is None:
-        move = MOVES[name] = jit(lambda *leaves: leaves, device=name)
-    return tree.unflatten(structure, list(move(*[leaf for _, leaf in pairs])) if pairs else [])
+    leaves = [leaf for _, leaf in pairs]
+    move = moving(name, tuple([(getattr(x, "dtype", type(x)), np.shape(x)) for x in leaves]))
+    return tree.unflatten(structure, list(move(*leaves)) if leaves else [])
+
+
+@functools.lru_cache(maxsize=256)
+def moving(name, kinds):
+    """The function that moves values of these dtypes and shapes to a device.
+
+    One for each, so that moving arrays of many shapes is not taken for retracing.
+    """
+    return jit(lambda *leaves: leaves, device=name)

@@ -97,6 +97,13 @@ def test_without_a_name_it_is_the_device_of_the_block():
         assert fgrad.device_put(X).device == "opencl:0"
 
 
+def test_arrays_of_many_shapes_are_moved_without_a_notice_of_retracing(recwarn):
+    for n in range(9):
+        moved = fgrad.device_put([np.ones(n, "f4"), n], "cpu")
+        assert moved[0].shape == (n,) and moved[1].item() == n
+    assert not recwarn.list
+
+
 def test_moving_is_linear():
     f = lambda x: fnp.sum(fgrad.device_put(x, "opencl") ** 2)
     assert fgrad.grad(f)(X).tolist() == fgrad.jit(fgrad.grad(f))(X).tolist() == [2.0, 4.0, 6.0]

@@ -60,7 +60,7 @@ def target_of(record):
         return Target("cpu", vector_bytes=4 * lanes, registers=registers, threads=record.units,
                       totals=False)
     return Target("gpu", vector_bytes=4, threads=record.units, region_cost=500, parts=PARTS,
-                  scratch=1 << 16, totals=False)
+                  scratch=record.local_memory // 2, totals=False)
 
 
 # ---------------------------------------------------------------------------- text

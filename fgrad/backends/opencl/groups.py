@@ -14,7 +14,7 @@ Relies on `emit`; `backend` relies on it.
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from ... import index, scalar
@@ -117,9 +117,11 @@ def team_of(kernel, record):
         return None
     team = arranged(prod(f.var.extent for f in nest), max(found, key=lambda s: cost_of([s])),
                     nest[-1].var if nest else None, bool(kernel.scratch), record)
-    kept = sum(b.type.nbytes for b in kernel.scratch)
-    fits = kept + 8 * team.size * max(len(accumulators(s)) for s in found) <= record.local_memory
-    return team if fits and team.lanes >= LEAST else None
+    room = record.local_memory - sum(b.type.nbytes for b in kernel.scratch)
+    parts = max(len(accumulators(s)) for s in found)
+    while team.lanes >= LEAST and 8 * team.size * parts > room:
+        team = replace(team, lanes=team.lanes // 2)
+    return team if team.lanes >= LEAST else None
 
 
 def arranged(teams, loop, across, alone, record):

@@ -8,8 +8,7 @@ import pytest
 
 from fgrad.backends.opencl import contract
 from fgrad.backends.opencl.contract import PREAMBLE, Tile, choose, source
-from fgrad.backends.opencl.device import Record, find
-from fgrad.errors import DeviceError
+from fgrad.backends.opencl.device import Record
 
 SIZES = [1, 2, 3, 7, 17, 64, 65, 100]
 TILES = {
@@ -19,14 +18,6 @@ TILES = {
     "plain": Tile(2, 4, 3, 8, 1, 1),
     "team": Tile(1, 1, 0, 1, 1, 16),
 }
-
-
-@pytest.fixture(scope="module")
-def device():
-    try:
-        return find("opencl")
-    except DeviceError as error:
-        pytest.skip(str(error))
 
 
 def loads(M, N, K, unit_a, unit_b):

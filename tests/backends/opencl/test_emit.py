@@ -1,60 +1,18 @@
 """Generated OpenCL C against NumPy's rules: operations, dtypes, loop forms, and the text itself."""
 
-import warnings
-
 import numpy as np
 import pytest
 
-from fgrad import compile as driver
-from fgrad import index, ops, passes, scalar
+from fgrad import index, ops, scalar
 from fgrad.backends.opencl import backend, emit
-from fgrad.backends.opencl.device import find
 from fgrad.backends.opencl.instructions import Instructions, number
 from fgrad.backends.opencl.names import Names
 from fgrad.core import PRIMITIVES, Array
-from fgrad.errors import DeviceError
-from fgrad.interpreters.stage import stage
 from fgrad.passes.target import Target
 from fgrad.types import (
-    BF16, BOOL, DTYPES, F16, F32, F64, I8, I16, I32, I64, SCALARS, U8, ArrayType, computed)
+    BF16, BOOL, DTYPES, F16, F32, F64, I8, I16, I32, I64, SCALARS, U8, computed)
+from tests.backends.opencl.running import GPU, check, listed, planned
 from tests.ops.examples import EXAMPLES, numbers
-from tests.tolerance import assert_close
-
-
-GPU = Target("gpu", vector_bytes=4, threads=4, parts=8, totals=False)
-
-
-@pytest.fixture(scope="module")
-def device():
-    try:
-        return find("opencl")
-    except DeviceError as error:
-        pytest.skip(str(error))
-
-
-def planned(function, arrays, target, names=()):
-    """(Plan, constants) of a function of arrays."""
-    staged = stage(function, [ArrayType(a.dtype, a.shape) for a in arrays], names=names)
-    program = driver.inlined(staged.program)
-    return passes.plan(program, target), [x for _, x in program.hidden]
-
-
-def listed(out):
-    return list(out) if isinstance(out, (tuple, list)) else [out]
-
-
-def check(device, function, *arrays, length=1, slack=1):
-    """Runs the function compiled and by NumPy's rules, and compares every result."""
-    values = [a if isinstance(a, Array) else Array(np.asarray(a)) for a in arrays]
-    plan, constants = planned(function, values, backend.target_of(device.record))
-    got = backend.Executable(plan, device)([*values, *constants])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)
-        want = listed(function(*values))
-    assert len(got) == len(want)
-    for x, y in zip(got, want):
-        assert x.type is y.type
-        assert_close(x, y, length, slack, y.dtype)
 
 
 def in_turn(name, k):

@@ -1,0 +1,120 @@
+"""Kernels for GPUs: who runs which iterations, and that PoCL gives NumPy's results with them."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import fgrad.numpy as fnp
+from fgrad import nn
+from fgrad.backends.opencl import backend, groups
+from fgrad.backends.opencl.device import Record
+from fgrad.backends.opencl.groups import Team
+from fgrad.core import Array
+from tests.backends.opencl.running import GPU, check, planned
+
+RECORD = Record(0, "p", "n", "gpu", 132, 48 << 10, 1 << 34, 1 << 32, 1024, 1, True, True, False,
+                "", "", None)
+F = np.float32
+
+
+def kernels(function, *shapes, record=RECORD):
+    """The kernels of a function of f32 arrays, and the text of its program."""
+    arrays = [Array(np.zeros(shape, F)) for shape in shapes]
+    plan, _ = planned(function, arrays, backend.target_of(record))
+    return plan.steps, backend.Program(plan, record).text
+
+
+def teams(function, *shapes, record=RECORD):
+    return [groups.team_of(k, record) for k in kernels(function, *shapes, record=record)[0]]
+
+
+# ---- who runs what -------------------------------------------------------------------------------
+
+def test_the_lanes_of_a_team_share_the_loops_of_a_row():
+    (kernel,), text = kernels(nn.softmax, (64, 50257))
+    assert groups.team_of(kernel, RECORD) == Team(1, 1024)
+    assert text.count("for (int j = lane; j < 50257; j += 1024)") == 3
+    assert "for (int reach = 512; reach > 0; reach /= 2)" in text
+
+
+def test_few_rows_have_more_lanes_than_many_and_short_ones_share_a_group():
+    assert teams(nn.softmax, (100_000, 1000)) == [Team(1, 256)]
+    assert teams(lambda x: x.sum(1), (100_000, 16)) == [Team(8, 16)]
+    assert teams(lambda x: x.sum(1), (100_000, 4)) == [None]
+
+
+def test_columns_are_summed_by_teams_side_by_side():
+    assert teams(lambda x: x.sum(0), (4096, 4096)) == [Team(32, 32, side=True)]
+    _, text = kernels(lambda x: x.sum(0), (4096, 4096))
+    assert "const int team = get_local_id(0) % 32;" in text
+
+
+def test_what_has_work_for_every_item_has_no_team():
+    assert teams(lambda x: fnp.tanh(x) + 1, (1000, 1000)) == [None]
+    assert teams(lambda x: x.sum(0), (50, 1 << 20)) == [None]
+
+
+def test_a_large_sum_has_parts_and_a_small_one_is_a_team():
+    parts, last = teams(fnp.sum, (4096, 4096))
+    assert parts.size >= 256 and last == Team(1, 256)
+    assert teams(fnp.sum, (1000,)) == [Team(1, 512)]
+
+
+def test_little_local_memory_means_fewer_lanes():
+    small = replace(RECORD, local_memory=2048)
+    assert teams(lambda x: x.sum(1), (64, 50257), record=small) == [Team(1, 256)]
+
+
+def test_running_sums_are_not_shared():
+    assert teams(lambda x: fnp.cumsum(x, axis=1), (64, 1000)) == [None]
+
+
+# ---- values --------------------------------------------------------------------------------------
+
+def layer_norm(x):
+    centred = x - x.mean(1, keepdims=True)
+    return centred / fnp.sqrt((centred * centred).mean(1, keepdims=True) + 1e-5)
+
+
+def whitened(x):
+    mean = x.mean((0, 1))
+    return (x - mean) / fnp.sqrt(((x - mean) ** 2).mean((0, 1)) + 1e-5)
+
+
+MATRICES = {
+    "softmax": nn.softmax, "columns": lambda x: nn.softmax(x, axis=0), "layer_norm": layer_norm,
+    "sums": lambda x: (x.sum(0), x.sum(1), x.sum(), x.mean()),
+    "extremes": lambda x: (x.max(1), x.min(0), fnp.argmax(x, axis=1), fnp.argmin(x)),
+    "products": lambda x: (x.prod(1), (x > 0).all(1), (x > 2).any(0)),
+    "running": lambda x: (fnp.cumsum(x, axis=1), fnp.cumsum(x, axis=1).sum(0)),
+    "norm": lambda x: x / fnp.sqrt((x * x).sum()),
+    "whole": lambda x: fnp.sum(fnp.round(x * 9).astype("int32"), axis=1),
+}
+
+
+@pytest.mark.parametrize("name", MATRICES)
+@pytest.mark.parametrize("units", [1, 132])
+@pytest.mark.parametrize("shape", [(1, 1), (3, 1000), (64, 33), (100, 16), (1000, 8), (8, 4096)],
+                         ids=str)
+def test_teams_give_what_numpy_gives(device, monkeypatch, name, shape, units):
+    gpu = replace(device.record, units=units)
+    monkeypatch.setattr(backend, "target_of", lambda record: GPU)
+    monkeypatch.setattr(device, "record", gpu)
+    x = np.random.default_rng(0).uniform(0.5, 1.5, shape).astype(F)
+    check(device, MATRICES[name], x, length=x.size, slack=4)
+
+
+@pytest.mark.parametrize("shape", [(4, 9, 16), (2, 300, 3), (5, 7, 64)], ids=str)
+def test_nests_of_loops_are_dealt_out_as_one(device, monkeypatch, shape):
+    monkeypatch.setattr(backend, "target_of", lambda record: GPU)
+    x = np.random.default_rng(1).standard_normal(shape).astype(F)
+    check(device, whitened, x, length=x.size, slack=16)
+    check(device, lambda x: x.sum((0, 2)), x, length=x.size)
+
+
+def test_nan_goes_through_a_team(device, monkeypatch):
+    monkeypatch.setattr(backend, "target_of", lambda record: GPU)
+    x = np.zeros((3, 1000), F)
+    x[1, 777], x[2, 5] = np.nan, np.inf
+    check(device, lambda x: (x.max(1), x.sum(1), x.min(1)), x)
