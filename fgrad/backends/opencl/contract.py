@@ -3,8 +3,8 @@
 The operands and the result are C texts over the names `b m n k` (and `x`, the finished sum), put in
 where an element is read or stored: so transposes, windows of a convolution, casts, prologues and
 epilogues are the same kernel with other texts.  Every other name of the text holds an underscore.
-Sizes are constants; a bound is checked only where a tile does not divide a size.  Relies on nothing
-but the Record of a device, for `choose`; the OpenCL emitter relies on it.
+Sizes are constants; a bound is checked only where a tile does not divide a size.  Relies on
+`contraction` and `tiles`, and on the Record of a device for `choose`; `product` relies on it.
 
 Five schemes, one grid dimension each:
 
@@ -26,14 +26,15 @@ NumPy's OpenBLAS, 0.8 where B is transposed, and 70 times one sum per work-item.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 import numpy as np
 
-C_TYPES = {"float32": "float", "float64": "double", "int8": "char",
-           "int16": "short", "int32": "int", "int64": "long", "uint8": "uchar",
-           "uint16": "ushort", "uint32": "uint", "uint64": "ulong"}
+from . import tiles
+from .contraction import (
+    C_TYPES, Contraction, Tile, beyond, corner, extent, grid_of, header, indented, local_bytes,
+    within)
 
 PREAMBLE = """\
 #ifdef __clang__
@@ -47,58 +48,6 @@ PREAMBLE = """\
 """
 
 
-SLICE, SLICES = 128, 8     # terms of a slice at least; how often terms are halved at most
-UNROLLED = 4               # terms of a group's tile that are written out: more take long to compile
-LATENCY, SECOND = 450, 14_000    # cycles of a GPU: until a panel is there; of one more kernel
-
-
-@dataclass(frozen=True)
-class Tile:
-    """How a scheme cuts a contraction.
-
-    rows x columns outputs and `depth` terms at a time belong to one work-group; row_step x
-    column_step sums to one register block.  `lanes` is the vector width (thread), the number of
-    partial sums along k (plain), or the number of work-items (team).  In plain, rows x columns
-    belong to one work-item, and row_step is the number of work-items in a group.  slices: into how
-    many the terms are cut (sliced).
-    """
-
-    rows: int
-    columns: int
-    depth: int
-    row_step: int
-    column_step: int
-    lanes: int
-    slices: int = 1
-
-
-# Tiles of work-groups on a GPU → the share of the multiply-adds' peak that they reach at best,
-# measured on an H200.
-GPU_TILES = {Tile(128, 128, 8, 8, 8, 1): 0.66, Tile(128, 64, 16, 8, 4, 1): 0.64,
-             Tile(64, 64, 16, 8, 4, 1): 0.61, Tile(32, 32, 32, 4, 4, 1): 0.42,
-             Tile(16, 16, 16, 2, 2, 1): 0.2}
-
-
-@dataclass(frozen=True)
-class Contraction:
-    """What one kernel computes; unit_a and unit_b name the index along which memory is adjacent."""
-
-    batch: int
-    M: int
-    N: int
-    K: int
-    load_a: str
-    load_b: str
-    store: str
-    store_vector: str
-    arguments: str
-    ctype: str
-    bits: int
-    index: str
-    unit_a: str
-    unit_b: str
-
-
 def source(name, sizes, load_a, load_b, store, arguments, *, dtype, scheme, tile,
            unit_a="k", unit_b="n", wide=None, store_vector=""):
     """The text of kernel `name`, its global size and its local size; PREAMBLE goes before it.
@@ -108,8 +57,8 @@ def source(name, sizes, load_a, load_b, store, arguments, *, dtype, scheme, tile
     vector x of columns n, n + 1, …, used by a scheme that has vectors.  Sums have `dtype`, to which
     operands are converted as they are read.  unit_a is "k" or "m", unit_b "n" or "k".  Indices have
     32 bits unless an operand is larger than that, or `wide` says so.  A global size of 0 means:
-    nothing to launch.  The kernels of `sliced`, the second of which is `adding`'s, have one more
-    argument in front: room for tile.slices times as many sums as there are results.
+    nothing to launch.  The kernels of `sliced`, the second of which `tiles.adding` makes, have one
+    more argument in front: room for tile.slices times as many sums as there are results.
 
     >>> source("f", (1, 4, 4, 4), "A[m * 4 + k]", "B[k * 4 + n]", "C[m * 4 + n] = x;",
     ...        "__global float *C, __global const float *A, __global const float *B",
@@ -124,41 +73,6 @@ def source(name, sizes, load_a, load_b, store, arguments, *, dtype, scheme, tile
                        C_TYPES[dtype.name], dtype.itemsize * 8, "long" if wide else "int",
                        unit_a, unit_b)
     return SCHEMES[scheme](name, spec, tile)
-
-
-# ---- pieces of text ------------------------------------------------------------------------------
-
-def tiles(M, N, tile):
-    """How many tiles lie along M and along N."""
-    return -(-M // tile.rows), -(-N // tile.columns)
-
-
-def corner(spec, tile, number):
-    """Statements that set b, m0 and n0 from the number of the tile."""
-    down, across = [max(1, count) for count in tiles(spec.M, spec.N, tile)]
-    row = f"{number} / {across} % {down}" if across > 1 else f"{number} % {down}"
-    return (f"const {spec.index} b = {number} / {down * across}, "
-            f"m0_ = {row if down > 1 else 0} * {tile.rows}, "
-            f"n0_ = {f'{number} % {across}' if across > 1 else 0} * {tile.columns};")
-
-
-def extent(size, step, start):
-    """The part of a step that lies inside of the size: a constant where steps divide it."""
-    return str(step) if size % step == 0 else f"min({step}, (int)({size} - ({start})))"
-
-
-def within(size, step, condition, value):
-    """The value, guarded only where steps do not divide the size."""
-    return value if size % step == 0 else f"({condition}) ? ({value}) : 0"
-
-
-def header(name, spec, local, attribute=""):
-    return (f"__kernel {attribute}__attribute__((reqd_work_group_size({local}, 1, 1)))\n"
-            f"void {name}({spec.arguments})")
-
-
-def indented(text, by):
-    return text.replace("\n", "\n" + " " * by)
 
 
 # ---- thread: a core per work-item ----------------------------------------------------------------
@@ -190,7 +104,7 @@ def thread_source(name, spec, tile):
   }}
 }}
 """
-    return text, (spec.batch * prod(tiles(spec.M, spec.N, tile)),), (1,)
+    return text, (spec.batch * prod(grid_of(spec.M, spec.N, tile)),), (1,)
 
 
 def pack_b(spec, tile):
@@ -283,195 +197,6 @@ for (; j_ + {V} <= width_; j_ += {V}) {{
     """
 
 
-# ---- group: a work-group per tile ----------------------------------------------------------------
-
-def group_source(name, spec, tile):
-    """Panels in local memory, shared by the work-items of a group; for GPUs.
-
-    The next panels are on their way to registers while the sums take the terms of these; what a
-    work-item reads of them are whole vectors.
-    """
-    t, TM, TN, V = spec.ctype, tile.row_step, tile.column_step, vector_of(spec, tile)
-    LX, LY = tile.columns // TN, tile.rows // TM
-    local, groups = LX * LY, spec.batch * prod(tiles(spec.M, spec.N, tile))
-    own, number, first, end = slice_text(spec, tile, groups)
-    fetched = {side: indented(fetch(spec, tile, side, local), 6) for side in "AB"}
-    kept = {side: indented(keep(spec, tile, side, local), 4) for side in "AB"}
-    text = f"""\
-{header(name, spec, local)} {{
-  __local {t} As_[{tile.depth}][{tile.rows + V}] __attribute__((aligned(16)));
-  __local {t} Bs_[{tile.depth}][{tile.columns + V}] __attribute__((aligned(16)));
-  const int id_ = get_local_id(0), tx_ = id_ % {LX}, ty_ = id_ / {LX};
-  {own}{corner(spec, tile, number)}
-  {t} c_[{TM}][{TN}], ra_[{TM}], rb_[{TN}];
-  {t} pa_[{tile.rows * tile.depth // local}], pb_[{tile.columns * tile.depth // local}];
-  for (int i_ = 0; i_ < {TM}; i_++)
-    for (int j_ = 0; j_ < {TN}; j_++) c_[i_][j_] = 0;
-  for ({spec.index} k0_ = {first}; ; k0_ += {tile.depth}) {{
-    if (k0_ < {end}) {{
-      {fetched["A"]}
-      {fetched["B"]}
-    }}
-    if (k0_ > {first}) {{
-      {indented(group_terms(spec, tile, LX, LY, V), 6)}
-      barrier(CLK_LOCAL_MEM_FENCE);
-    }}
-    if (k0_ >= {end}) break;
-    {kept["A"]}
-    {kept["B"]}
-    barrier(CLK_LOCAL_MEM_FENCE);
-  }}
-  {indented(group_store(spec, tile, LX, LY, V), 2)}
-}}
-"""
-    return text, (groups * slices_of(spec.K, tile) * local,), (local,)
-
-
-def slice_text(spec, tile, groups):
-    """What a group says of its slice, the number of its tile, its first term and its last one."""
-    if slices_of(spec.K, tile) == 1:
-        return "", "(int)get_group_id(0)", 0, spec.K
-    length = slice_length(spec.K, tile)
-    own = (f"const {spec.index} s_ = get_group_id(0) / {groups}, "
-           f"end_ = min(({spec.index}){spec.K}, (s_ + 1) * {length});\n  ")
-    return own, f"(int)get_group_id(0) % {groups}", f"s_ * {length}", "end_"
-
-
-def group_terms(spec, tile, LX, LY, V):
-    """The terms of one pair of panels, added to a work-item's sums."""
-    return f"""\
-#pragma unroll {UNROLLED}
-for (int kk_ = 0; kk_ < {tile.depth}; kk_++) {{
-  {indented(vectors(spec, "A", tile.row_step, LY, V), 2)}
-  {indented(vectors(spec, "B", tile.column_step, LX, V), 2)}
-  #pragma unroll
-  for (int i_ = 0; i_ < {tile.row_step}; i_++)
-    #pragma unroll
-    for (int j_ = 0; j_ < {tile.column_step}; j_++)
-      c_[i_][j_] = c_[i_][j_] + ra_[i_] * rb_[j_];
-}}"""
-
-
-def group_store(spec, tile, LX, LY, V):
-    """The epilogue of a work-item's sums."""
-    inside = " && ".join([f"m < {spec.M}"] * (spec.M % tile.rows != 0)
-                         + [f"n < {spec.N}"] * (spec.N % tile.columns != 0)) or "1"
-    return f"""\
-for (int i_ = 0; i_ < {tile.row_step}; i_++)
-  for (int j_ = 0; j_ < {tile.column_step}; j_++) {{
-    const {spec.index} m = m0_ + {place("i_", "ty_", LY, V)};
-    const {spec.index} n = n0_ + {place("j_", "tx_", LX, V)};
-    const {spec.ctype} x = c_[i_][j_];
-    if ({inside}) {{ {spec.store} }}
-  }}"""
-
-
-def vector_of(spec, tile):
-    """Elements of the vectors in which panels are read: 16 bytes, where steps allow it."""
-    lanes = min(4, 128 // spec.bits)
-    while tile.row_step % lanes or tile.column_step % lanes:
-        lanes //= 2
-    return lanes
-
-
-def place(step, item, items, V):
-    """Where in its tile a work-item's row or column number `step` lies."""
-    if V == 1:
-        return f"{item} + {step} * {items}"
-    return f"{step} / {V} * {items * V} + {item} * {V} + {step} % {V}"
-
-
-def vectors(spec, side, steps, items, V):
-    """What a work-item reads of one panel for one term."""
-    item, to = ("ty_", "ra_") if side == "A" else ("tx_", "rb_")
-    if V == 1:
-        return (f"for (int i_ = 0; i_ < {steps}; i_++) "
-                f"{to}[i_] = {side}s_[kk_][{item} + i_ * {items}];")
-    lines = []
-    for k in range(steps // V):
-        lines += [f"const {spec.ctype}{V} {to}{k} = *(__local const {spec.ctype}{V} *)"
-                  f"&{side}s_[kk_][{k * items * V} + {item} * {V}];"]
-        lines += [" ".join(f"{to}[{k * V + c}] = {to}{k}.s{c};" for c in range(V))]
-    return "\n".join(lines)
-
-
-def slice_length(K, tile):
-    """The terms of a slice, a multiple of the depth of a panel."""
-    return -(-K // (tile.slices * tile.depth)) * tile.depth
-
-
-def slices_of(K, tile):
-    """How many slices there are: no empty ones."""
-    return max(1, -(-K // slice_length(K, tile))) if K else 1
-
-
-def sliced_source(name, spec, tile):
-    """The kernel of the slices' sums, for which the arguments begin with room."""
-    s = "s_" if slices_of(spec.K, tile) > 1 else "0"
-    at = f"(({s} * {max(1, spec.batch)} + b) * {spec.M} + m) * {spec.N} + n"
-    return group_source(name, replace(
-        spec, store=f"sums_[{at}] = x;",
-        arguments=f"__global {spec.ctype} *restrict sums_, {spec.arguments}"), tile)
-
-
-def adding(name, sizes, store, arguments, *, dtype, tile, wide=False):
-    """The text and the sizes, as of `source`, of the kernel that adds up the sums of slices."""
-    batch, M, N, K = sizes
-    t, integer, items = C_TYPES[np.dtype(dtype).name], "long" if wide else "int", batch * M * N
-    local = max(1, min(64, items))
-    text = f"""\
-__kernel __attribute__((reqd_work_group_size({local}, 1, 1)))
-void {name}(__global const {t} *restrict sums_, {arguments}) {{
-  const {integer} item_ = get_global_id(0);{beyond(items, local)}
-  const {integer} b = item_ / {max(1, M * N)}, m = item_ / {max(1, N)} % {max(1, M)},
-    n = item_ % {max(1, N)};
-  {t} sum_ = 0;
-  #pragma unroll 8
-  for (int s_ = 0; s_ < {slices_of(K, tile)}; s_++) sum_ += sums_[({integer})s_ * {items} + item_];
-  const {t} x = sum_;
-  {store}
-}}
-"""
-    return text, (-(-items // local) * local,), (local,)
-
-
-def panel(spec, tile, side, local):
-    """The head of a loop over the elements of a panel that a work-item brings, with their places.
-
-    Neighbouring work-items bring what lies side by side.
-    """
-    axis, step, unit = ("m", tile.rows, spec.unit_a) if side == "A" else \
-                       ("n", tile.columns, spec.unit_b)
-    fast, slow = ("kk_", "p_") if unit == "k" else ("p_", "kk_")
-    width = tile.depth if unit == "k" else step
-    return axis, step, f"""\
-#pragma unroll
-for (int i_ = 0; i_ < {step * tile.depth // local}; i_++) {{
-  const int e_ = id_ + i_ * {local}, {fast} = e_ % {width}, {slow} = e_ / {width};"""
-
-
-def fetch(spec, tile, side, local):
-    """All work-items of the group read one panel into registers."""
-    axis, step, head = panel(spec, tile, side, local)
-    size, load = (spec.M, spec.load_a) if side == "A" else (spec.N, spec.load_b)
-    value = within(spec.K, tile.depth, f"k < {spec.K}", load)
-    value = within(size, step, f"{axis} < {size}", value)
-    return f"""\
-{head}
-  const {spec.index} {axis} = {axis}0_ + p_, k = k0_ + kk_;
-  p{side.lower()}_[i_] = {value};
-}}"""
-
-
-def keep(spec, tile, side, local):
-    """They write it into local memory."""
-    head = panel(spec, tile, side, local)[2]
-    return f"""\
-{head}
-  {side}s_[kk_][p_] = p{side.lower()}_[i_];
-}}"""
-
-
 # ---- plain and team: little work, few rows, few columns ------------------------------------------
 
 def plain_source(name, spec, tile):
@@ -481,7 +206,7 @@ def plain_source(name, spec, tile):
     without, the longer of rows and columns is a loop that a CPU's compiler turns into vectors.
     """
     t, R, C, L = spec.ctype, tile.rows, tile.columns, tile.lanes
-    items = spec.batch * prod(tiles(spec.M, spec.N, tile))
+    items = spec.batch * prod(grid_of(spec.M, spec.N, tile))
     local = max(1, min(tile.row_step, items))
     text = f"""\
 {header(name, spec, local)} {{
@@ -502,11 +227,6 @@ def plain_source(name, spec, tile):
 }}
 """
     return text, (-(-items // local) * local,), (local,)
-
-
-def beyond(items, local):
-    """Ends the work-items that only fill up the last group."""
-    return f"\n  if (item_ >= {items}) return;" if items % local else ""
 
 
 def plain_sums(spec, tile):
@@ -572,7 +292,7 @@ def team_source(name, spec, tile):
     return text, (spec.batch * spec.M * spec.N * L,), (L,)
 
 
-SCHEMES = {"thread": thread_source, "group": group_source, "sliced": sliced_source,
+SCHEMES = {"thread": thread_source, "group": tiles.group_source, "sliced": tiles.sliced_source,
            "plain": plain_source, "team": team_source}
 
 
@@ -596,7 +316,7 @@ def choose_cpu(record, M, N, K, batch, size, unit_a, unit_b):
     room = min(record.local_memory, 1 << 20)
     while local_bytes("thread", tile, K, size) > room:
         tile = halved(tile, M, N) or replace(tile, depth=tile.depth // 2)
-    while (batch * prod(tiles(M, N, tile)) < 2 * record.units
+    while (batch * prod(grid_of(M, N, tile)) < 2 * record.units
            and max(tile.rows, tile.columns) >= 128):
         tile = halved(tile, M, N)
     return "thread", tile
@@ -648,37 +368,7 @@ def choose_gpu(record, M, N, K, batch, size):
         return "team", Tile(1, 1, 0, 1, 1, min(128, 1 << (record.max_group.bit_length() - 1)))
     if min(M, N) < 8 or K < 4 or M * N < 256:
         return plain
-    ways = [replace(tile, slices=1 << k) for tile in GPU_TILES for k in range(SLICES)
-            if tile.rows * tile.columns // (tile.row_step * tile.column_step) <= record.max_group
-            and local_bytes("group", tile, K, size) <= record.local_memory
-            and (k == 0 or K >> k >= SLICE)]
-    if not ways:
+    tile = tiles.cheapest(record, M, N, K, batch, size)
+    if tile is None:
         return plain
-    tile = min(ways, key=lambda tile: gpu_cost(tile, M, N, K, batch, record.units))
     return "sliced" if tile.slices > 1 else "group", tile
-
-
-def gpu_cost(tile, M, N, K, batch, units):
-    """About how many cycles a group scheme takes, its launches not counted but for a second one.
-
-    A unit multiplies and adds 128 times a cycle; for its first group it waits for the panels.
-    """
-    groups = batch * prod(tiles(M, N, tile)) * tile.slices
-    step = tile.rows * tile.columns * tile.depth / (128 * GPU_TILES[replace(tile, slices=1)])
-    steps = max(1, slice_length(K, tile) // tile.depth)
-    sums = tile.slices * batch * M * N           # written, and read again, 5 a cycle
-    second = SECOND + 2 * sums / (5 * units) if tile.slices > 1 else 0
-    return steps * max(step + LATENCY, -(-groups // units) * step) + second
-
-
-def local_bytes(scheme, tile, K, size):
-    """The local memory that a scheme takes."""
-    match scheme:
-        case "thread":
-            kept = tile.rows * tile.columns if K > tile.depth else tile.row_step * tile.column_step
-            return (tile.depth * (tile.rows + tile.columns) + kept + tile.lanes) * size
-        case "group" | "sliced":
-            return tile.depth * (tile.rows + tile.columns + 8) * size
-        case "team":
-            return tile.lanes * size
-    return 0

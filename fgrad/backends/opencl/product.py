@@ -1,7 +1,7 @@
 """A `loop.Contract` as a tiled OpenCL kernel: its operands and epilogue as texts for `contract`.
 
 An operand that is a plain load is put in as it stands; any other becomes a function of the kernel,
-as does an epilogue.  Relies on `contract` for the schemes and `emit` for expressions.
+as does an epilogue.  Relies on `contract` and `tiles` for the schemes and `emit` for expressions.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from ... import scalar
 from ...scalar import EXPENSIVE
 from ...types import ArrayType
 from .. import flat_product
-from . import contract
+from . import contract, tiles
 from .emit import Emitter, Written, arguments, indented, needs_long
 from .instructions import Instructions, type_text
 from .names import Names
@@ -51,8 +51,8 @@ class Product:
         room = then = None
         if scheme == "sliced":
             name, results = f"{self.name}Sum", sizes[0] * sizes[1] * sizes[2]
-            more, *counts = contract.adding(name, sizes, self.epilogue(1), self.params, dtype=dtype,
-                                            tile=tile, wide=self.wide)
+            more, *counts = tiles.adding(name, sizes, self.epilogue(1), self.params, dtype=dtype,
+                                         tile=tile, wide=self.wide)
             text, room = text + more, ArrayType(dtype, (tile.slices * results,))
             then = Written(name, "", counts[0][0], counts[1][0])
         return Written(self.name, text, size[0], local[0], self.instructions.used, room, then)

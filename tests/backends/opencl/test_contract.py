@@ -6,8 +6,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from fgrad.backends.opencl import contract
-from fgrad.backends.opencl.contract import PREAMBLE, Tile, choose, source
+from fgrad.backends.opencl import tiles
+from fgrad.backends.opencl.contract import PREAMBLE, choose, source
+from fgrad.backends.opencl.contraction import C_TYPES, Tile, local_bytes
 from fgrad.backends.opencl.device import Record
 
 SIZES = [1, 2, 3, 7, 17, 64, 65, 100]
@@ -38,7 +39,7 @@ class Case:
         bias = rng.integers(-4, 5, N).astype(dtype)
         if scheme is None:
             scheme, tile = choose(record, M, N, K, batch, dtype=dtype, unit_a=unit_a, unit_b=unit_b)
-        ctype = contract.C_TYPES[dtype]
+        ctype = C_TYPES[dtype]
         value = f"max(x + bias[n], ({ctype})0)" if relu else "x"
         store = f"C[(b * {M} + m) * {N} + n] = {value};"
         arguments = f"__global {ctype} *restrict C, " + ", ".join(
@@ -51,7 +52,7 @@ class Case:
         self.room = 0
         if scheme == "sliced":
             self.room = tile.slices * batch * M * N * np.dtype(dtype).itemsize
-            text, *self.then = contract.adding(f"{self.name}Sum", sizes, store, arguments,
+            text, *self.then = tiles.adding(f"{self.name}Sum", sizes, store, arguments,
                                                dtype=dtype, tile=tile, **more)
             self.text += text
         self.operands = [np.ascontiguousarray(a if unit_a == "k" else a.swapaxes(1, 2)),
@@ -145,7 +146,7 @@ def test_names_of_the_caller_do_not_collide(device):
         out, ones = device.allocate(120), device.write(np.ones(42, np.float32))
         kernels, given = [("f", size, local)], [out, ones, ones]
         if scheme == "sliced":
-            added, *sizes = contract.adding("g", (1, 5, 6, 7), store, arguments, **more)
+            added, *sizes = tiles.adding("g", (1, 5, 6, 7), store, arguments, **more)
             text, given = text + added, [device.allocate(120 * tile.slices), *given]
             kernels.append(("g", *sizes))
         program = device.build(PREAMBLE + text)
@@ -176,7 +177,7 @@ def test_choices_fit_the_device(record, dtype):
                                  scheme=scheme, tile=t)
         assert local[0] <= record.max_group and total[0] % local[0] == 0
         assert t.rows % t.row_step == 0 or scheme != "thread"
-        assert contract.local_bytes(scheme, t, K, size) <= record.local_memory, (scheme, t)
+        assert local_bytes(scheme, t, K, size) <= record.local_memory, (scheme, t)
 
 
 def test_gpus_tile_large_products_and_team_up_for_long_sums():
