@@ -77,3 +77,11 @@ def test_closing_over_an_array_and_taking_it_as_an_argument_are_compiled_apart()
         for j in range(3):                       # later calls are native
             np.testing.assert_array_equal(closed(), [5 - 2 * k, 4 - 2 * k, 3 - 2 * k])
             np.testing.assert_array_equal(taken(x + j), np.asarray(closed()) - 2 * j)
+
+
+def test_indices_of_short_rows_that_are_compared_become_numbers():
+    """LLVM 22 aborted with AVX-512: it knew that both are 0 in the idle lanes of a vector."""
+    def f(x):
+        rows = fnp.tile(fnp.arange(5), 2)[fnp.arange(10).reshape(2, 5)]
+        return (fnp.arange(5)[x.swapaxes(1, 2)] == rows[:, None, :]).astype("float32")
+    agree(f, np.random.default_rng(0).integers(0, 5, (2, 5, 5)).astype("i4"))

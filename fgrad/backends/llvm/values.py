@@ -154,12 +154,17 @@ class Values(Expressions, Addresses):
             steps = constant("i64", [k * index.stride(x, v) for k in range(w)])
             at = self.op(f"add {vector('i64', w)} {wide}, {steps}")
         else:
-            at = self.by_lane(lambda k: self.at_lane(x, k), I64)
+            first = self.at_lane(x, 0)
+            at = self.by_lane(lambda k: self.at_lane(x, k), I64, out=self.spread(first, I64))
         return self.instructions.cast(at, I64, n.dtype, w), True
 
-    def by_lane(self, one, dtype, count=None):
-        """The vector of one(k) for each lane; lanes from `count` on are zero."""
-        t, out = type_text(dtype, self.lanes), "zeroinitializer"
+    def by_lane(self, one, dtype, count=None, out="zeroinitializer"):
+        """The vector of one(k) for each lane; lanes from `count` on are those of `out`.
+
+        Those of an index are like its first: where LLVM 22 knows that two vectors are equal in some
+        lanes (0 and 0), and their comparison becomes a number, it aborts with AVX-512.
+        """
+        t = type_text(dtype, self.lanes)
         for k in range(self.count if count is None else count):
             out = self.op(f"insertelement {t} {out}, {element(dtype)} {one(k)}, i64 {k}")
         return out
