@@ -21,7 +21,7 @@ from pathlib import Path
 
 import fgrad
 
-from . import implementations, report, workload, workloads
+from . import implementations, report, worker, workload, workloads
 
 HERE = Path(__file__).parent
 NAMES = """jit_add1 chain_1e7 chain_math_1e7 softmax_1024x1024 softmax_64x50257 logsumexp_64x50257
@@ -91,17 +91,8 @@ class OnGpu:
                 if w.carries:
                     state[0], out = out
             self.wait(out)
-        run(2)
-        count = 1
-        while (taken := timed(run, count)) < LEAST:
-            count = max(2 * count, int(1.2 * LEAST * count / max(taken, 1e-9)))
-        return min(timed(run, count) for _ in range(READINGS)) / count
-
-
-def timed(run, count):
-    start = time.perf_counter()
-    run(count)
-    return time.perf_counter() - start
+        count = worker.calls_in(run, LEAST, time.perf_counter)
+        return min(worker.timed(run, count, time.perf_counter) for _ in range(READINGS)) / count
 
 
 def measured(name, names, device="gpu"):

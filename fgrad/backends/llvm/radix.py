@@ -33,7 +33,7 @@ KEPT = 1 << 25             # bytes of memory that are kept for the next sort
 
 def compared(host):
     """The kinds of words that a processor sorts by comparing vectors, not by counting bytes."""
-    if host.vector_bytes < quick_text.BYTES or host.cpu in ("znver3", "znver4"):
+    if host.vector_bytes < quick_text.BYTES or host.cpu == "znver4":
         return frozenset()
     return frozenset(("short", "long") if host.cpu.startswith("znver") else KINDS)
 

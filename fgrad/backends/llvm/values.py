@@ -12,7 +12,7 @@ from ... import index
 from ...aligned import LINE
 from ...passes.short_loops import is_picked
 from ...scalar import walk
-from ...types import BOOL, I64, SHORT, computed
+from ...types import BOOL, F64, I64, SHORT, computed
 from ..expressions import Expressions
 from . import reciprocal
 from .addresses import Addresses
@@ -154,17 +154,24 @@ class Values(Expressions, Addresses):
             steps = constant("i64", [k * index.stride(x, v) for k in range(w)])
             at = self.op(f"add {vector('i64', w)} {wide}, {steps}")
         else:
-            first = self.at_lane(x, 0)
-            at = self.by_lane(lambda k: self.at_lane(x, k), I64, out=self.spread(first, I64))
+            at = self.hidden(self.by_lane(lambda k: self.at_lane(x, k), I64))
         return self.instructions.cast(at, I64, n.dtype, w), True
 
-    def by_lane(self, one, dtype, count=None, out="zeroinitializer"):
-        """The vector of one(k) for each lane; lanes from `count` on are those of `out`.
+    def hidden(self, at):
+        """A vector of i64 of which LLVM does not see what its lanes are; no instruction.
 
-        Those of an index are like its first: where LLVM 22 knows that two vectors are equal in some
-        lanes (0 and 0), and their comparison becomes a number, it aborts with AVX-512.
+        Where it knew that lanes of two of them are equal (the idle ones), and their comparison
+        became a number, LLVM 22 aborted with AVX-512.
         """
-        t = type_text(dtype, self.lanes)
+        ints, doubles = type_text(I64, self.lanes), type_text(F64, self.lanes)
+        seen = self.op(f"bitcast {ints} {at} to {doubles}")
+        kept = self.op(f"call {doubles} @llvm.arithmetic.fence.{mangled('double', self.lanes)}"
+                       f"({doubles} {seen})")
+        return self.op(f"bitcast {doubles} {kept} to {ints}")
+
+    def by_lane(self, one, dtype, count=None):
+        """The vector of one(k) for each lane; lanes from `count` on are zero."""
+        t, out = type_text(dtype, self.lanes), "zeroinitializer"
         for k in range(self.count if count is None else count):
             out = self.op(f"insertelement {t} {out}, {element(dtype)} {one(k)}, i64 {k}")
         return out

@@ -275,6 +275,7 @@ class Device:
 
     def create(self, nbytes):
         if nbytes > self.record.global_memory:   # some drivers only notice when it is used
+            self.trim()
             raise self.out_of_memory(f"{nbytes} bytes")
         return self.cl.Buffer(self.context, self.cl.mem_flags.READ_WRITE, nbytes)
 
@@ -315,6 +316,7 @@ class Device:
             raise self.out_of_memory(what) from error
 
     def out_of_memory(self, what):
+        """The error of memory that could not be had, with the device's limits."""
         r = self.record
         return DeviceError(
             f"{r.name} is out of memory: {what} could not be had.",

@@ -58,8 +58,8 @@ def dividable(loop):
     stores = list(of_kind(Store, loop.body))
     apart = all(index.is_affine(s.index, loop.var) and index.stride(s.index, loop.var)
                 for s in stores)
-    written = {s.buffer: s.index for s in stores}
-    return apart and all(written.get(b, x) is x for b, x in loads(loop.body))
+    return apart and all(s.index is x for b, x in loads(loop.body) for s in stores
+                         if s.buffer is b)
 
 
 def of_kind(kind, body):
@@ -157,12 +157,14 @@ class GroupEmitter(Emitter):
     """Writes a kernel for a GPU.
 
     `team`: the Team, or None.  `together`: do all lanes run what is being written?  `read`: the
-    buffers that the kernel reads.  `unfed`: accumulators that hold nothing yet.
+    buffers that the kernel reads.  `unfed`: accumulators that hold nothing yet.  `shares`: do the
+    lanes of a group share what the kernel keeps for itself?
     """
 
     def __init__(self, *args, team, read, **more):
         super().__init__(*args, **more)
-        self.team, self.read, self.together = team, read, team is not None
+        self.team, self.read = team, read
+        self.together = self.shares = team is not None
         self.unfed, self.parts_of, self.group, self.groups = set(), {}, 1, 1
 
     # -- who does what
@@ -208,7 +210,7 @@ class GroupEmitter(Emitter):
     def by_group(self, body):
         """What stands before the parallel loops; its loops are shared within each group."""
         if any(isinstance(s, For) for s in body):
-            self.team, self.together = Team(1, self.group), True
+            self.team, self.together, self.shares = Team(1, self.group), True, True
             self.number_team(False)
             self.body(body)
             self.team, self.together = None, False
@@ -291,9 +293,8 @@ class GroupEmitter(Emitter):
 
     def combine(self, names):
         """The accumulators of all lanes of a team, added in a tree; every lane has the result."""
-        team, at, apart = self.team, "get_local_id(0)", 1
-        if team.side:
-            apart = team.teams
+        team, at = self.team, "get_local_id(0)"
+        apart = team.teams if team.side else 1
         first = "0" if team.teams == 1 else "team" if team.side else f"team * {team.lanes}"
         parts = [(self.word(n), self.part(self.started[n].dtype, k), self.started[n])
                  for k, n in enumerate(names)]
@@ -338,7 +339,8 @@ def written(name, kernel, record):
         emitter.kernel(kernel.body, min(GROUP, record.max_group))
     kept = [(element(b.type.dtype), pointers[b], max(1, b.type.size)) for b in kernel.scratch]
     shared = [(text, part, emitter.group) for part, text in emitter.parts_of.values()]
-    lines = [f"{'__local ' if team else ''}{text} {word}[{size}];" for text, word, size in kept]
+    where = "__local " if emitter.shares else ""
+    lines = [f"{where}{text} {word}[{size}];" for text, word, size in kept]
     lines += [f"__local {text} {part}[{size}];" for text, part, size in shared]
     return Written(name, function_text(name, params, lines + emitter.out, emitter.group),
                    emitter.groups * emitter.group, emitter.group, instructions.used)

@@ -113,6 +113,19 @@ def test_nests_of_loops_are_dealt_out_as_one(device, monkeypatch, shape):
     check(device, lambda x: x.sum((0, 2)), x, length=x.size)
 
 
+def back_and_forth(x):
+    e = fnp.exp(x - x.max())
+    return (e / e.sum())[::-1] + e
+
+
+@pytest.mark.parametrize("n", [20, 200, 1000])
+def test_what_stands_before_the_work_items_is_shared_by_all_of_them(device, monkeypatch, n):
+    (kernel, *_), text = kernels(back_and_forth, (20,))
+    assert "__local float" in text and groups.team_of(kernel, RECORD) is None
+    monkeypatch.setattr(backend, "target_of", lambda record: GPU)
+    check(device, back_and_forth, np.random.default_rng(2).standard_normal(n).astype(F), length=n)
+
+
 def test_nan_goes_through_a_team(device, monkeypatch):
     monkeypatch.setattr(backend, "target_of", lambda record: GPU)
     x = np.zeros((3, 1000), F)
