@@ -24,6 +24,7 @@ from .memory import stores_of
 from .names import Words, name_loops, words_of
 from .parts import own_loops, substituted
 from .short_loops import named, written_out
+from .stretches import in_stretches
 from .tails import apart
 
 WINDOW = 36                # elements of a window up to which the sums of all are fed in one loop
@@ -135,7 +136,13 @@ def flattened(body):
 
 def arrange(loop, how, space, words):
     """The loop, and the loops that its remainder needs, arranged.  words: the kernel's names."""
-    loop = without_names(loop if how.lanes == 1 else written_out(loop, words))
+    if how.lanes > 1:
+        stretches = in_stretches(loop, space, words)
+        if stretches != [loop]:
+            return [s for t in flattened(stretches)
+                    for s in (arrange(t, how, space, words) if isinstance(t, For) else [t])]
+        loop = written_out(loop, words)
+    loop = without_names(loop)
     inner = [s for s in loop.body if isinstance(s, For)]
     if not inner:
         return [vectorised(loop, how)]

@@ -1,0 +1,71 @@
+"""Long sums are added up by stretches."""
+
+import numpy as np
+import pytest
+
+import fgrad.numpy as fnp
+from fgrad import jit
+from fgrad.interpreters.call import inline
+from fgrad.interpreters.stage import stage
+from fgrad.loop import Accumulate
+from fgrad.passes import stretches
+from fgrad.passes.target import Target
+from fgrad.types import ArrayType
+from tests.passes.checking import assert_plan_agrees
+from tests.passes.test_cut_loops import loops
+
+TARGETS = [Target(vector_bytes=32), Target(vector_bytes=64, threads=3, region_cost=50),
+           Target(kind="gpu", parts=8, region_cost=50)]
+SUMS = {
+    "a sum": lambda x: fnp.sum(x),
+    "of squares": lambda x: fnp.sum(fnp.square(x - 1.0)),
+    "a variance": lambda x: fnp.var(x),
+    "with a maximum": lambda x: fnp.sum(fnp.exp(x - fnp.max(x))) + fnp.max(x),
+    "along rows": lambda x: fnp.sum(x, axis=-1),
+    "along columns": lambda x: fnp.sum(x, axis=0),
+    "of a sum with a row": lambda x: fnp.sum(fnp.abs(x + x[:1])),
+    "backwards": lambda x: fnp.sum(x[::-1] * x),
+    "a product": lambda x: fnp.prod(1.0 + 0.01 * x),
+}
+SHAPES = [(0,), (1,), (31,), (32,), (33,), (100,), (7, 13), (40, 3), (3, 40), (2, 5, 9), (1, 64)]
+
+
+@pytest.mark.parametrize("what", SUMS)
+@pytest.mark.parametrize("target", TARGETS, ids=["serial", "threads", "gpu"])
+def test_plans_of_short_stretches_agree(what, target, monkeypatch):
+    """Stretches of 16 elements: rows shorter and longer than one, and all that is left behind."""
+    monkeypatch.setattr(stretches, "STRETCH", 16)
+    monkeypatch.setattr(stretches, "LONG", 32)
+    for shape in SHAPES:
+        if "maximum" in what and 0 in shape:
+            continue
+        program = inline(stage(SUMS[what], [ArrayType("float32", shape)]).program)
+        assert_plan_agrees(program, target)
+
+
+def test_a_long_sum_is_cut_and_a_short_one_is_not():
+    for n, count in ((stretches.LONG - 1, 1), (stretches.LONG, 2), (stretches.LONG + 1, 3)):
+        program = inline(stage(fnp.sum, [ArrayType("float32", (n,))]).program)
+        plan = assert_plan_agrees(program, TARGETS[0])
+        fed = [s for kernel in plan.steps for s in kernel.body if isinstance(s, Accumulate)]
+        found = [loop for kernel in plan.steps for loop in loops(kernel.body)]
+        assert len(found) + len(fed) == count, str(plan)
+
+
+def test_largest_elements_are_found_in_one_loop():
+    program = inline(stage(fnp.max, [ArrayType("float32", (2 * stretches.LONG,))]).program)
+    plan = assert_plan_agrees(program, TARGETS[0])
+    assert len([s for kernel in plan.steps for s in loops(kernel.body)]) == 1, str(plan)
+
+
+@pytest.mark.parametrize("shape", [(1 << 22,), (1 << 11, 1 << 11), (3_000_017,), (150_001, 20)])
+def test_the_error_of_a_long_sum_is_that_of_a_short_one(shape):
+    """A chain of so many additions to one number is off by some 1e-4, one a lane by 2e-6."""
+    x = np.random.default_rng(3).uniform(size=shape).astype(np.float32)
+    y = fnp.asarray(x)
+    wide = x.astype(np.float64)
+    for f, want in ((fnp.sum, wide.sum()),
+                    (lambda x: fnp.sum(x * x), np.square(wide).sum()),
+                    (fnp.mean, wide.mean()), (fnp.var, wide.var())):
+        for function in (f, jit(f, device="cpu")):
+            assert abs(float(function(y)) / want - 1) < 3e-7
