@@ -8,9 +8,10 @@
 
 Rows that read the same load it once, and the lanes of several sums are added up together: worth it
 where rows share what they read, or are so short that adding up the lanes is much of their work.
-Of rows that come from memory, not from a cache, it is so only where much is computed: they come
-fastest in order.  schedule.py calls `with_rows`; a backend that emits them writes `together` in
-place of the loop.  Relies on parts.py for substitution.
+Of rows that come from memory, not from a cache, it is so only where much is computed, if they come
+fastest in order; processors that see several streams better than one (`Target.streams`) read the
+rows of sums side by side.  schedule.py calls `with_rows`; a backend that emits them writes
+`together` in place of the loop.  Relies on parts.py for substitution.
 """
 
 from __future__ import annotations
@@ -32,19 +33,16 @@ CHAINS = 8                 # additions that do not wait for each other: enough, 
 NODES = 60                 # of what is computed for a row, at most
 
 
-def with_rows(body, held, lanes):
-    """The statements, with several rows at once in loops where that is worth it.
-
-    held: bytes that a cache holds of what a loop reads and writes.  lanes: f32s of a vector.
-    """
+def with_rows(body, how):
+    """The statements, with several rows at once in loops where that is worth it, by a Schedule."""
     out = []
     for s in body:
         if isinstance(s, For):
-            s = replace(s, body=with_rows(s.body, held, lanes))
-            rows = rows_of(s, held, lanes)
+            s = replace(s, body=with_rows(s.body, how))
+            rows = rows_of(s, how)
             if rows > 1:
                 grain = -(-s.grain // rows) * rows
-                inner = [beside(t, rows, lanes) for t in s.body]
+                inner = [beside(t, rows, how.lanes) for t in s.body]
                 s = replace(s, rows=rows, grain=grain, body=inner)
         out.append(s)
     return out
@@ -61,7 +59,7 @@ def beside(s, rows, lanes):
     return replace(s, width=width, unroll=min(s.unroll, max(1, CHAINS // chains)))
 
 
-def rows_of(loop, held, lanes):
+def rows_of(loop, how):
     """How many rows of a loop run at once; 1 where that is not worth it."""
     v, inner = loop.var, [s for s in loop.body if isinstance(s, For)]
     sums = [s for s in inner if s.kind == "reduce"]
@@ -82,16 +80,15 @@ def rows_of(loop, held, lanes):
         return 1
     dear = any(n.cost >= EXPENSIVE for n in nodes)
     moved = {n.data[0] for n in nodes if n.op == "load"} | written
-    vectors = DEAR if dear else VECTORS
-    if sum(b.type.nbytes for b in moved if b.kind != "local") > held:
+    vectors, most = DEAR if dear else VECTORS, CHAINS // max(len(accumulators(s)) for s in sums)
+    if sum(b.type.nbytes for b in moved if b.kind != "local") > how.jam:
         if not dear and len(inner) < LOOPS:
-            return 1
+            return max(1, min(how.streams, most)) if inner == sums and len(sums) == 1 else 1
         vectors = FROM_MEMORY
-    brief = [is_short(s, vectors, lanes) for s in sums]
+    brief = [is_short(s, vectors, how.lanes) for s in sums]
     short = all(brief)
     if not short and (inner != sums or not all(b or shares(s, v) for b, s in zip(brief, sums))):
         return 1
-    most = CHAINS // max(len(accumulators(s)) for s in sums)
     if not short:
         return max(1, min(FEW, most))
     most = min(most, FEW if dear else MANY, NEAR // bytes_of_row(loop))

@@ -19,7 +19,7 @@ from ..loop import Accumulate, Contract, For, Kernel, Let, Start, Store
 from ..scalar import EXPENSIVE
 from . import across, borders
 from .cut_loops import taken_apart
-from .jam import with_rows
+from .jam import CHAINS, with_rows
 from .memory import stores_of
 from .names import Words, name_loops, words_of
 from .parts import own_loops, substituted
@@ -41,6 +41,7 @@ class Schedule:
     grain: times as many iterations in a part as its cost asks for.  rank: which of the contraction
     engine's ways, cheapest first.  across: have loops that hold loops vectors?  jam: bytes
     that a cache holds of what is moved where the loops of several rows run as one; 0: they do not.
+    streams: rows that sums read from memory side by side.
     region: the cost of a part that is worth a thread, in additions.
     """
     lanes: int = 8
@@ -53,6 +54,7 @@ class Schedule:
     rank: int = 0
     across: bool = False
     jam: int = 0
+    streams: int = 1
     region: int = 25_000
 
 
@@ -61,7 +63,7 @@ def schedule_for(target):
     if target.kind == "gpu":
         return Schedule(lanes=1, light=1, heavy=1, rows=1, tile=0)
     return Schedule(lanes=target.vector_bytes // 4, side=target.side, across=target.across,
-                    jam=target.jam, region=target.region_cost)
+                    jam=target.jam, streams=target.streams, region=target.region_cost)
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,7 @@ def arranged(kernel, how):
             given = borders.cut(taken_apart(given, kernel.space, words), kernel.space, how.region)
         body = [s for t in flattened(given)
                 for s in (arrange(t, how, kernel.space, words) if isinstance(t, For) else [t])]
-        body = [coarser(s, how) for s in (with_rows(body, how.jam, how.lanes) if how.jam else body)]
+        body = [coarser(s, how) for s in (with_rows(body, how) if how.jam else body)]
     written = dict.fromkeys(s.buffer for s in stores_of(body))
     kernel = replace(kernel, scratch=[b for b in written if b.kind == "local"])
     loops = [s for s in body if isinstance(s, For) and s.kind == "parallel"]
@@ -137,7 +139,7 @@ def flattened(body):
 def arrange(loop, how, space, words):
     """The loop, and the loops that its remainder needs, arranged.  words: the kernel's names."""
     if how.lanes > 1:
-        stretches = in_stretches(loop, space, words)
+        stretches = in_stretches(loop, how, space, words)
         if stretches != [loop]:
             return [s for t in flattened(stretches)
                     for s in (arrange(t, how, space, words) if isinstance(t, For) else [t])]
@@ -180,7 +182,9 @@ def vectorised(loop, how):
     heavy = sum(n.cost for n in nodes) >= EXPENSIVE
     side = side_by_side(nodes, width, loop.var.extent, how)
     width *= side
-    unroll = 1 if side > 1 else how.light if loop.kind == "reduce" and not heavy else how.heavy
+    chains = sum(isinstance(s, Accumulate) for s in loop.body)
+    light = min(how.light, CHAINS // max(chains, 1)) if loop.kind == "reduce" else how.heavy
+    unroll = 1 if side > 1 else how.heavy if heavy else light
     unroll = max(1, min(unroll, loop.var.extent // max(width, 1)))
     grain = loop.grain
     if loop.kind == "parallel":

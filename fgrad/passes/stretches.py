@@ -13,6 +13,9 @@ longest chain (blocked summation: Higham, "The accuracy of floating point summat
 Comput. 14, 1993); many stretches are stretches of stretches.  A nest of loops is cut where a stretch
 has about so many elements.  On a GPU the work-items of a group share a sum as it is.  Relies on
 parts.py for substitution; schedule.py calls `in_stretches`, for what comes out of it again.
+
+Where memory hands several rows over faster than one, a stretch is read as so many parts side by
+side, each with accumulators of its own.
 """
 
 from __future__ import annotations
@@ -22,17 +25,20 @@ from math import prod
 
 from .. import index, scalar
 from ..loop import Accumulate, For, Let, Start
+from ..scalar import EXPENSIVE
+from .jam import CHAINS, renamed
 from .parts import substituted
 
 STRETCH = 1 << 14          # elements of a stretch; several hundred for each lane of an accumulator
 LONG = 2 * STRETCH         # elements of a sum from which it is cut
 MANY = 32                  # stretches that become a longer one
+NODES = 12                 # of what is computed for an element where streams are read side by side
 
 
-def in_stretches(loop, space, words):
+def in_stretches(loop, how, space, words):
     """The statements in place of a loop: itself, or its stretches and what is left behind them.
 
-    words: the kernel's names.
+    how: the Schedule.  words: the kernel's names.
     """
     nest = nest_of(loop)
     total = prod(s.var.extent for s in nest)
@@ -45,8 +51,9 @@ def in_stretches(loop, space, words):
         wanted *= MANY
     sizes = [prod(s.var.extent for s in nest[k + 1:]) for k in range(len(nest))]
     k = next(k for k, size in enumerate(sizes) if size < wanted)
-    around = sum(s.var.bit for s in nest[:k])
-    found = cut(nest[k], wanted // sizes[k], nest[-1].body, around, space, words)
+    size = wanted // sizes[k]
+    side = streams_of(nest[k], size, how) if wanted == STRETCH else 1
+    found = cut(nest[k], size, side, nest, space, words)
     for outer in reversed(nest[:k]):
         found = [replace(outer, body=[*outer.body[:-1], *found])]
     return found
@@ -64,23 +71,29 @@ def nest_of(loop):
     return found if isinstance(loop, (Let, Accumulate)) else []
 
 
-def cut(loop, size, feeds, around, space, words):
+def cut(loop, size, streams, nest, space, words):
     """The loop in stretches of `size` iterations, each with accumulators of its own.
 
-    feeds: statements of which some feed accumulators.  around: mask of the variables of the nest
-    around the loop.
+    streams: parts of a stretch that are read side by side.  nest: the loops around, and in it.
     """
     n, v = loop.var.extent, loop.var
-    outer, inner = space.variable(n // size), space.variable(size)
-    own = {s.name: (words.unique(f"{s.name}_part"), s) for s in feeds if isinstance(s, Accumulate)}
-    at = index.combine([(index.of(outer), size), (index.of(inner), 1)])
-    body = fed(substituted(loop.body, {v: at}), {name: mine for name, (mine, _) in own.items()})
-    known = around | index.of(outer).free
-    stretch = [*[Start(mine, s.how, s.expr.dtype) for mine, s in own.values()],
-               For(inner, body, "reduce"),
-               *[Accumulate(name, s.how, scalar.name(mine, s.expr.dtype, known), s.source)
-                 for name, (mine, s) in own.items()]]
-    out = [For(outer, stretch, "reduce")]
+    outer, inner = space.variable(n // size), space.variable(size // streams)
+    known = index.of(outer).free | sum(s.var.bit for s in nest[:nest.index(loop)])
+    feeds = [s for s in nest[-1].body if isinstance(s, Accumulate)]
+    named = [s.name for around in nest[nest.index(loop):] for s in around.body
+             if isinstance(s, (Let, Accumulate))]
+    starts, bodies, parts = [], [], {s.name: [] for s in feeds}
+    for k in range(streams):
+        to = {name: words.numbered("t") for name in dict.fromkeys(named)}
+        at = index.combine([(index.of(outer), size), (index.of(inner), 1)])
+        body = substituted(loop.body, {v: index.plus(at, k * (size // streams))})
+        bodies += renamed(body, to)
+        starts += [Start(to[s.name], s.how, s.expr.dtype) for s in feeds]
+        for s in feeds:
+            parts[s.name].append(scalar.name(to[s.name], s.expr.dtype, known))
+    added = [Accumulate(s.name, s.how, scalar.pairwise(s.how, parts[s.name]), s.source)
+             for s in feeds]
+    out = [For(outer, [*starts, For(inner, bodies, "reduce"), *added], "reduce")]
     if n % size:
         rest = space.variable(n % size)
         behind = index.plus(index.of(rest), n // size * size)
@@ -88,13 +101,19 @@ def cut(loop, size, feeds, around, space, words):
     return out
 
 
-def fed(body, names):
-    """The statements, which feed accumulators of other names."""
-    out = []
-    for s in body:
+def streams_of(loop, size, how):
+    """How many parts of a stretch are read side by side: one but where it comes from memory, and
+    little is done with it.
+    """
+    nodes = {}
+    for s in loop.body:
         if isinstance(s, For):
-            s = replace(s, body=fed(s.body, names))
-        elif isinstance(s, Accumulate):
-            s = replace(s, name=names[s.name])
-        out.append(s)
-    return out
+            return 1
+        scalar.walk(s.expr, nodes)
+    read = {n.data[0] for n in nodes if n.op == "load"}
+    feeds = sum(isinstance(s, Accumulate) for s in loop.body)
+    if (sum(b.type.nbytes for b in read) <= how.jam or size % how.streams
+            or feeds * how.streams > CHAINS or len(nodes) > NODES
+            or any(n.cost >= EXPENSIVE for n in nodes)):
+        return 1
+    return how.streams

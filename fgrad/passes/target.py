@@ -26,6 +26,7 @@ class Target:
     across: may a loop with vectors hold loops, whose sums are vectors then?
     jam: bytes that the last cache holds of what a loop moves, for the loops within several of its
     iterations to run as one.  0: they do not.
+    streams: rows that sums read side by side from memory, which is the fastest way.
     """
     kind: str = "cpu"
     vector_bytes: int = 32
@@ -41,6 +42,7 @@ class Target:
     native_loops: bool = False
     across: bool = False
     jam: int = 0
+    streams: int = 1
 
     def lanes(self, dtype):
         """Elements of a vector."""

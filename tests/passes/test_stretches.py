@@ -15,7 +15,7 @@ from tests.passes.checking import assert_plan_agrees
 from tests.passes.test_cut_loops import loops
 
 TARGETS = [Target(vector_bytes=32), Target(vector_bytes=64, threads=3, region_cost=50),
-           Target(kind="gpu", parts=8, region_cost=50)]
+           Target(vector_bytes=32, jam=1, streams=4), Target(kind="gpu", parts=8, region_cost=50)]
 SUMS = {
     "a sum": lambda x: fnp.sum(x),
     "of squares": lambda x: fnp.sum(fnp.square(x - 1.0)),
@@ -31,7 +31,7 @@ SHAPES = [(0,), (1,), (31,), (32,), (33,), (100,), (7, 13), (40, 3), (3, 40), (2
 
 
 @pytest.mark.parametrize("what", SUMS)
-@pytest.mark.parametrize("target", TARGETS, ids=["serial", "threads", "gpu"])
+@pytest.mark.parametrize("target", TARGETS, ids=["serial", "threads", "streams", "gpu"])
 def test_plans_of_short_stretches_agree(what, target, monkeypatch):
     """Stretches of 16 elements: rows shorter and longer than one, and all that is left behind."""
     monkeypatch.setattr(stretches, "STRETCH", 16)

@@ -40,7 +40,7 @@ def host_target():
     return Target("cpu", vector_bytes=machine.vector_bytes, registers=machine.registers,
                   threads=threads.pool().size, side=4 if machine.registers >= 32 else 2,
                   borders=True, cache=machine.l2, native_loops=True, across=True,
-                  jam=host.last_cache())
+                  jam=host.last_cache(), streams=host.streams())
 
 
 # ---------------------------------------------------------------------------- image
