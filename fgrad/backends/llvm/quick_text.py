@@ -1,4 +1,4 @@
-"""The text of a sort by comparing, a vector of words at a time, for processors that compress them.
+"""The text of a sort by comparing, a vector of words at a time.
 
     quick: few words lie in registers and go through a network; more are parted by a pivot: those up
            to it stay where they lie, those above it go to other memory, and both are sorted
@@ -6,7 +6,9 @@
     count, move: a vector that several threads sort, cut into sides: each thread parts its share by
            the splitters, then brings what it has of each side to that of the others
 
-Where pivots are bad, the radix sort takes over: time is never quadratic.  The network is Batcher's
+Vectors of 64 bytes are parted by compressing them; in shorter ones a table says for every outcome of
+the comparisons in which order the lanes come.  Where pivots are bad, the radix sort takes over: time
+is never quadratic.  The network is Batcher's
 bitonic one (1968), whose elements lie across the vectors first: most of its steps then compare
 whole vectors.  Relies on `text`; `radix_text` relies on it, and knows what words are.
 """
@@ -16,19 +18,21 @@ from __future__ import annotations
 from .text import Function, Mask, constant, iota, mangled, vector
 
 VECTORS = 8                # of a network, the most
-BYTES = 64                 # of a vector
+COMPRESSES = 64            # bytes of a vector from which processors compress one
 DEPTH = 2                  # times that of perfect pivots; deeper down the radix sort takes over
+
+PICK = "llvm.x86.avx2.permd"
 
 MAPS = "word %mask, word %top, word %last_mask, word %last_top"
 
 
-def functions(name, kind, fields, sides):
+def functions(name, kind, fields, sides, vector_bytes):
     """Their texts, for a kind of words.
 
     fields: the names of those of a job, in order; sides: into how many a vector is cut.
     """
-    writer = Writer(name, kind, fields, sides)
-    made = [*map(writer.leaf, counts()), writer.part(), writer.mapping_part(), writer.quick(),
+    writer = Writer(name, kind, fields, sides, vector_bytes)
+    made = [writer.orders(), *map(writer.leaf, counts()), writer.part(), writer.mapping_part(), writer.quick(),
             writer.row(), writer.split(), writer.count(), writer.move()]
     return [str(f) for f in made]
 
@@ -56,11 +60,12 @@ def partners(size):
 class Writer:
     """Writes the functions of one kind of words."""
 
-    def __init__(self, name, kind, fields, sides):
+    def __init__(self, name, kind, fields, sides, vector_bytes):
         self.name, self.bits, self.place = name, kind.bits, kind.place
         self.fields, self.sides = fields, sides
-        self.word, self.lanes = f"i{self.bits}", 8 * BYTES // self.bits
-        self.vector = vector(self.word, self.lanes)
+        self.word, self.lanes = f"i{self.bits}", 8 * vector_bytes // self.bits
+        self.compresses = vector_bytes >= COMPRESSES
+        self.vector, self.flags = vector(self.word, self.lanes), vector("i1", self.lanes)
 
     def function(self, stem, parameters, result="void", linkage="internal"):
         parameters = parameters.replace("word", self.word)
@@ -179,33 +184,32 @@ class Writer:
         return self.parting(fn, lambda x: self.mapped(fn, x, mask, top))
 
     def parting(self, fn, mapped):
-        """Writes these functions."""
+        """Writes these functions.  What is no whole vector comes first: behind it there is always
+        room for whole ones.
+        """
         [pivot] = self.splats(fn, "%pivot")
-        whole = fn.sub("%n", fn.rem("%n", self.lanes))
-        with fn.loop(0, whole, self.lanes, [("i64", 0), ("i64", "%n")]) as loop:
+        left = fn.rem("%n", self.lanes)
+        x = fn.vector_load(self.word, self.lanes, "%from", self.first(fn, left))
+        begun = self.parted(fn, mapped(x), pivot, 0, "%n", left)
+        with fn.loop(left, "%n", self.lanes, [("i64", end) for end in begun]) as loop:
             x = fn.vector_load(self.word, self.lanes, fn.gep(self.word, "%from", loop.index))
             loop.next = self.parted(fn, mapped(x), pivot, *loop.values)
-        left = fn.sub("%n", whole)
-        x = fn.vector_load(self.word, self.lanes, fn.gep(self.word, "%from", whole),
-                           self.first(fn, left))
-        low, _ = self.parted(fn, mapped(x), pivot, *loop.values, left)
-        return fn.ret(low)
+        return fn.ret(loop.values[0])
 
     def parted(self, fn, x, pivot, low, high, valid=None):
         """(how many words are low, where the high ones begin) after a vector, of which `valid`
         words count, all if None.
         """
-        flags, bits = vector("i1", self.lanes), f"i{self.lanes}"
         above = fn.op(f"icmp ugt {self.vector} {x}, {pivot}")
-        below = fn.op(f"xor {flags} {above}, splat (i1 true)")
+        on = self.first(fn, self.lanes if valid is None else valid)
         if valid is not None:
-            on = self.first(fn, valid)
-            above, below = (fn.op(f"and {flags} {mask}, {on}") for mask in (above, below))
-        many = fn.op(f"bitcast {flags} {above} to {bits}")
-        many = fn.call(f"llvm.ctpop.{bits}", (bits, many), result=bits)
-        many = fn.op(f"zext {bits} {many} to i64")
-        few = fn.sub(self.lanes if valid is None else valid, many)
-        start = fn.sub(high, many)
+            above = fn.op(f"and {self.flags} {above}, {on}")
+        many = self.count_of(fn, above)
+        few, start = fn.sub(self.lanes if valid is None else valid, many), fn.sub(high, many)
+        if not self.compresses:
+            self.store_ordered(fn, x, above, low, high, few, valid)
+            return [fn.add(low, few), start]
+        below = fn.op(f"xor {self.flags} {above}, {on}")
         fn.vector_store(self.word, self.lanes, self.compressed(fn, x, below),
                         fn.gep(self.word, "%low", low),
                         None if valid is None else self.first(fn, few))
@@ -213,8 +217,59 @@ class Writer:
                         fn.gep(self.word, "%high", start), self.first(fn, many))
         return [fn.add(low, few), start]
 
+    def store_ordered(self, fn, x, above, low, high, few, valid):
+        """The lanes that are on come last, and the whole vector is written at both ends: what is
+        too much lies where words are still to come.
+        """
+        behind, count = above, self.lanes if valid is None else valid
+        if valid is not None:
+            behind = fn.op(f"or {self.flags} {above}, {self.not_(fn, self.first(fn, valid))}")
+        x = self.ordered(fn, x, behind)
+        at = fn.gep(self.word, "%low", low), fn.gep(self.word, "%high", fn.sub(high, count))
+        on = (None, None)
+        if valid is not None:
+            lows, both = self.first(fn, few), self.first(fn, valid)
+            on = lows, Mask(fn.op(f"xor {self.flags} {lows}, {both}"))
+        for place, mask in zip(at, on):
+            fn.vector_store(self.word, self.lanes, x, place, mask)
+
+    def ordered(self, fn, x, behind):
+        """A vector whose lanes that are on come behind the others."""
+        bits = f"i{self.lanes}"
+        outcome = fn.op(f"zext {bits} {fn.op(f'bitcast {self.flags} {behind} to {bits}')} to i64")
+        order = fn.gep("i64", f"@order.{self.name}", outcome)
+        picks = fn.op(f"zext <8 x i8> {fn.load('<8 x i8>', order, 8)} to <8 x i32>")
+        parts = fn.op(f"bitcast {self.vector} {x} to <8 x i32>")
+        picked = fn.call(PICK, ("<8 x i32>", parts), ("<8 x i32>", picks), result="<8 x i32>")
+        return fn.op(f"bitcast <8 x i32> {picked} to {self.vector}")
+
+    def orders(self):
+        """The table of these orders: a byte for every 32 bits of a vector."""
+        if self.compresses:
+            return ""
+        each = self.bits // 32
+        rows = []
+        for outcome in range(1 << self.lanes):
+            lanes = sorted(range(self.lanes), key=lambda lane: outcome >> lane & 1)
+            picks = [each * lane + part for lane in lanes for part in range(each)]
+            rows.append(f"i64 {int.from_bytes(bytes(picks), 'little')}")
+        return (f"@order.{self.name} = private unnamed_addr constant [{len(rows)} x i64] "
+                f"[{', '.join(rows)}], align 64")
+
+    def count_of(self, fn, mask):
+        """How many lanes are on."""
+        bits = f"i{self.lanes}"
+        many = fn.op(f"bitcast {self.flags} {mask} to {bits}")
+        many = fn.call(f"llvm.ctpop.{bits}", (bits, many), result=bits)
+        return fn.op(f"zext {bits} {many} to i64")
+
+    def not_(self, fn, mask):
+        return fn.op(f"xor {self.flags} {mask}, splat (i1 true)")
+
     def first(self, fn, count):
         """The mask of so many lanes, by bits: fewer instructions than comparing."""
+        if count == self.lanes:
+            return "splat (i1 true)"
         long = fn.op(f"shl i64 1, {count}")
         bits = fn.op(f"trunc i64 {fn.sub(long, 1)} to i{self.lanes}")
         return Mask(fn.op(f"bitcast i{self.lanes} {bits} to {vector('i1', self.lanes)}"))

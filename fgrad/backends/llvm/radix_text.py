@@ -319,12 +319,12 @@ done:
 def text(name, compares):
     """The text of all functions for a kind of words.
 
-    compares: they are sorted by comparing vectors of them.  Words with a place may have to stay in
+    compares: the bytes of the vectors of them that are compared, 0 if none are.  Words with a place may have to stay in
     the order that they have, which nothing but counting does; so both ways are there.
     """
-    own = functions(name, compares and name != "places")
+    own = functions(name, compares if name != "places" else 0)
     if compares and name == "places":
-        own += functions("pairs", True)
+        own += functions("pairs", compares)
     body = "\n".join(own)
     return HEAD + "\n".join([*intrinsics(body), body])
 
@@ -342,7 +342,7 @@ def functions(name, compares):
                              share_whole=share("%whole"))
                 for form, element in (("float", float_element()), ("integer", integer_element()))]
     if compares:
-        return out + quick_text.functions(name, kind, FIELDS, SIDES)
+        return out + quick_text.functions(name, kind, FIELDS, SIDES, compares)
     out += [EACH.format(**parts, what=what, then=then.format_map(parts))
             for what, then in (("count", ""), ("move", MOVE))]
     return out

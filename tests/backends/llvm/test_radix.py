@@ -15,16 +15,21 @@ DTYPES = ["f4", "i4", "u4", "f8", "i8", "u8"]
 SHAPES = [(1, 1), (1, 2), (3, 1), (5, 17), (2, 65), (2, 257), (1, 1001), (7, 300), (3, 4099)]
 
 
-@pytest.fixture(params=["counts", "compares"], autouse=True)
+@pytest.fixture(params=["counts", "compresses", "orders"], autouse=True)
 def way(request, monkeypatch):
-    """Counting bytes, and comparing vectors, which every processor can, if slowly."""
-    anew(monkeypatch, request.param == "compares")
+    """Counting bytes, and comparing vectors: long ones, which every processor can compress, if
+    slowly, and short ones, whose lanes AVX2 has an instruction to bring in order.
+    """
+    if request.param == "orders" and radix.HOST.vector_bytes < radix.LEAST:
+        pytest.skip("has no AVX2")
+    anew(monkeypatch, request.param)
     return request.param
 
 
-def anew(monkeypatch, compares):
+def anew(monkeypatch, way):
     """Machine code is made for this test; that of other tests stays."""
-    monkeypatch.setattr(radix, "COMPARES", frozenset(radix.KINDS if compares else ()))
+    monkeypatch.setattr(radix, "COMPARES", frozenset(radix.KINDS if way != "counts" else ()))
+    monkeypatch.setattr(radix, "VECTOR", radix.LEAST if way == "orders" else quick_text.COMPRESSES)
     for name in ("text", "loaded", "function"):
         monkeypatch.setattr(radix, name, functools.cache(getattr(radix, name).__wrapped__))
 
@@ -97,7 +102,7 @@ def test_integers_of_any_bytes(numbers):
 def test_bad_pivots_end_in_the_radix_sort(monkeypatch, way, dtype):
     """With no depth left after the first pivot every row ends there."""
     monkeypatch.setattr(quick_text, "DEPTH", 0)
-    anew(monkeypatch, way == "compares")
+    anew(monkeypatch, way)
     rng = np.random.default_rng(5)
     for n in (128, 129, 5000):
         for spread in ("wide", "narrow", "same"):
@@ -140,4 +145,5 @@ def test_processors_compare_where_counting_is_slower():
         return radix.compared(SimpleNamespace(cpu=cpu, vector_bytes=vector_bytes))
     assert kinds("sapphirerapids", 64) == frozenset(radix.KINDS)
     assert kinds("znver5", 64) == {"short", "long"}
-    assert kinds("znver4", 64) == kinds("haswell", 32) == frozenset()
+    assert kinds("znver3", 32) == kinds("haswell", 32) == {"short", "long"}
+    assert kinds("znver4", 64) == kinds("nehalem", 16) == frozenset()
