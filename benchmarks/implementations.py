@@ -40,7 +40,12 @@ def blocking(jax, function):
 
 
 def compiled(torch, function):
-    """torch.compile; the first call compiles."""
+    """torch.compile; the first call compiles.
+
+    What it has compiled before is forgotten: of one function with many shapes it would soon compile
+    no more.
+    """
+    torch.compiler.reset()
     return torch.compile(function, dynamic=False)
 
 

@@ -7,12 +7,13 @@
                                                   t += x[16384*i+j]
                                                 acc += t
 
-A sum that grows by one element after another loses what is small beside it: the error of n additions
-grows like the root of n, and like n where all are alike.  In stretches it grows like the root of the
-longest chain (blocked summation: Higham, "The accuracy of floating point summation", SIAM J. Sci.
-Comput. 14, 1993); many stretches are stretches of stretches.  A nest of loops is cut where a stretch
-has about so many elements.  On a GPU the work-items of a group share a sum as it is.  Relies on
-parts.py for substitution; schedule.py calls `in_stretches`, for what comes out of it again.
+A sum that grows by one element after another loses what is small beside it: the error of n
+additions grows like the root of n, and like n where all are alike.  In stretches it grows like the
+root of the longest chain (blocked summation: Higham, "The accuracy of floating point summation",
+SIAM J. Sci. Comput. 14, 1993); many stretches are stretches of stretches.  A nest of loops is cut
+where a stretch has about so many elements.  On a GPU the work-items of a group share a sum as it
+is.  Relies on parts.py for substitution; schedule.py calls `in_stretches`, for what comes out of it
+again.
 
 Where memory hands several rows over faster than one, a stretch is read as so many parts side by
 side, each with accumulators of its own.
@@ -30,7 +31,7 @@ from .jam import CHAINS, renamed
 from .parts import substituted
 
 STRETCH = 1 << 14          # elements of a stretch; several hundred for each lane of an accumulator
-LONG = 2 * STRETCH         # elements of a sum from which it is cut
+LONG = 8 * STRETCH         # elements of a sum from which it is cut; up to there it loses little
 MANY = 32                  # stretches that become a longer one
 NODES = 12                 # of what is computed for an element where streams are read side by side
 

@@ -44,6 +44,7 @@ def test_plans_of_short_stretches_agree(what, target, monkeypatch):
 
 
 def test_a_long_sum_is_cut_and_a_short_one_is_not():
+    """One that is a bit too long has a last element of its own."""
     for n, count in ((stretches.LONG - 1, 1), (stretches.LONG, 2), (stretches.LONG + 1, 3)):
         program = inline(stage(fnp.sum, [ArrayType("float32", (n,))]).program)
         plan = assert_plan_agrees(program, TARGETS[0])

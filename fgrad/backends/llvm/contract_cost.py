@@ -2,7 +2,8 @@
 
 A plan is as slow as its slowest part: its tiles, its operands as they are read from memory the
 first time, and what is packed.  The numbers were fitted to measurements on AVX-512 (2 MB of second
-cache, a large and slow third one).  Relies on `tiles` for a tile's steps; `contract` relies on it.
+cache, a large and slow third one), and where these differ most, on Zen 3 with AVX2.  Relies on
+`tiles` for a tile's steps; `contract` relies on it.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ FETCHED = 4              # the same, of rows that are fetched in advance
 MOST_FAR = 10            # the same, of whole rows
 MANY_FAR = 7.5           # the same, of more rows than BESIDE at once
 COPIED = 4.5             # the same, where it is copied
-ALONG = 11.5             # the same, where tiles copy it as they read it
+ALONG = 11.5, 5          # the same, where tiles copy it as they read it; of vectors of 32 bytes
 SCATTERED = 3            # the same, through tables
 BESIDE = 8               # rows that a processor fetches ahead well
 BY_COLUMNS = 2, 11       # cycles of a step for a line of A that the first, and second, cache lost
@@ -172,10 +173,10 @@ def b_cycles(p, height, width, depth):
     if p.pack_b:
         vector = PACK_PANEL if p.b_by_rows else PACK_SQUARE
         each = vector / p.tile.lanes + pull_cycles(p.b, p.tile)
-        far = ALONG if p.packs_along else COPIED
+        far = ALONG[p.machine.vector_bytes < 64] if p.packs_along else COPIED
         return read_cycles(p, elements, whole, far) + elements * each
     if p.fetches_b:
-        return read_cycles(p, elements, whole, min(ALONG, FETCHED * vectors))
+        return read_cycles(p, elements, whole, min(ALONG[0], FETCHED * vectors))
     again = elements * (-(-height // p.tile.rows) - 1) * BYTES[p.type] / NEAR
     return read_cycles(p, elements, whole, min(MOST_FAR, FAR * vectors)) + again
 

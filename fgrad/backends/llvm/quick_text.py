@@ -6,11 +6,10 @@
     count, move: a vector that several threads sort, cut into sides: each thread parts its share by
            the splitters, then brings what it has of each side to that of the others
 
-Vectors of 64 bytes are parted by compressing them; in shorter ones a table says for every outcome of
-the comparisons in which order the lanes come.  Where pivots are bad, the radix sort takes over: time
-is never quadratic.  The network is Batcher's
-bitonic one (1968), whose elements lie across the vectors first: most of its steps then compare
-whole vectors.  Relies on `text`; `radix_text` relies on it, and knows what words are.
+Vectors of 64 bytes are parted by compressing them; in shorter ones a table says for every outcome
+of the comparisons in which order the lanes come.  Where pivots are bad, the radix sort takes over:
+time is never quadratic.  The network is Batcher's bitonic one (1968), whose elements lie across the
+vectors first: most of its steps then compare whole vectors.  Relies on `text`; `radix_text` relies on it, and knows what words are.
 """
 
 from __future__ import annotations
@@ -32,7 +31,8 @@ def functions(name, kind, fields, sides, vector_bytes):
     fields: the names of those of a job, in order; sides: into how many a vector is cut.
     """
     writer = Writer(name, kind, fields, sides, vector_bytes)
-    made = [writer.orders(), *map(writer.leaf, counts()), writer.part(), writer.mapping_part(), writer.quick(),
+    made = [writer.orders(), *map(writer.leaf, counts()), writer.part(), writer.mapping_part(),
+            writer.quick(),
             writer.row(), writer.split(), writer.count(), writer.move()]
     return [str(f) for f in made]
 

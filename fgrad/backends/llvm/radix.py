@@ -1,12 +1,11 @@
 """Sorting in machine code: words by their bytes, rows of them or one vector by several threads.
 
-It takes a tenth to a third of the time of NumPy's stable argsort, and a fifth of that of its sort of
-values, but where that is quick: with AVX2, and with AVX-512 on Intel's processors and on Zen 5.
+It takes a tenth to a third of the time of NumPy's stable argsort, and a fifth of that of its sort
+of values, but where that is quick: with AVX2, and with AVX-512 on Intel's processors and on Zen 5.
 There what need not be stable is sorted by comparing vectors: values, by several threads (by one
 NumPy is as quick), and on Intel's with AVX-512, where counting bytes is slow, elements with their
-places, of which no two are equal.  How
-this becomes NumPy's order, and when it is worth loading, `ops/radix.py` knows, which relies on it.
-Relies on `radix_text.py` for the code, and on the pool.
+places, of which no two are equal.  How this becomes NumPy's order, and when it is worth loading,
+`ops/radix.py` knows, which relies on it.  Relies on `radix_text.py` for the code, and on the pool.
 
     values(rows, out)      # each row sorted by the order of all bits: -nan … -0.0 0.0 … nan
     places(rows, given)    # of 32-bit elements: the places that those of a sorted row come from

@@ -319,8 +319,9 @@ done:
 def text(name, compares):
     """The text of all functions for a kind of words.
 
-    compares: the bytes of the vectors of them that are compared, 0 if none are.  Words with a place may have to stay in
-    the order that they have, which nothing but counting does; so both ways are there.
+    compares: the bytes of the vectors of them that are compared, 0 if none are.  Words with a place
+    may have to stay in the order that they have, which nothing but counting does; so both ways are
+    there.
     """
     own = functions(name, compares if name != "places" else 0)
     if compares and name == "places":
