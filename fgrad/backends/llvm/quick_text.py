@@ -9,7 +9,8 @@
 Vectors of 64 bytes are parted by compressing them; in shorter ones a table says for every outcome
 of the comparisons in which order the lanes come.  Where pivots are bad, the radix sort takes over:
 time is never quadratic.  The network is Batcher's bitonic one (1968), whose elements lie across the
-vectors first: most of its steps then compare whole vectors.  Relies on `text`; `radix_text` relies on it, and knows what words are.
+vectors first: most of its steps then compare whole vectors.  Relies on `text`; `radix_text` relies
+on it, and knows what words are.
 """
 
 from __future__ import annotations
