@@ -8,7 +8,8 @@ it.
          for i in 0..256: for j: part[p,j] += …                 db[j] = acc
 
 A kernel whose work does not pay for a parallel region stays serial.  Results are the same for the
-same number of parts.  lower.py calls `split`; everything is said in loop IR, so backends need no
+same number of parts.  A sum of many rows to one number has more of them than threads: one number
+that grows by 10⁶ others, one after another, loses three digits.  lower.py calls `split`; everything is said in loop IR, so backends need no
 notion of it.
 """
 
@@ -26,6 +27,7 @@ from .names import loops_of
 APART = 128                # bytes from which two threads do not wait for each other's writes
 WRITTEN_OUT = 64           # partial results that are added in one expression
 ALONE = 1 << 15            # additions that one group of a GPU does as fast as several would
+ROWS = 1 << 10             # additions to one number after another, which lose little
 COLUMNS = (512, 384, 320, 256, 192, 128, 96, 64)      # columns of a block of column sums
 
 
@@ -90,7 +92,8 @@ def split(name, body, nest, target, make):
         return [make(name, body)]
     loop = body[-1]
     enough = target.kind == "cpu" or work >= ALONE
-    parts = parts_of(loop.var.extent, target.cut) if large and enough and target.cut > 1 else 1
+    wanted = max(target.cut if large and enough else 1, stretches(loop, sums, target))
+    parts = parts_of(loop.var.extent, wanted) if wanted > 1 else 1
     narrow = any(r.expr.dtype != r.value.dtype for r in sums)
     if parts == 1 and not narrow:
         inside = in_accumulators(loop) or starts(sums, nest, make) + [loop]
@@ -113,6 +116,24 @@ def spread(loop, independent, target):
         inner = loop.body[0]
         if inner.var in independent and inner.kind == "serial":
             spread(inner, independent, target)
+
+
+def stretches(loop, sums, target):
+    """How many partial results keep a sum of many rows to one number exact: one for so many rows.
+
+    Where nothing but numbers are added, `stretches.py` does the same.
+    """
+    if target.kind != "cpu" or in_accumulators(loop) or any(
+            r.how != "sum" or r.expr.dtype.kind != "f" or prod(r.value.shape) > 1 for r in sums):
+        return 1
+    return min(loop.var.extent, additions(loop) // ROWS)
+
+
+def additions(loop):
+    """How many values a loop adds, one after another, to an element outside of it."""
+    return loop.var.extent * max(
+        [additions(s) if isinstance(s, For) else int(isinstance(s, Store) and bool(s.how))
+         for s in loop.body], default=0)
 
 
 def parts_of(extent, wanted):

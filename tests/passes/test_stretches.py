@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import fgrad.numpy as fnp
-from fgrad import jit
+from fgrad import jit, passes
 from fgrad.interpreters.call import inline
 from fgrad.interpreters.stage import stage
-from fgrad.loop import Accumulate
-from fgrad.passes import stretches
+from fgrad.loop import Accumulate, For
+from fgrad.passes import parts, stretches
 from fgrad.passes.target import Target
 from fgrad.types import ArrayType
 from tests.passes.checking import assert_plan_agrees
@@ -25,19 +25,27 @@ SUMS = {
     "along columns": lambda x: fnp.sum(x, axis=0),
     "of a sum with a row": lambda x: fnp.sum(fnp.abs(x + x[:1])),
     "backwards": lambda x: fnp.sum(x[::-1] * x),
+    "of rows' logarithms": lambda x: fnp.sum(fnp.log(fnp.sum(fnp.exp(x), axis=-1))),
+    "of rows below their largest": lambda x: fnp.mean(x - fnp.max(x, axis=-1, keepdims=True)),
+    "of squared products": lambda x: fnp.mean(fnp.square(x @ fnp.ones(x.shape[-1:], x.dtype) - 1.0)),
+    "with those of columns": lambda x: fnp.sum(x * x[-1:]) + fnp.sum(x, axis=0),
     "a product": lambda x: fnp.prod(1.0 + 0.01 * x),
 }
-SHAPES = [(0,), (1,), (31,), (32,), (33,), (100,), (7, 13), (40, 3), (3, 40), (2, 5, 9), (1, 64)]
+SHAPES = [(0,), (1,), (31,), (32,), (33,), (100,), (7, 13), (40, 3), (3, 40), (2, 5, 9), (1, 64),
+          (101, 4), (3, 11, 5)]
 
 
 @pytest.mark.parametrize("what", SUMS)
 @pytest.mark.parametrize("target", TARGETS, ids=["serial", "threads", "streams", "gpu"])
 def test_plans_of_short_stretches_agree(what, target, monkeypatch):
-    """Stretches of 16 elements: rows shorter and longer than one, and all that is left behind."""
+    """Stretches of 16 elements, or of 3 rows: rows shorter and longer than one, and all that is
+    left behind.
+    """
     monkeypatch.setattr(stretches, "STRETCH", 16)
     monkeypatch.setattr(stretches, "LONG", 32)
+    monkeypatch.setattr(parts, "ROWS", 3)
     for shape in SHAPES:
-        if "maximum" in what and 0 in shape:
+        if 0 in shape and ("maximum" in what or "largest" in what):
             continue
         program = inline(stage(SUMS[what], [ArrayType("float32", shape)]).program)
         assert_plan_agrees(program, target)
@@ -70,3 +78,25 @@ def test_the_error_of_a_long_sum_is_that_of_a_short_one(shape):
                     (fnp.mean, wide.mean()), (fnp.var, wide.var())):
         for function in (f, jit(f, device="cpu")):
             assert abs(float(function(y)) / want - 1) < 3e-7
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("what", ["of rows' logarithms", "of rows below their largest",
+                                  "of squared products", "of a sum with a row"])
+def test_the_error_of_a_sum_of_many_rows_is_that_of_a_few(what, threads, monkeypatch):
+    """262144 rows one after another: the logarithms are off by 1e-4, rounded up every time."""
+    x = np.random.default_rng(4).uniform(size=(1 << 18, 8))
+    want = float(SUMS[what](fnp.asarray(x)))
+    x = fnp.asarray(x.astype(np.float32))
+    program = inline(stage(SUMS[what], [x.type]).program)
+    plan = passes.plan(program, Target(vector_bytes=32, threads=threads))
+    chains = [parts.additions(s) for kernel in plan.steps for s in outermost(kernel.body)]
+    assert chains and max(chains) <= 4 * parts.ROWS, str(plan)
+    assert abs(float(jit(SUMS[what], device="cpu")(x)) / want - 1) < 3e-7
+
+
+def outermost(body):
+    """The loops of a kernel, but for the parallel ones, whose iterations have sums of their own."""
+    for s in body:
+        if isinstance(s, For):
+            yield from outermost(s.body) if s.kind == "parallel" else [s]
