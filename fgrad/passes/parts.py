@@ -9,8 +9,8 @@ it.
 
 A kernel whose work does not pay for a parallel region stays serial.  Results are the same for the
 same number of parts.  A sum of many rows to one number has more of them than threads: one number
-that grows by 10⁶ others, one after another, loses three digits.  lower.py calls `split`; everything is said in loop IR, so backends need no
-notion of it.
+that grows by 10⁶ others, one after another, loses three digits.  lower.py calls `split`; everything
+is said in loop IR, so backends need no notion of it.
 """
 
 from __future__ import annotations

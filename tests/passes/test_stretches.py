@@ -27,7 +27,8 @@ SUMS = {
     "backwards": lambda x: fnp.sum(x[::-1] * x),
     "of rows' logarithms": lambda x: fnp.sum(fnp.log(fnp.sum(fnp.exp(x), axis=-1))),
     "of rows below their largest": lambda x: fnp.mean(x - fnp.max(x, axis=-1, keepdims=True)),
-    "of squared products": lambda x: fnp.mean(fnp.square(x @ fnp.ones(x.shape[-1:], x.dtype) - 1.0)),
+    "of squared products": lambda x: fnp.mean(
+        fnp.square(x @ fnp.ones(x.shape[-1:], x.dtype) - 1.0)),
     "with those of columns": lambda x: fnp.sum(x * x[-1:]) + fnp.sum(x, axis=0),
     "a product": lambda x: fnp.prod(1.0 + 0.01 * x),
 }
