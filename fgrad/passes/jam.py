@@ -83,7 +83,7 @@ def rows_of(loop, how):
     vectors, most = DEAR if dear else VECTORS, CHAINS // max(len(accumulators(s)) for s in sums)
     if sum(b.type.nbytes for b in moved if b.kind != "local") > how.jam:
         if not dear and len(inner) < LOOPS:
-            return max(1, min(how.streams, most)) if inner == sums and len(sums) == 1 else 1
+            return max(1, min(how.streams, most)) if len(inner) == 1 else 1
         vectors = FROM_MEMORY
     brief = [is_short(s, vectors, how.lanes) for s in sums]
     short = all(brief)

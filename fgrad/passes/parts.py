@@ -123,8 +123,10 @@ def stretches(loop, sums, target):
 
     Where nothing but numbers are added, `stretches.py` does the same.
     """
-    if target.kind != "cpu" or in_accumulators(loop) or any(
+    if target.kind != "cpu" or any(
             r.how != "sum" or r.expr.dtype.kind != "f" or prod(r.value.shape) > 1 for r in sums):
+        return 1
+    if in_accumulators(loop):
         return 1
     return min(loop.var.extent, additions(loop) // ROWS)
 

@@ -84,7 +84,7 @@ def test_the_error_of_a_long_sum_is_that_of_a_short_one(shape):
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("what", ["of rows' logarithms", "of rows below their largest",
                                   "of squared products", "of a sum with a row"])
-def test_the_error_of_a_sum_of_many_rows_is_that_of_a_few(what, threads, monkeypatch):
+def test_the_error_of_a_sum_of_many_rows_is_that_of_a_few(what, threads):
     """262144 rows one after another: the logarithms are off by 1e-4, rounded up every time."""
     x = np.random.default_rng(4).uniform(size=(1 << 18, 8))
     want = float(SUMS[what](fnp.asarray(x)))

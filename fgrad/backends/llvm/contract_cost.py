@@ -27,7 +27,8 @@ FETCHED = 4              # the same, of rows that are fetched in advance
 MOST_FAR = 10            # the same, of whole rows
 MANY_FAR = 7.5           # the same, of more rows than BESIDE at once
 COPIED = 4.5             # the same, where it is copied
-ALONG = 11.5, 5          # the same, where tiles copy it as they read it; of vectors of 32 bytes
+ALONG = 11.5             # the same, where tiles copy it as they read it,
+SHORT_ALONG = 5          # and where their vectors have 32 bytes or less
 SCATTERED = 3            # the same, through tables
 BESIDE = 8               # rows that a processor fetches ahead well
 BY_COLUMNS = 2, 11       # cycles of a step for a line of A that the first, and second, cache lost
@@ -173,10 +174,11 @@ def b_cycles(p, height, width, depth):
     if p.pack_b:
         vector = PACK_PANEL if p.b_by_rows else PACK_SQUARE
         each = vector / p.tile.lanes + pull_cycles(p.b, p.tile)
-        far = ALONG[p.machine.vector_bytes < 64] if p.packs_along else COPIED
+        along = ALONG if p.machine.vector_bytes == 64 else SHORT_ALONG
+        far = along if p.packs_along else COPIED
         return read_cycles(p, elements, whole, far) + elements * each
     if p.fetches_b:
-        return read_cycles(p, elements, whole, min(ALONG[0], FETCHED * vectors))
+        return read_cycles(p, elements, whole, min(ALONG, FETCHED * vectors))
     again = elements * (-(-height // p.tile.rows) - 1) * BYTES[p.type] / NEAR
     return read_cycles(p, elements, whole, min(MOST_FAR, FAR * vectors)) + again
 

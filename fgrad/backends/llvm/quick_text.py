@@ -33,8 +33,7 @@ def functions(name, kind, fields, sides, vector_bytes):
     """
     writer = Writer(name, kind, fields, sides, vector_bytes)
     made = [writer.orders(), *map(writer.leaf, counts()), writer.part(), writer.mapping_part(),
-            writer.quick(),
-            writer.row(), writer.split(), writer.count(), writer.move()]
+            writer.quick(), writer.row(), writer.split(), writer.count(), writer.move()]
     return [str(f) for f in made]
 
 
