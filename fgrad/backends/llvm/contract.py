@@ -313,8 +313,8 @@ class Plan:
         the first cache holds all, or loses what it has fetched."""
         if self.pack_b or self.b_size <= 2 * self.machine.l1:
             return False
-        step = self.b.first * BYTES[self.type]
-        return self.large_b or held_first(step, self.machine) >= 2 * AHEAD
+        held = held_first(self.b.first * BYTES[self.type], self.machine)
+        return held >= 2 * AHEAD or self.large_b and held > AHEAD
 
     @property
     def fetches_next(self):

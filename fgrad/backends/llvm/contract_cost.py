@@ -13,7 +13,7 @@ from math import gcd
 from ...aligned import LINE
 from . import winograd
 from .text import BYTES
-from .tiles import step_cycles
+from .tiles import AHEAD, step_cycles
 
 DISPATCH = 8000          # cycles that handing parts to other threads costs
 PART = 300               # cycles that taking one part costs
@@ -31,6 +31,8 @@ ALONG = 11.5             # the same, where tiles copy it as they read it,
 SHORT_ALONG = 5          # and where their vectors have 32 bytes or less
 SCATTERED = 3            # the same, through tables
 BESIDE = 8               # rows that a processor fetches ahead well
+LOST = 1.2, 5            # cycles of a step for a line of B that the first cache lost, of which it
+#                          holds many rows, or no more than two for each that is fetched ahead
 BY_COLUMNS = 2, 11       # cycles of a step for a line of A that the first, and second, cache lost
 STRIDE = 2048            # bytes from step to step up to which a processor fetches columns ahead
 PACK_ROW, PACK_COLUMN = 1.6, 4.5       # cycles of a vector of A that is packed, and of a column
@@ -177,10 +179,25 @@ def b_cycles(p, height, width, depth):
         along = ALONG if p.machine.vector_bytes == 64 else SHORT_ALONG
         far = along if p.packs_along else COPIED
         return read_cycles(p, elements, whole, far) + elements * each
+    lines = -(-width // p.tile.width) * -(-vectors * p.machine.vector_bytes // LINE)
+    tiles = -(-height // p.tile.rows) - 1            # rows of tiles behind the first
+    lost = lost_cycles(p) * depth * lines * tiles
     if p.fetches_b:
-        return read_cycles(p, elements, whole, min(ALONG, FETCHED * vectors))
-    again = elements * (-(-height // p.tile.rows) - 1) * BYTES[p.type] / NEAR
-    return read_cycles(p, elements, whole, min(MOST_FAR, FAR * vectors)) + again
+        return read_cycles(p, elements, whole, min(ALONG, FETCHED * vectors)) + lost
+    again = elements * tiles * BYTES[p.type] / NEAR
+    return read_cycles(p, elements, whole, min(MOST_FAR, FAR * vectors)) + again + lost
+
+
+def lost_cycles(p):
+    """Cycles that a step waits for a line of B that is read where it lies, if the first cache loses
+    it before the next row of tiles: with AVX-512 it is there in time.
+    """
+    step = p.b.first * BYTES[p.type]
+    held = held_first(step, p.machine)
+    room = p.machine.l1 // (p.tile.vectors * p.machine.vector_bytes + LINE * (step % LINE > 0))
+    if p.machine.vector_bytes == 64 or min(held, room) >= min(p.kc, p.depth):
+        return 0
+    return LOST[held <= 2 * AHEAD]
 
 
 def piece_cycles(p, height, width):

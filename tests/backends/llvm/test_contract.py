@@ -472,6 +472,18 @@ def test_few_rows_fetch_a_matrix_where_it_lies(m, n, k, fetches):
     check(m, n, k)
 
 
+@pytest.mark.parametrize("m, n, k, packed", [
+    (96, 1024, 1024, True), (32, 1024, 256, True), (48, 512, 784, True), (96, 256, 784, True),
+    (8, 1024, 1024, False), (16, 768, 784, False), (24, 1000, 784, False), (6, 2048, 512, False)])
+def test_a_matrix_whose_rows_the_first_cache_loses_is_packed_for_more_than_a_few_rows(
+        m, n, k, packed):
+    """With AVX2 96 rows by a square of 1024 took three times as long where it lies."""
+    planned = plan(m, n, k, "float", Strided(k, 1), Strided(n, 1), out=Strided(n, 1),
+                   machine=Machine(32, 16))
+    assert planned.pack_b == packed
+    assert not (planned.fetches_b and n == 1024)   # of these rows eight are in one set, of eight
+
+
 @pytest.mark.parametrize("batch, m, n, k", [
     (24, 128, 64, 128), (40, 33, 130, 101), (33, 96, 40, 97)])
 def test_tiles_fetch_the_operands_of_the_next_batch(batch, m, n, k):
