@@ -249,6 +249,16 @@ class Plan:
         return self.b.second == 1 if isinstance(self.b, Strided) else self.b.along == "n"
 
     @property
+    def row_lanes(self):
+        """Lanes of the vectors that rows of A are copied in: whole ones, whatever a tile has."""
+        return self.machine.vector_bytes // BYTES[self.type]
+
+    @property
+    def depth_lanes(self):
+        """Steps that blocks and parts of the depth are multiples of twice."""
+        return self.row_lanes if self.pack_a else self.tile.lanes
+
+    @property
     def a_stride(self):
         """The row stride of a packed block of A: one of few, so that contractions share kernels,
         not a power of two, and no longer than rows of few steps need, which then lie in few pages.
@@ -264,7 +274,7 @@ class Plan:
     @property
     def part_depth(self):
         """The depth of every part but the last."""
-        step = self.a.steps if self.strips else 2 * self.tile.lanes
+        step = self.a.steps if self.strips else 2 * self.depth_lanes
         return up(-(-self.depth // self.grid[3]), step) if self.split else self.depth
 
     @property
@@ -546,7 +556,7 @@ def block_depth(p, limit):
         return run_block(p.part_depth, p.a.steps, min(limit, strip_limit(p)))
     if p.bordered:
         return run_block(p.depth, p.a.run, limit)
-    return depth_block(-(-p.depth // p.grid[3]), p.tile.lanes, limit)
+    return depth_block(-(-p.depth // p.grid[3]), p.depth_lanes, limit)
 
 
 def tiles_for(rows, columns, type, lanes, machine):
@@ -580,11 +590,12 @@ def with_packing(p, grid):
     columns = up(-(-p.columns // grid[2]), p.tile.width)
     cut = p.but(grid=grid)
     for a, b in product(packs_a(p), packs_b(p, rows)):
-        kc = block_depth(cut, most_steps(cut, a, b))
+        made = cut.but(pack_a=a, pack_b=b)
+        kc = block_depth(made, most_steps(cut, a, b))
         size = kc * BYTES[p.type]
         most = (PANELS if a or p.tables else PANELS // 4) // size
         nc = max(p.tile.width, most // p.tile.width * p.tile.width)
-        made = cut.but(kc=kc, nc=min(nc, columns), pack_a=a, pack_b=b)
+        made = made.but(kc=kc, nc=min(nc, columns))
         yield made.but(mc=rows if p.strips else min(block_rows(made, size), rows))
 
 

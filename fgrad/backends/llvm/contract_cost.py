@@ -125,8 +125,9 @@ def a_cycles(p, height, width, depth):
     far = COPIED if p.pack_a else MOST_FAR if p.tile.rows <= BESIDE else MANY_FAR
     read = read_cycles(p, elements, p.rows * p.depth, far) * again
     if p.pack_a:
-        each = PACK_ROW / p.tile.lanes if p.a_by_rows else PACK_COLUMN / p.tile.rows
-        return max(read, elements * (pull_cycles(p.a, p.tile) + each) * again)
+        lanes = p.row_lanes
+        each = PACK_ROW / lanes if p.a_by_rows else PACK_COLUMN / p.tile.rows
+        return max(read, elements * (pull_cycles(p.a, lanes) + each) * again)
     if p.a_by_rows:
         if p.tile.rows <= held_first(p.a.first * BYTES[p.type], p.machine):
             return read
@@ -175,7 +176,7 @@ def b_cycles(p, height, width, depth):
     whole = 2 * p.columns * p.depth                  # beside A and the result
     if p.pack_b:
         vector = PACK_PANEL if p.b_by_rows else PACK_SQUARE
-        each = vector / p.tile.lanes + pull_cycles(p.b, p.tile)
+        each = vector / p.tile.lanes + pull_cycles(p.b, p.tile.lanes)
         along = ALONG if p.machine.vector_bytes == 64 else SHORT_ALONG
         far = along if p.packs_along else COPIED
         return read_cycles(p, elements, whole, far) + elements * each
@@ -227,6 +228,6 @@ def read_cycles(p, elements, whole, far):
     return elements * size / (NEAR if whole * size < p.machine.l2 else far)
 
 
-def pull_cycles(operand, tile):
-    """Cycles that an element costs beyond its copy."""
-    return (operand.cost - 1) / tile.lanes
+def pull_cycles(operand, lanes):
+    """Cycles that an element costs beyond its copy, in vectors of so many lanes."""
+    return (operand.cost - 1) / lanes

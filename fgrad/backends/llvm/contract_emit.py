@@ -161,7 +161,7 @@ class Writer:
         """The function of the first phase: one part of the product."""
         p = self.plan
         fn = self.fn = Function(self.name, PARAMETERS, attributes=KERNEL)
-        self.packer = Packer(fn, p.tile, self.kernels)
+        self.packer = Packer(fn, p.tile, self.kernels, p.row_lanes)
         part = "%part" if p.parts > 1 else 0
         self.locate(part)
         if self.table:
@@ -255,10 +255,10 @@ class Writer:
                 return self.product.pack_a(fn, block.b, i, k, lanes, p.a.along, count)
             return fn.vector_load(p.type, lanes, self.element(self.bases[0], p.a, i, k), count)
 
-        lanes = p.tile.lanes if p.a_by_rows else self.packer.column_lanes
+        lanes = p.row_lanes if p.a_by_rows else self.packer.column_lanes
 
         if p.a_by_rows:
-            tail = p.depth % p.tile.lanes
+            tail = p.depth % p.row_lanes
             self.packer.rows(value, block.rows, block.depth, tail, self.a_pack, p.a_stride)
         else:
             left = fn.sub(p.rows, block.i)

@@ -97,17 +97,17 @@ class Packer:
     """Writes packing loops into a function.
 
     Blocks are multiples of the panel, save at the ends of the operand; `kernels` collects the
-    shareable functions that are called, by name.
+    shareable functions that are called, by name.  row_lanes: of the vectors of a row of A.
     """
 
-    def __init__(self, fn, tile, kernels):
-        self.fn, self.tile, self.kernels = fn, tile, kernels
-        self.column_lanes = min(tile.lanes, 1 << (tile.rows - 1).bit_length())
+    def __init__(self, fn, tile, kernels, row_lanes):
+        self.fn, self.tile, self.kernels, self.row_lanes = fn, tile, kernels, row_lanes
+        self.column_lanes = min(row_lanes, 1 << (tile.rows - 1).bit_length())
         self.square_lanes = min(tile.lanes, 32 // BYTES[tile.type])
 
-    def store(self, value, to, index):
-        tile = self.tile
-        self.fn.vector_store(tile.type, tile.lanes, value, self.fn.gep(tile.type, to, index))
+    def store(self, value, to, index, lanes=None):
+        type = self.tile.type
+        self.fn.vector_store(type, lanes or self.tile.lanes, value, self.fn.gep(type, to, index))
 
     def rows(self, value, rows, depth, tail, to, stride):
         """A block of A as rows: value(i, k, count).
@@ -115,15 +115,15 @@ class Packer:
         tail: what the depth of the last block leaves over after whole vectors (a constant).  A row
         is written up to its next whole vector.
         """
-        fn, lanes = self.fn, self.tile.lanes
+        fn, lanes = self.fn, self.row_lanes
         whole = fn.sub(depth, fn.rem(depth, lanes)) if tail else depth
         with fn.loop(0, rows) as i:
             row = fn.gep(self.tile.type, to, fn.mul(i.index, stride))
             with fn.loop(0, whole, lanes) as k:
-                self.store(value(i.index, k.index, None), row, k.index)
+                self.store(value(i.index, k.index, None), row, k.index, lanes)
             if tail:
                 with fn.if_(fn.compare("slt", whole, depth)):
-                    self.store(value(i.index, whole, tail), row, whole)
+                    self.store(value(i.index, whole, tail), row, whole, lanes)
 
     def columns(self, value, rows, left, depth, to):
         """A block of A as panels of columns: value(i, k, count), a vector of `column_lanes`.
