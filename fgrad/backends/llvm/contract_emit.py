@@ -442,18 +442,28 @@ class Writer:
             return None
         return tail % p.tile.lanes
 
+    def read_lanes(self, tail):
+        """How many lanes of the last vector of B are read; None where all may be, since the copy of
+        a row ends in zeros: those of vectors longer than the squares of a transpose may not.
+        """
+        p = self.plan
+        filled = p.pack_b and p.tile.lanes <= self.packer.square_lanes
+        return None if filled else self.valid_lanes(tail)
+
     def tile(self, block, i, j, tile, tail, c, stride, packs):
         """The call of one kernel; packs: it reads B where it lies, and packs it."""
         fn, p = self.fn, self.plan
         form, depth, a, a_stride, b, b_stride = self.operands(block, tile, i, j)
-        count, more = self.valid_lanes(tail), []       # what some kernels are called with besides
+        more = []                          # what some kernels are called with besides
         if p.dots:
             kernel = Dots(p.type, tile.lanes, tile.rows, tile.vectors, p.depth % tile.lanes,
                           not p.staged and tile.vectors % p.sum_lanes > 0)
             a_stride, b_stride = p.a.first, p.b.second
         else:
             streams = self.streams if tile.rows == p.tile.rows else None
-            kernel = Kernel(tile, form, count is not None, p.blocks > 1, p.odd and not p.strips,
+            count = self.valid_lanes(tail)
+            kernel = Kernel(tile, form, count if packs else self.read_lanes(tail),
+                            None if p.staged else count, p.blocks > 1, p.odd and not p.strips,
                             p.fetches_b or packs, p.tile.width * packs,
                             streams.count if streams else 0)
             if streams:
@@ -464,7 +474,7 @@ class Writer:
             b, b_stride = self.b_in_place(block, j)
         self.kernels[kernel.name] = kernel
         add = fn.compare("ne", block.k, self.first_step)
-        values = depth, a, a_stride, b, b_stride, c, stride, count or 0, add
+        values = depth, a, a_stride, b, b_stride, c, stride, add
         fn.call(kernel.name, *zip(KERNEL_TYPES, values), *more)
 
     def written_out(self, block, j, vectors, tail):
@@ -472,7 +482,7 @@ class Writer:
         fn, p = self.fn, self.plan
         tile = Tile(p.type, p.tile.lanes, p.rows, vectors)
         form, depth, a, a_stride, b, b_stride = self.operands(block, tile, 0, j)
-        steps = Steps(fn, tile, form, a_stride, b_stride, self.valid_lanes(tail))
+        steps = Steps(fn, tile, form, a_stride, b_stride, self.read_lanes(tail))
         sums = steps.run(a, b, depth, p.odd)
         for r in range(p.rows):
             row = sums[r * vectors:(r + 1) * vectors]
@@ -494,13 +504,12 @@ class Writer:
         fn.store(p.type, "1.0" if p.type in FLOATS else "1", one)
 
         def write(j, vectors, tail):
-            count = self.valid_lanes(tail)
-            kernel = Kernel(Tile(p.type, p.tile.lanes, 1, vectors), Columns(), count is not None,
-                            True, p.odd, p.fetches_b)
+            kernel = Kernel(Tile(p.type, p.tile.lanes, 1, vectors), Columns(),
+                            self.read_lanes(tail), None, True, p.odd, p.fetches_b)
             self.kernels[kernel.name] = kernel
             to = fn.gep(p.type, self.totals, fn.add(panels.j, j))
             add = fn.compare("ne", panels.k, self.first_step)
-            values = panels.depth, one, 0, *self.b_operand(panels, j), to, 0, count or 0, add
+            values = panels.depth, one, 0, *self.b_operand(panels, j), to, 0, add
             fn.call(kernel.name, *zip(KERNEL_TYPES, values))
         with self.first_rows():
             self.panels(panels, write)

@@ -91,6 +91,8 @@ class Stores(Values):
         elif not mask:
             self.fetch_ahead(s.buffer, s.index, p, write=True)
             self.fn.do(f"store {t} {value}, ptr {p}, align {dtype.itemsize}")
+        elif not self.mask:
+            self.fn.vector_store(stored(dtype), w, value, p, self.count)
         else:
             self.fn.do(f"call void @llvm.masked.store.{mangled(stored(dtype), w)}.p0({t} {value}, "
                        f"ptr {p}, i32 {dtype.itemsize}, {vector('i1', w)} {mask})")

@@ -25,6 +25,7 @@ from functools import lru_cache
 
 BYTES = {"i1": 1, "i8": 1, "i16": 2, "half": 2, "i32": 4, "float": 4, "i64": 8, "double": 8,
          "ptr": 8}
+PIECED = 32                # bytes of vectors, some of whose elements are stored in pieces
 ZEROS = 64                 # bytes of zeros that reads of nothing read
 KERNEL = "nounwind alignstack(64)"     # attributes of a kernel that keeps vectors over calls
 COMPARE = {"eq": operator.eq, "ne": operator.ne, "slt": operator.lt, "sle": operator.le,
@@ -262,12 +263,22 @@ class Function:
                          ("i32", align), mask, (v, "zeroinitializer"), result=v)
 
     def vector_store(self, type, lanes, value, pointer, count=None, align=None):
-        """The first `count` elements of a vector; the memory behind them is not touched."""
+        """The first `count` elements of a vector; the memory behind them is not touched.
+
+        A number of them that is known is stored in pieces of 1, 2, 4, … elements, where vectors
+        have 32 bytes or less: a masked store of those takes AMD's processors 12 cycles and more.
+        """
         v, align = vector(type, lanes), align or BYTES[type]
         if count is None or count == lanes:
             self.store(v, value, pointer, align)
         elif count == 1:                         # LLVM stores too much, see Stores.miscompiled
             self.store(type, self.op(f"extractelement {v} {value}, i64 0"), pointer, align)
+        elif isinstance(count, int) and lanes * BYTES[type] <= PIECED:
+            for size in [1 << n for n in range(count.bit_length())[::-1] if count >> n & 1]:
+                first = count & -2 * size
+                piece = self.shuffle(type, lanes, value, "poison", range(first, first + size))
+                place = self.gep(type, pointer, first)
+                self.store(vector(type, size), piece, place, align)
         else:
             mask = (vector("i1", lanes), self.mask(lanes, count))
             self.call(f"llvm.masked.store.{mangled(type, lanes)}.p0", (v, value),

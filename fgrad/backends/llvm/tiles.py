@@ -21,10 +21,10 @@ ONE_STREAM = 2             # tiles in a row of a result, up to which a processor
 STREAM = 2                 # words of a stream: where it begins, and how many bytes a step goes
 ATTRIBUTES = "nounwind noinline align 64"   # where a module had them made up to 6 % of the speed
 KERNEL_PARAMETERS = ("i64 %depth, ptr noalias readonly %a, i64 %as, ptr noalias readonly %b, "
-                     "i64 %bs, ptr noalias %c, i64 %cs, i64 %count, i1 %add")
+                     "i64 %bs, ptr noalias %c, i64 %cs, i1 %add")
 PACKING = ", ptr noalias %to"          # of kernels that pack
 FETCHING = ", ptr noalias readonly %streams"     # of kernels that fetch, behind that
-KERNEL_TYPES = ("i64", "ptr", "i64", "ptr", "i64", "ptr", "i64", "i64", "i1")
+KERNEL_TYPES = ("i64", "ptr", "i64", "ptr", "i64", "ptr", "i64", "i1")
 
 
 @dataclass(frozen=True)
@@ -375,14 +375,16 @@ class Steps:
 class Kernel:
     """A shareable function that computes one tile.
 
-    void (depth, a, a stride, b, b stride, c, c stride, count, add, to, streams): the tile at c
-    becomes A·B, or, with `adds` and add, A·B is added to it.  `tail`: only `count` lanes of the
-    last vector are valid.  `odd`: the depth may be odd.  `far`, `panel`: see Steps; `to`: where a
-    panel is packed.  `streams`: how many are fetched, each of STREAM words.
+    void (depth, a, a stride, b, b stride, c, c stride, add, to, streams): the tile at c becomes
+    A·B, or, with `adds` and add, A·B is added to it.  read, written: how many lanes of the last
+    vector of B are read, and of C are written, or None for all.  `odd`: the depth may be odd.
+    `far`, `panel`: see Steps; `to`: where a panel is packed.  `streams`: how many are fetched, each
+    of STREAM words.
     """
     tile: Tile
     a_form: Rows | Columns | Offsets | Runs | Segments
-    tail: bool = False
+    read: int | None = None
+    written: int | None = None
     adds: bool = False
     odd: bool = False
     far: bool = False
@@ -392,7 +394,9 @@ class Kernel:
     @property
     def name(self):
         t = self.tile
-        flags = "".join(f".{n}" for n in ("tail", "adds", "odd", "far") if getattr(self, n))
+        flags = "".join(f".{n}" for n in ("adds", "odd", "far") if getattr(self, n))
+        flags += f".reads{self.read}" if self.read else ""
+        flags += f".writes{self.written}" if self.written else ""
         flags += f".packs{self.panel}" if self.panel else ""
         flags += f".streams{self.streams}" if self.streams else ""
         return f"fg.tile.{mangled(t.type, t.lanes)}.{t.rows}x{t.vectors}.{self.a_form.name}{flags}"
@@ -403,16 +407,16 @@ class Kernel:
         parameters = KERNEL_PARAMETERS + (PACKING if self.panel else "") + (
             FETCHING if self.streams else "")
         fn = Function(self.name, parameters, linkage="internal", attributes=ATTRIBUTES)
-        count = fn.mask(tile.lanes, "%count") if self.tail else None
         rows = [fn.gep(tile.type, "%c", fn.mul("%cs", r)) for r in range(tile.rows)]
         with fn.if_(fn.compare("sgt", "%cs", ONE_STREAM * tile.width)):
             for row in rows:
                 for line in range(0, tile.width, 64 // BYTES[tile.type]):
                     fn.prefetch(fn.gep(tile.type, row, line), write=True)
-        steps = Steps(fn, tile, self.a_form, "%as", "%bs", count, self.far, self.panel,
+        steps = Steps(fn, tile, self.a_form, "%as", "%bs", self.read, self.far, self.panel,
                       self.streams)
         sums = steps.run("%a", "%b", "%depth", self.odd, "%to")
-        places = [(fn.gep(tile.type, row, q * tile.lanes), count if q == tile.vectors - 1 else None)
+        places = [(fn.gep(tile.type, row, q * tile.lanes),
+                   self.written if q == tile.vectors - 1 else None)
                   for row in rows for q in range(tile.vectors)]
         if self.adds:
             sums = self.added_to(fn, sums, places)

@@ -331,7 +331,7 @@ class WindowWriter(Writer):
             panel = self.place(self.partial, (z.index, w.channels * self.panels_width),
                                (j, w.channels))
             to = self.place(self.b_pack, (z.index, self.tile_point), (i.index, width))
-            self.call(kernel, w.channels, image, apart, panel, width, to, width, 0, "false")
+            self.call(kernel, w.channels, image, apart, panel, width, to, width, "false")
         places = self.sum_places(j, tail)
         with fn.loop(0, count, carried=self.loaded(places)) as slot:
             row = self.place(self.b_pack, (slot.index, width))
@@ -381,7 +381,7 @@ class WindowWriter(Writer):
             image = self.place(self.a_pack, (z, self.image_point), (i, 1))
             gradient = self.place(self.b_pack, (z, self.tile_point), (j, 1))
             to = self.place(self.products, (z, w.channels * self.width), (i, self.width), (j, 1))
-            self.call(kernel, count, image, self.image_row, gradient, self.width, to, self.width, 0,
+            self.call(kernel, count, image, self.image_row, gradient, self.width, to, self.width,
                       add)
         tail = w.channels % p.tile.rows
         with fn.loop(0, w.points) as z:
