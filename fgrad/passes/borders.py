@@ -13,7 +13,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from .. import index, scalar
-from ..loop import For, Start, Store
+from ..loop import For, Let, Start
+from .jam import renamed
 from .parts import cost_of, substituted
 
 GUARDS = 2                 # of a loop from which it is worth cutting
@@ -22,36 +23,40 @@ PARTS = 16                 # pieces of a parallel loop, each a kernel
 NODES = 600                # scalar nodes that all copies of a loop's body may have
 
 
-def cut(body, space, region, copies=None):
+def cut(body, space, region, words, copies=None):
     """The statements with loops cut; each may be written so many times.
 
-    region: the cost of a part of a parallel loop.
+    region: the cost of a part of a parallel loop.  words: the kernel's names.
     """
     out = []
     for s in body:
         if isinstance(s, For):
             size = sum(len(scalar.walk(e)) for e in expressions(s.body))
-            out += pieces(s, space, region, NODES // max(size, 1) if copies is None else copies)
+            most = NODES // max(size, 1) if copies is None else copies
+            out += pieces(s, space, region, words, most)
         else:
             out.append(s)
     return out
 
 
-def pieces(loop, space, region, copies):
-    """The loop in pieces, or whole, with the loops inside of it cut."""
-    side_by_side = loop.kind != "parallel"       # pieces of a parallel loop are kernels
-    whole = loop.kind == "reduce" or loop.step != 1 or side_by_side and names_values(loop.body)
-    ends = [] if whole else places(loop)
+def pieces(loop, space, region, words, copies):
+    """The loop in pieces, or whole, with the loops inside of it cut.
+
+    Those of a parallel loop become kernels, others stand side by side: with names of their own.
+    """
+    ends = [] if loop.kind == "reduce" or loop.step != 1 else places(loop)
     count, sizes = len(ends) - 1, [b - a for a, b in zip(ends, ends[1:])]
     most = min(copies, PARTS) if loop.kind == "parallel" else copies
     small = count > 1 and min(sizes) * iterations(loop.body) < LONG
     if not 2 <= count <= most or small and 2 * max(sizes) < ends[-1]:
-        return [replace(loop, body=cut(loop.body, space, region, copies))]
-    out = []
+        return [replace(loop, body=cut(loop.body, space, region, words, copies))]
+    out, own = [], list(names_of(loop.body))
     for start, end in zip(ends, ends[1:]):
         v = space.variable(end - start)
         body = substituted(loop.body, {loop.var: index.plus(index.of(v), start)})
-        piece = replace(loop, var=v, body=cut(body, space, region, copies // count))
+        if start and loop.kind != "parallel":
+            body = renamed(body, {name: words.unique(name) for name in own})
+        piece = replace(loop, var=v, body=cut(body, space, region, words, copies // count))
         out.append(inner_parallel(piece, region) if loop.kind == "parallel" else piece)
     return out
 
@@ -69,10 +74,13 @@ def inner_parallel(loop, region):
     return replace(loop, grain=-(-region // max(1, cost_of(loop.body))))
 
 
-def names_values(body):
-    """Does a statement name a value, which copies side by side would do again?"""
-    return any(names_values(s.body) if isinstance(s, For) else not isinstance(s, Store)
-               for s in body)
+def names_of(body):
+    """The names that statements give, of values and of sums that start there."""
+    for s in body:
+        if isinstance(s, For):
+            yield from names_of(s.body)
+        elif isinstance(s, (Let, Start)):
+            yield s.name
 
 
 def places(loop):

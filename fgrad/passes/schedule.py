@@ -97,7 +97,8 @@ def arranged(kernel, how):
         given = kernel.body
         words = Words({*words_of(given), *(b.name for b in (*kernel.params, *kernel.outputs))})
         if how.lanes > 1:
-            given = borders.cut(taken_apart(given, kernel.space, words), kernel.space, how.region)
+            given = taken_apart(given, kernel.space, words)
+            given = borders.cut(given, kernel.space, how.region, words)
         body = [s for t in flattened(given)
                 for s in (arrange(t, how, kernel.space, words) if isinstance(t, For) else [t])]
         body = [coarser(s, how) for s in (with_rows(body, how) if how.jam else body)]

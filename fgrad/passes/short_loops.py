@@ -34,11 +34,12 @@ STORED = (*STEPS, 5, 8, 16)  # the same of vectors that are stored together: par
 
 
 def written_out(loop, words, gathers=False):
-    """The loop without short loops inside of it, where it can have vectors then; else itself.
+    """The loop without short loops inside of it, or sums of one value, where it can have vectors
+    then; else itself.
 
     words: the kernel's names.  gathers: may it read lane by lane, since it would do so anyway?
     """
-    short = any(isinstance(s, For) for s in loop.body) and copies(loop.body) <= COPIES
+    short = any(isinstance(s, (For, Start)) for s in loop.body) and copies(loop.body) <= COPIES
     if not short or loop.step != 1 or loop.var.extent < LONG:
         return loop
     out, said = [], {}

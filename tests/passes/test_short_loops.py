@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fgrad.numpy as fnp
-from fgrad import grad, jit, passes, vmap
+from fgrad import grad, jit, lax, passes, vmap
 from fgrad.interpreters.call import inline
 from fgrad.interpreters.stage import stage
 from fgrad.passes.target import Target
@@ -45,6 +45,7 @@ WRITTEN_OUT = {
     "turned rows": (lambda x: x[::-1] - x, (40, 3)),
     "multiples": (lambda x: fnp.sum(fnp.floor(x[:, None] * fnp.arange(8)), axis=1), (40,)),
     "largest and where": (lambda x: (x.max(1), x.argmax(1)), (40, 4)),
+    "largest of both parts": (lambda x: fnp.concatenate([x, x * x], 1).max(2), (5, 40, 2)),
 }
 KEPT = {
     "rows of five": (lambda x: fnp.sum(x * x, axis=1), (40, 5)),
@@ -109,6 +110,12 @@ def test_nothing_changes_on_a_gpu():
 
 def test_a_row_that_is_written_out_is_no_array():
     assert "local" in loops(softmax, (40, 9)) and "local" not in loops(softmax, (40, 4))
+
+
+def test_sums_of_one_value_are_none():
+    """A running sum over an axis of one had no vectors: it took five times as long."""
+    text = loops(lambda x: fnp.cumsum(x, axis=1) + lax.cummax(x, axis=1), (40, 1, 100))
+    assert "acc" not in text and "lanes" in text, text
 
 
 def test_what_has_no_name_gets_one():
