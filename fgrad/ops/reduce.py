@@ -250,6 +250,20 @@ class RunningProduct(RunningStep):
         return recurrence(elementwise.mul(before, t), x, axis=axis, reverse=reverse, late=False)
 
 
+class RunningExtreme(Running):
+    """The extreme of each element and all before it along `axis`; from the end if `reverse`.
+
+    Ties share the derivative: half of it is the element's own, half of it that of those before.
+    """
+
+    def jvp(self, out, args, tangents, /, *, axis, reverse):
+        """yᵢ = max(yᵢ₋₁, xᵢ) has the derivative y'ᵢ = wᵢ y'ᵢ₋₁ + (1 - wᵢ) x'ᵢ."""
+        (x,), (t,) = args, tangents
+        before = shifted(out, 1, scalar.REDUCTIONS[self.how][1](x.dtype), axis, reverse)
+        weight, own = [partial(out, before, x) for partial in self.step.partials]
+        return recurrence(elementwise.mul(t, own), weight, axis=axis, reverse=reverse, late=False)
+
+
 class Recurrence(Primitive):
     """yᵢ = xᵢ + wᵢ yᵢ₋₁ along `axis`, from 0; if `late`, wᵢ is what its own yᵢ is multiplied by:
     yᵢ = xᵢ + wᵢ₋₁ yᵢ₋₁.   From the end if `reverse`.
@@ -339,5 +353,5 @@ argmin = ArgExtreme("argmin", "min", np.argmin)
 cumsum = RunningSum("cumsum", "sum", elementwise.add, np.add.accumulate, ARITHMETIC)
 cumprod = RunningProduct("cumprod", "prod", elementwise.mul, np.multiply.accumulate, ARITHMETIC)
 recurrence = Recurrence("recurrence")
-cummax = RunningStep("cummax", "max", elementwise.max, np.maximum.accumulate, NUMBERS)
-cummin = RunningStep("cummin", "min", elementwise.min, np.minimum.accumulate, NUMBERS)
+cummax = RunningExtreme("cummax", "max", elementwise.max, np.maximum.accumulate, NUMBERS)
+cummin = RunningExtreme("cummin", "min", elementwise.min, np.minimum.accumulate, NUMBERS)
