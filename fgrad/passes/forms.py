@@ -93,7 +93,8 @@ def axes_missed(root, axes, target):
 def written_out_axes(root, axes):
     """The short axes that a reduction knows, but not all that is dear of what it adds up
     (coordinates, and distances of points): with a sum for each of their places, that is computed
-    once.  And those along which its terms lie side by side: vectors of three are none.
+    once.  And those along which its terms lie side by side: vectors of three are none, if theirs
+    do not go on along another axis.
 
     None where columns of the other axes are added up, or these have few elements.
     """
@@ -107,13 +108,19 @@ def written_out_axes(root, axes):
         dear = [m.free for m in scalar.walk(n.args[0]) if m.free & mask and m.free & every
                 and (m.op == "reduce" or m.cost >= EXPENSIVE)]
         found |= {a for a in short if n.free & a.bit and not all(f & a.bit for f in dear)}
-        found |= {a for a in short if column_form(n, (a,))}
+        found |= {a for a in short if column_form(n, (a,)) and not goes_on(n, axes)}
     rest = tuple(a for a in axes if a not in found)
     many = prod(a.extent for a in found) > most
     few = rest and prod(a.extent for a in rest) < PLACES
     if many or few or any(column_form(n, rest) for n in reductions):
         return ()
     return tuple(a for a in axes if a in found)
+
+
+def goes_on(reduction, axes):
+    """Are the last of some axes one row of at least a vector in all that a reduction reads?"""
+    *_, row = runs(axes, list(indices(scalar.walk(reduction.args[0]))))
+    return len(row) > 1 and prod(a.extent for a in row) >= WIDE
 
 
 def short_sums_written_out(root):
