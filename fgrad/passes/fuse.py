@@ -543,7 +543,8 @@ class Attempt:
             if n.origin and self.owner.setdefault(n.origin, g.number) != g.number:
                 self.twice.add(n.origin)
             top = n is uncast(root.expr)
-            if not (n.free & ~mask or top or root.how) and self.accumulates(n, root.nest):
+            own = self.adds_columns if root.how else self.accumulates
+            if not (n.free & ~mask or top) and own(n, root.nest):
                 self.found.add(n.origin)
         if g.product is not None:
             self.judge_product(g, root, nodes)

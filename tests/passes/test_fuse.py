@@ -858,3 +858,25 @@ def test_what_ranges_say_of_quotients_of_sums_is_seen():
         products = fnp.tensordot(x, x, 0).reshape(-1)
         return fnp.sum(fnp.sin(ops.cummax(products, axis=0, reverse=False)))
     assert_plan_agrees(inline(stage(grad(f), [ArrayType(F64, (2, 2))]).program))
+
+
+@pytest.mark.parametrize("sums", [
+    lambda x, y: fnp.sum(x * x, 0), lambda x, y: fnp.tanh(fnp.sum(x, 0) - y[:, :2]),
+    lambda x, y: fnp.sum(x, 0, keepdims=True) * y[:, 1:]])
+@pytest.mark.parametrize("target", TARGETS)
+def test_columns_go_on_behind_a_short_axis(sums, target):
+    """Pairs were added up one by one, from places far from each other: four times as slow."""
+    types = [ArrayType(F32, (60, 46, 2)), ArrayType(F32, (46, 3))]
+    plan = assert_plan_agrees(inline(stage(sums, types).program), target)
+    assert target.kind == "gpu" or "a[92*" in str(plan), str(plan)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_sum_of_sums_of_columns_adds_these_up_first(target):
+    """In its loop they would be added up one column after the other: three times as slow."""
+    def f(v, x, w):
+        return fnp.maximum(v, 0.0) @ x @ w
+    types = [ArrayType(F32, shape) for shape in ((3000,), (3000, 28), (28, 1))]
+    plan = assert_plan_agrees(inline(stage(f, types).program), target)
+    columns = [k for k in plan.steps if k.outputs[0].type.shape == (28,)]
+    assert target.kind == "gpu" or len(columns) == 1, str(plan)
