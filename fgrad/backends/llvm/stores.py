@@ -6,12 +6,15 @@ stored and on `addresses` for where; `emit` builds on it.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ... import index
 from ...bf16 import BF16
 from ...loop import Store
 from ...passes.short_loops import whole_steps
 from ...scalar import REDUCTIONS
 from ...types import BOOL, computed
+from .addresses import Scope
 from .instructions import stored, type_text
 from .text import mangled, vector
 from .values import Values
@@ -34,6 +37,9 @@ class Stores(Values):
         """buffer[index] = expr, lane by lane where lanes do not lie side by side."""
         by_lane = bool(self.vec) and bool(s.index.free & self.vec[0].bit)
         outer = self.mask
+        if by_lane and s.when and not outer and not any(
+                x.free & self.vec[0].bit for x, _, _ in s.when):
+            return self.store_in_all_lanes(s)
         if s.when:
             self.mask = self.ranges(s.when, outer)
             by_lane = by_lane or bool(self.vec)
@@ -46,6 +52,16 @@ class Stores(Values):
         else:
             self.store_lanes(s, self.splat(value, s.expr.dtype))
         self.mask = outer
+
+    def store_in_all_lanes(self, s):
+        """A store whose guard is the same in every lane, as a branch."""
+        vec, self.vec = self.vec, None
+        test = self.ranges(s.when)
+        self.vec = vec
+        self.scopes.append(Scope(self.scopes[-1].mask))
+        with self.fn.if_(test):
+            self.store(replace(s, when=()))
+        self.scopes.pop()
 
     def miscompiled(self, dtype):
         """Would LLVM write too much?
