@@ -7,6 +7,8 @@ strength reduction is needed: what an outer loop knows is computed there, once. 
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+
 from ... import index
 from ...index import Dynamic, Quot, Var
 from ...types import I64
@@ -49,6 +51,16 @@ class Addresses:
     @property
     def lanes(self):
         return self.vec[1] if self.vec else 1
+
+    @contextmanager
+    def branch(self):
+        """What is computed in a branch is not known behind it."""
+        kept = [(scope, scope.memo, scope.pointers) for scope in self.scopes]
+        for scope, memo, pointers in kept:
+            scope.memo, scope.pointers = dict(memo), dict(pointers)
+        yield
+        for scope, scope.memo, scope.pointers in kept:
+            pass
 
     def split(self, x):
         """(depth of x's innermost loop, the part known outside of it, the rest, where to write)."""

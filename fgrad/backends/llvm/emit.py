@@ -8,7 +8,6 @@ never collide with a user's.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from dataclasses import replace
 
 from ... import index
@@ -346,14 +345,6 @@ class Emitter(Stores):
             row = self.rows[buffer, k] = Buffer(buffer.name, buffer.type, "local")
             self.pointers[row] = room_of(self.fn, row)
         return self.rows[buffer, k]
-
-    @contextmanager
-    def branch(self):
-        """What is computed in a branch is not known behind it."""
-        kept = [(scope, dict(scope.memo), dict(scope.pointers)) for scope in self.scopes]
-        yield
-        for scope, scope.memo, scope.pointers in kept:
-            pass
 
     def share(self, part, blocks, parts):
         """part · blocks / parts, the first block of a part."""

@@ -14,7 +14,6 @@ from ...loop import Store
 from ...passes.short_loops import whole_steps
 from ...scalar import REDUCTIONS
 from ...types import BOOL, computed
-from .addresses import Scope
 from .instructions import stored, type_text
 from .text import mangled, vector
 from .values import Values
@@ -58,10 +57,8 @@ class Stores(Values):
         vec, self.vec = self.vec, None
         test = self.ranges(s.when)
         self.vec = vec
-        self.scopes.append(Scope(self.scopes[-1].mask))
-        with self.fn.if_(test):
+        with self.fn.if_(test), self.branch():
             self.store(replace(s, when=()))
-        self.scopes.pop()
 
     def miscompiled(self, dtype):
         """Would LLVM write too much?
