@@ -220,24 +220,7 @@ class RunningSum(Running):
         return self(ct, axis=axis, reverse=not reverse)
 
 
-class RunningStep(Running):
-    """x combined by `step` with all elements before it along `axis`; from the end if `reverse`."""
-
-    def jvp(self, out, args, tangents, /, *, axis, reverse):
-        """log₂ n steps: each combines every element with the one 1, 2, 4, … places before it."""
-        (x,), (t,) = args, tangents
-        start = scalar.REDUCTIONS[self.how][1](x.dtype)
-        distance = 1
-        while distance < x.shape[axis]:
-            before = shifted(x, distance, start, axis, reverse)
-            t_before = shifted(t, distance, 0.0, axis, reverse)
-            both = self.step(before, x)
-            t = self.step.jvp(both, (before, x), (t_before, t))
-            x, distance = both, 2 * distance
-        return t
-
-
-class RunningProduct(RunningStep):
+class RunningProduct(Running):
     """The products of each element and all before it along `axis`; from the end if `reverse`."""
 
     def jvp(self, out, args, tangents, /, *, axis, reverse):
@@ -245,9 +228,20 @@ class RunningProduct(RunningStep):
         """
         (x,), (t,) = args, tangents
         if x.dtype.kind == "c":
-            return super().jvp(out, args, tangents, axis=axis, reverse=reverse)
+            return self.in_steps(x, t, axis, reverse)
         before = shifted(out, 1, 1.0, axis, reverse)
         return recurrence(elementwise.mul(before, t), x, axis=axis, reverse=reverse, late=False)
+
+    def in_steps(self, x, t, axis, reverse):
+        """Each step combines every element with the one 1, 2, 4, … places before it."""
+        distance = 1
+        while distance < x.shape[axis]:
+            before = shifted(x, distance, 1.0, axis, reverse)
+            t_before = shifted(t, distance, 0.0, axis, reverse)
+            both = self.step(before, x)
+            t = self.step.jvp(both, (before, x), (t_before, t))
+            x, distance = both, 2 * distance
+        return t
 
 
 class RunningExtreme(Running):

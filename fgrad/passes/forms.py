@@ -108,7 +108,7 @@ def written_out_axes(root, axes):
         dear = [m.free for m in scalar.walk(n.args[0]) if m.free & mask and m.free & every
                 and (m.op == "reduce" or m.cost >= EXPENSIVE)]
         found |= {a for a in short if n.free & a.bit and not all(f & a.bit for f in dear)}
-        found |= {a for a in short if column_form(n, (a,)) and not goes_on(n, axes)}
+        found |= {a for a in short if column_form(n, (a,)) and not goes_on(n, axes, a)}
     rest = tuple(a for a in axes if a not in found)
     many = prod(a.extent for a in found) > most
     few = rest and prod(a.extent for a in rest) < PLACES
@@ -117,10 +117,10 @@ def written_out_axes(root, axes):
     return tuple(a for a in axes if a in found)
 
 
-def goes_on(reduction, axes):
-    """Are the last of some axes one row of at least a vector in all that a reduction reads?"""
+def goes_on(reduction, axes, last):
+    """Is the last of some axes the end of a row of at least a vector, in all that is read?"""
     *_, row = runs(axes, list(indices(scalar.walk(reduction.args[0]))))
-    return len(row) > 1 and prod(a.extent for a in row) >= WIDE
+    return last in row and len(row) > 1 and prod(a.extent for a in row) >= WIDE
 
 
 def short_sums_written_out(root):
