@@ -251,7 +251,7 @@ class Plan:
     @property
     def row_lanes(self):
         """Lanes of the vectors that rows of A are copied in: whole ones, whatever a tile has."""
-        return self.machine.vector_bytes // BYTES[self.type]
+        return self.machine.lanes(self.type)
 
     @property
     def depth_lanes(self):
@@ -451,7 +451,7 @@ def turned(operand):
 def blocked(start, type, threads):
     """Plans with tiles of outer products."""
     machine, columns = start.machine, start.columns
-    lanes = min(machine.vector_bytes // BYTES[type], 1 << max(1, (columns - 1).bit_length()))
+    lanes = min(machine.lanes(type), 1 << max(1, (columns - 1).bit_length()))
     for tile in tiles_for(start.height, columns, type, lanes, machine):
         p = start.but(tile=tile)
         if p.tables and tile.rows > most_rows(p):
@@ -476,8 +476,7 @@ def dotted(start, type, threads):
     if not ends or start.depth < 2 or start.rows > 16:
         return
     machine = start.machine
-    tile = Tile(type, machine.vector_bytes // BYTES[type],
-                *shape(start.rows, start.columns, machine))
+    tile = Tile(type, machine.lanes(type), *shape(start.rows, start.columns, machine))
     p = start.but(tile=tile, kc=start.depth, mc=start.rows, nc=start.columns, dots=True)
     for grid in grids(p, threads):
         yield p.but(grid=grid)
@@ -591,7 +590,7 @@ def with_packing(p, grid):
     cut = p.but(grid=grid)
     for a, b in product(packs_a(p), packs_b(p, rows)):
         made = cut.but(pack_a=a, pack_b=b)
-        kc = block_depth(made, most_steps(cut, a, b))
+        kc = block_depth(made, most_steps(made))
         size = kc * BYTES[p.type]
         most = (PANELS if a or p.tables else PANELS // 4) // size
         nc = max(p.tile.width, most // p.tile.width * p.tile.width)
@@ -607,8 +606,8 @@ def block_rows(p, size):
     return max(p.tile.rows, most // p.tile.rows * p.tile.rows)
 
 
-def most_steps(p, pack_a, pack_b):
-    """The most steps of a block of a plan that has its grid.
+def most_steps(p):
+    """The most steps of a block of a plan that has its grid, and knows what it packs.
 
     Rows of B that are read far off stay in the second cache; where one row of tiles reads them, in
     pages whose addresses a processor has nearest.  Columns of A are copied in blocks half as deep,
@@ -618,11 +617,11 @@ def most_steps(p, pack_a, pack_b):
     limit = WINDOW_STEPS if p.tables else depth_limit(p.machine)
     if p.bordered and 2 * p.width * BYTES[p.type] <= WIDE_PANEL:
         limit *= 2
-    if pack_a and not p.a_by_rows:
+    if p.pack_a and not p.a_by_rows:
         rows, columns = p.rows / p.grid[1], p.columns / p.grid[2]
         if min(rows, 2 * COPIED_STEPS) * columns * BYTES[p.type] <= p.machine.l2:
             limit = min(limit, COPIED_STEPS)
-    if pack_b or not p.large_b:
+    if p.pack_b or not p.large_b:
         return limit
     step = p.b.first * BYTES[p.type]
     if p.rows <= p.tile.rows and step:

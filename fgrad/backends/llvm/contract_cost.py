@@ -31,8 +31,8 @@ ALONG = 11.5             # the same, where tiles copy it as they read it,
 SHORT_ALONG = 5          # and where their vectors have 32 bytes or less
 SCATTERED = 3            # the same, through tables
 BESIDE = 8               # rows that a processor fetches ahead well
-LOST = 1.2, 5            # cycles of a step for a line of B that the first cache lost, of which it
-#                          holds many rows, or no more than two for each that is fetched ahead
+LOST = 1.2               # cycles of a step for a line of B that the first cache lost,
+LOST_OF_FEW = 5          # and where it holds no more than two rows for each that is fetched ahead
 BY_COLUMNS = 2, 11       # cycles of a step for a line of A that the first, and second, cache lost
 STRIDE = 2048            # bytes from step to step up to which a processor fetches columns ahead
 PACK_ROW, PACK_COLUMN = 1.6, 4.5       # cycles of a vector of A that is packed, and of a column
@@ -198,7 +198,7 @@ def lost_cycles(p):
     room = p.machine.l1 // (p.tile.vectors * p.machine.vector_bytes + LINE * (step % LINE > 0))
     if p.machine.vector_bytes == 64 or min(held, room) >= min(p.kc, p.depth):
         return 0
-    return LOST[held <= 2 * AHEAD]
+    return LOST_OF_FEW if held <= 2 * AHEAD else LOST
 
 
 def piece_cycles(p, height, width):

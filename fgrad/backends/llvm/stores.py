@@ -15,7 +15,7 @@ from ...passes.short_loops import whole_steps
 from ...scalar import REDUCTIONS
 from ...types import BOOL, computed
 from .instructions import stored, type_text
-from .text import mangled, vector
+from .text import Mask, vector
 from .values import Values
 
 PAST = ", !nontemporal !0"  # of a store
@@ -104,11 +104,9 @@ class Stores(Values):
         elif not mask:
             self.fetch_ahead(s.buffer, s.index, p, write=True)
             self.fn.do(f"store {t} {value}, ptr {p}, align {dtype.itemsize}")
-        elif not self.mask:
-            self.fn.vector_store(stored(dtype), w, value, p, self.count)
         else:
-            self.fn.do(f"call void @llvm.masked.store.{mangled(stored(dtype), w)}.p0({t} {value}, "
-                       f"ptr {p}, i32 {dtype.itemsize}, {vector('i1', w)} {mask})")
+            some = Mask(mask) if self.mask else self.count
+            self.fn.vector_store(stored(dtype), w, value, p, some)
 
     def whole_steps(self, statements):
         """Lists of stores that together write all elements between two steps of the vector loop."""

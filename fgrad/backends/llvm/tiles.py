@@ -38,6 +38,10 @@ class Machine:
         """Whether masked loads and stores are single instructions."""
         return self.vector_bytes >= 32
 
+    def lanes(self, type):
+        """Of a whole vector."""
+        return self.vector_bytes // BYTES[type]
+
     @property
     def l1(self):
         return 48 << 10 if self.vector_bytes == 64 else 32 << 10

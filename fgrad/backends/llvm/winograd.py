@@ -163,7 +163,7 @@ class Windows:
 def plans(start, type, threads):
     """Plans of a product whose A is Windows."""
     w, columns, machine = start.windows, start.columns, start.machine
-    lanes = machine.vector_bytes // BYTES[type]
+    lanes = machine.lanes(type)
     ragged = w.channels % lanes or columns % lanes
     few = min(w.channels, columns) < FEWEST
     if few or ragged and not machine.masks or not w.fewer:
