@@ -37,7 +37,7 @@ from .ops import (                                                              
 from .ops.index import roomy
 from .scalar import REDUCTIONS
 from .text import noun_of
-from .types import SCALARS, ArrayType, as_dtype, default_int
+from .types import I32, I64, SCALARS, ArrayType, as_dtype, default_int
 
 if typing.TYPE_CHECKING:                         # for editors; at run time see NAMES
     from . import lax_linalg as linalg                                               # noqa: F401
@@ -486,6 +486,9 @@ def index_in_dim(x, index, axis=0, keepdims=True):
 
 def start_of(index, n):
     """An index that may be negative as a scalar that is not."""
+    if type(index) is int:
+        index = builtins.min(builtins.max(index + n if index < 0 else index, 0), n)
+        return ops.full(shape=(), value=index, dtype=I32 if n < 1 << 31 else I64)
     index = roomy(as_value(index))
     if index.dtype.kind != "i":
         return index

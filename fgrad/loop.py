@@ -98,6 +98,15 @@ class For:
         return self.width * self.unroll if self.width > 1 else max(self.step, self.rows)
 
 
+def statements(body):
+    """All that are no loops, those in loops too."""
+    for s in body:
+        if isinstance(s, For):
+            yield from statements(s.body)
+        else:
+            yield s
+
+
 def accumulators(loop):
     """Those that start outside of the loop and accumulate in it: name → the For around them."""
     found, stack, inner = {}, [(loop, s) for s in loop.body], set()

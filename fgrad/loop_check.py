@@ -88,6 +88,8 @@ class Check:
         """names: name → dtype of what is bound; accumulators are bound by Start."""
         names = dict(names)
         for k, s in enumerate(statements):
+            if isinstance(s, (Start, Let)) and s.name in names:
+                self.fail(f"{s.name} is named twice.")
             match s:
                 case For():
                     self.loop(s, statements, k, mask, names)

@@ -337,9 +337,43 @@ def begun(how, first):
 
 def dynamic(x, extent):
     """An integer node as an Ix, clamped to [0, extent)."""
+    known = affine(x)
+    if known is not None and 0 <= known.lo and known.hi < extent:
+        return known
     x = cast(x, I64) if x.dtype not in (I32, I64) else x
     low = apply("max", x, const(0, x.dtype))
     return index.dynamic(apply("min", low, const(max(extent - 1, 0), x.dtype)), extent)
+
+
+def affine(x):
+    """The Ix that an integer node is: a sum of indices, numbers and what lies in 0..n; or None."""
+    found = None
+    match x.op:
+        case "const" if x.dtype.kind in "iu":
+            found = index.ix({}, x.data)
+        case "index" if x.dtype.kind in "iu":
+            found = x.data
+        case "cast" if x.dtype.kind in "iu" and x.args[0].dtype.kind in "iu":
+            found = affine(x.args[0])
+        case "add" | "sub" if x.dtype.kind in "iu":
+            a, b = map(affine, x.args)
+            if a is not None and b is not None:
+                found = index.combine([(a, 1), (b, 1 if x.op == "add" else -1)])
+        case "min" if x.args[0].op == "max" and x.args[0].args[1].op == x.args[1].op == "const":
+            low, high = x.args[0].args[1].data, x.args[1].data
+            found = index.dynamic(x, high + 1) if low == 0 <= high else None
+        case "select" if x.args[0].op == "lt" and x.args[0].args[1].op == "const":
+            tested, limit = affine(x.args[0].args[0]), x.args[0].args[1].data
+            if tested is not None and (tested.hi < limit or tested.lo >= limit):
+                found = affine(x.args[1 if tested.hi < limit else 2])
+    fits = found is not None and is_within(found, x.dtype)
+    return found if fits else None
+
+
+def is_within(at, dtype):
+    """Does an integer dtype hold all values of an Ix?"""
+    limits = np.iinfo(dtype)
+    return limits.min <= at.lo and at.hi <= limits.max
 
 
 # ---------------------------------------------------------------------------- walking, rewriting
@@ -398,14 +432,29 @@ def rewrite(root, to, nodes, memo):
                 memo[n] = apart(n, to, landing, nodes)
                 memo[n].origin = memo[n].origin or n.origin
                 continue
-        missing = [a for a in n.below if a not in memo and a not in nodes]
+        side = chosen(n, to) if n.op == "guard" and n.free & changed else None
+        missing = [a for a in n.below if a not in memo and a not in nodes and side in (None, a)]
         if missing:
             stack.extend(missing)
             continue
         stack.pop()
-        made = memo[n] = rebuilt(n, to, lambda a: nodes[a] if a in nodes else memo[a])
+        new = lambda a: nodes[a] if a in nodes else memo[a]
+        made = memo[n] = rebuilt(n, to, new) if side is None else new(side)
         made.origin = made.origin or n.origin
     return nodes[root] if root in nodes else memo[root]
+
+
+def chosen(n, to):
+    """The argument that a guard comes to be where the variables are substituted, or None.
+
+    So it is known before the other one is rewritten: of many parts, each place wants one.
+    """
+    if any(x.nodes for x, _, _ in n.data):
+        return None
+    found = [(replaced(x, to, None), lo, hi) for x, lo, hi in n.data]
+    if any(x.hi < lo or x.lo >= hi or lo >= hi for x, lo, hi in found):
+        return n.args[1]
+    return n.args[0] if all(lo <= x.lo and x.hi < hi for x, lo, hi in found) else None
 
 
 def apart(n, to, landing, nodes):

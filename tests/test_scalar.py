@@ -9,8 +9,8 @@ from fgrad import index, scalar
 from fgrad.index import Space, of, plus
 from fgrad.loop import Buffer
 from fgrad.scalar import (
-    apply, cast, const, guard, held, load, name, node, reduce, rewrite, walk)
-from fgrad.types import BF16, BOOL, F16, F32, F64, I8, I32, U8, ArrayType
+    apply, cast, const, guard, held, index_value, load, name, node, reduce, rewrite, walk)
+from fgrad.types import BF16, BOOL, F16, F32, F64, I8, I32, I64, U8, ArrayType
 
 X = Buffer("x", ArrayType(F32, (4, 5)), "input")
 
@@ -134,3 +134,34 @@ def test_a_cast_to_the_same_dtype_is_nothing():
 ])
 def test_instructions_at_their_edges(name, args, want):
     np.testing.assert_array_equal(scalar.INSTRUCTIONS[name].numpy(*args), want)
+
+
+def test_a_sum_of_indices_is_an_index():
+    """What is clamped, numbers and loop variables, as long as the dtype holds the sum."""
+    with Space() as space:
+        i, s = of(space.variable(20)), Buffer("s", ArrayType(I32, ()), "input")
+        start = load(s, index.ix({}))
+        low = apply("min", apply("max", start, const(0, I32)), const(7, I32))
+        at = index.plus(i, 2)
+        assert scalar.affine(index_value(at, I32)) is at
+        assert scalar.affine(cast(index_value(at, I32), I64)) is at
+        both = scalar.affine(apply("add", low, index_value(i, I32)))
+        assert (both.lo, both.hi) == (0, 7 + 19) and both.nodes == (low,)
+        assert scalar.affine(apply("sub", index_value(i, I32), const(3, I32))) is index.plus(i, -3)
+        assert scalar.affine(start) is None and scalar.affine(apply("mul", low, low)) is None
+        wide = index_value(of(space.variable(200)), U8)
+        assert scalar.affine(apply("add", wide, wide)) is None           # it would wrap
+        assert scalar.affine(index_value(i, F32)) is None
+        assert scalar.dynamic(apply("add", low, index_value(i, I32)), 27) is both
+        assert scalar.dynamic(apply("add", low, index_value(i, I32)), 26) is not both
+
+
+def test_of_a_guard_the_side_that_is_chosen_is_rewritten():
+    with Space() as space:
+        i, j = space.variable(10), space.variable(4)
+        parts = guard(((of(i), 0, 4),), load(X, of(i)), guard(((of(i), 4, 10),), load(
+            X, plus(of(i), 6)), const(0, F32)))
+        memo = {}
+        assert rewrite(parts, {i: of(j)}, {}, memo) is load(X, of(j))
+        assert len(memo) == 2                                            # none of the other side
+        assert rewrite(parts, {i: plus(of(j), 4)}, {}, {}) is load(X, plus(of(j), 10))

@@ -91,6 +91,9 @@ def moved_to(x, d, k, n):
 
 def at_index(node, n):
     """(Ix, range): an index that may be out of range, and the range in which it is not."""
+    known = scalar.affine(node)
+    if known is not None:
+        return known, (known, 0, n)
     node = scalar.cast(node, I64)
     shifted = scalar.dynamic(scalar.apply("add", node, scalar.const(1, I64)), n + 2)
     at = index.plus(shifted, -1)

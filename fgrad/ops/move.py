@@ -7,6 +7,7 @@ another's transpose: broadcast ↔ reduce_sum, slice ↔ pad, reshape, transpose
 from __future__ import annotations
 
 import builtins
+import itertools
 
 import numpy as np
 
@@ -308,6 +309,9 @@ def zero_of(dtype):
     return False if dtype.kind == "b" else 0
 
 
+CHOICES = 8                # parts that are told apart by one test after the other
+
+
 class Concatenate(Primitive):
     """The arguments one after the other along `axis`.   n[a,*s] n[b,*s] … → n[a+b+…,*s]"""
     linear_in = EVERY
@@ -340,14 +344,20 @@ class Concatenate(Primitive):
         return self(*[to_front(x, d, n) for x, d in zip(xs, dims)], axis=axis + 1), 0
 
     def pull(self, *xs, axis):
+        starts = [0, *itertools.accumulate(x.shape[axis] for x in xs)]
+        parts = [p for p in zip(starts, starts[1:], xs) if p[0] < p[1]] or [(0, 0, xs[0])]
+
         def joined(i):
-            starts = [sum(x.shape[axis] for x in xs[:k]) for k in range(len(xs))]
-            parts = [(a, x) for a, x in zip(starts, xs) if x.shape[axis]] or [(0, xs[0])]
-            at = lambda a, x: x(put_at(i, axis, index.plus(i[axis], -a)))
-            out = scalar.const(0, xs[0].dtype)
-            for a, x in reversed(parts):
-                out = scalar.guard([(i[axis], a, a + x.shape[axis])], at(a, x), out)
-            return out
+            def one_of(parts):
+                if len(parts) == 1:
+                    start, _, x = parts[0]
+                    return x(put_at(i, axis, index.plus(i[axis], -start)))
+                out, each = scalar.const(0, xs[0].dtype), -(-len(parts) // CHOICES)
+                for k in reversed(range(0, len(parts), each)):
+                    some = parts[k:k + each]
+                    out = scalar.guard([(i[axis], some[0][0], some[-1][1])], one_of(some), out)
+                return out
+            return one_of(parts)
         return joined
 
 

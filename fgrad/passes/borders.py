@@ -13,52 +13,140 @@ from __future__ import annotations
 from dataclasses import replace
 
 from .. import index, scalar
-from ..loop import For, Let, Start
+from ..loop import For, Let, Start, Store, statements
 from .jam import renamed
 from .parts import cost_of, substituted
+from .short_loops import COPIES, copies
 
 GUARDS = 2                 # of a loop from which it is worth cutting
-LONG = 64                  # iterations of pieces that are worth it, however many
-PARTS = 16                 # pieces of a parallel loop, each a kernel
-NODES = 600                # scalar nodes that all copies of a loop's body may have
+OFTEN = 64                 # runs of its statements from which it is, too
+CHUNK = 16                 # short pieces of an inner loop that share one around them
+PIECES = 256               # of a loop, at most
+NODES = 600                # scalar nodes that all pieces of a loop may have
 
 
-def cut(body, space, region, words, copies=None):
-    """The statements with loops cut; each may be written so many times.
+def cut(body, space, region, words, room=NODES, times=1):
+    """The statements with loops cut, into pieces that have so many scalar nodes in all.
 
-    region: the cost of a part of a parallel loop.  words: the kernel's names.
+    region: the cost of a part of a parallel loop.  words: the kernel's names.  times: how often
+    the statements run.
     """
     out = []
     for s in body:
-        if isinstance(s, For):
-            size = sum(len(scalar.walk(e)) for e in expressions(s.body))
-            most = NODES // max(size, 1) if copies is None else copies
-            out += pieces(s, space, region, words, most)
-        else:
-            out.append(s)
+        out += pieces(s, space, region, words, room, times) if isinstance(s, For) else [s]
     return out
 
 
-def pieces(loop, space, region, words, copies):
+def pieces(loop, space, region, words, room, times):
     """The loop in pieces, or whole, with the loops inside of it cut.
 
     Those of a parallel loop become kernels, others stand side by side: with names of their own.
     """
-    ends = [] if loop.kind == "reduce" or loop.step != 1 else places(loop)
-    count, sizes = len(ends) - 1, [b - a for a, b in zip(ends, ends[1:])]
-    most = min(copies, PARTS) if loop.kind == "parallel" else copies
-    small = count > 1 and min(sizes) * iterations(loop.body) < LONG
-    if not 2 <= count <= most or small and 2 * max(sizes) < ends[-1]:
-        return [replace(loop, body=cut(loop.body, space, region, words, copies))]
-    out, own = [], list(names_of(loop.body))
+    if made := in_chunks(loop, space, words):
+        return in_kernels(made, region, space, words) if loop.kind == "parallel" else made
+    ends = places(loop) if loop.step == 1 else []
+    for at in (ends, about_largest(ends)) if is_worth_it(loop, ends, times) else ():
+        found = in_pieces(loop, at, space, words)
+        sizes = [nodes_of(s.body) for s in found]
+        if sum(sizes) <= room:
+            break
+    else:
+        found, sizes = [loop], [nodes_of(loop.body)]
+    left, made = max(room - sum(sizes), 0), list(found)
+    for k in sorted(range(len(found)), key=lambda k: -found[k].var.extent):
+        if found[k].kind != "reduce":            # one loop within feeds its accumulators
+            runs = times * found[k].var.extent
+            body = cut(found[k].body, space, region, words, sizes[k] + left, runs)
+            left -= max(nodes_of(body) - sizes[k], 0)
+            made[k] = replace(found[k], body=body)
+    several = loop.kind == "parallel" and len(made) > 1
+    return in_kernels(made, region, space, words) if several else made
+
+
+def in_chunks(loop, space, words):
+    """Loops over the same, each with a chunk of the short pieces of the loop inside; or nothing.
+
+    Of arrays stacked along a last axis, many read and write one element each: of some of them, at
+    least, the reads are vectors.
+    """
+    if loop.kind == "reduce" or len(loop.body) != 1 or not are_apart(inner := loop.body[0]):
+        return []
+    ends = places(inner)
+    if len(ends) - 1 <= CHUNK or not are_short(ends):
+        return []
+    count = -(-(len(ends) - 1) // CHUNK)
+    ends = [ends[(len(ends) - 1) * k // count] for k in range(count + 1)]
+    return [replace(loop, body=[s]) for s in in_pieces(inner, ends, space, words)]
+
+
+def are_short(ends):
+    """Are pieces with these ends mostly of one element?"""
+    return ends[-1] < 2 * (len(ends) - 1)
+
+
+def are_apart(loop):
+    """Is it an innermost loop of stores that nothing in it reads?"""
+    if not isinstance(loop, For) or loop.kind != "serial" or loop.step != 1 or any(
+            not isinstance(s, Store) or s.how or s.when for s in loop.body):
+        return False
+    written = {s.buffer for s in loop.body}
+    return not any(n.op == "load" and n.data[0] in written
+                   for e in expressions(loop.body) for n in scalar.walk(e))
+
+
+def is_worth_it(loop, ends, times):
+    """May the loop be cut at these ends, and does what it holds run often?  It is not so short that
+    it may be written out; elements that are stored one by one are better chosen in vectors.
+    """
+    if not 2 <= len(ends) - 1 <= PIECES or copies([loop]) <= COPIES:
+        return False
+    each = iterations(loop.body)
+    one_by_one = loop.kind != "reduce" and each == 1 and are_short(ends)
+    return not one_by_one and times * loop.var.extent * each >= OFTEN
+
+
+def about_largest(ends):
+    """The ends of the largest piece, and of what is before it and behind it."""
+    _, start, end = max((b - a, a, b) for a, b in zip(ends, ends[1:]))
+    return sorted({0, start, end, ends[-1]})
+
+
+def in_pieces(loop, ends, space, words):
+    """A loop from each of these ends to the next."""
+    out = []
     for start, end in zip(ends, ends[1:]):
         v = space.variable(end - start)
         body = substituted(loop.body, {loop.var: index.plus(index.of(v), start)})
         if start and loop.kind != "parallel":
-            body = renamed(body, {name: words.unique(name) for name in own})
-        piece = replace(loop, var=v, body=cut(body, space, region, words, copies // count))
-        out.append(inner_parallel(piece, region) if loop.kind == "parallel" else piece)
+            body = with_own_names(body, words)
+        out.append(replace(loop, var=v, body=body))
     return out
+
+
+def nodes_of(body):
+    """The scalar nodes of all statements within, and at least one for each."""
+    return sum(len(scalar.walk(e)) for e in expressions(body)) or 1
+
+
+def in_kernels(loops, region, space, words):
+    """Parallel loops: those that are too small to be shared out follow each other in one."""
+    loops = [t for s in loops for t in shared_out(s)]
+    small = [s for s in loops if cost_of([s]) < region]
+    large = [replace(s, grain=-(-region // max(1, cost_of(s.body))))
+             for s in loops if not any(s is t for t in small)]
+    if len(small) > 1:
+        inside = [replace(s, kind="serial", body=with_own_names(s.body, words) if k else s.body)
+                  for k, s in enumerate(small)]
+        small = [For(space.variable(1), inside, "parallel")]
+    return small + large
+
+
+def shared_out(loop):
+    """A parallel loop, or those inside of it in its place where it runs once."""
+    once = loop.var.extent == 1 and all(
+        isinstance(s, For) and s.kind == "serial" for s in loop.body)
+    inside = [t for s in loop.body for t in shared_out(replace(s, kind="parallel"))] if once else ()
+    return inside or [loop]
 
 
 def iterations(body):
@@ -66,21 +154,10 @@ def iterations(body):
     return max([s.var.extent * iterations(s.body) for s in body if isinstance(s, For)], default=1)
 
 
-def inner_parallel(loop, region):
-    """A parallel loop in parts that are worth it; if it runs once, the one inside of it."""
-    once = loop.var.extent == 1 and len(loop.body) == 1 and isinstance(loop.body[0], For)
-    if once and loop.body[0].kind == "serial":
-        return inner_parallel(replace(loop.body[0], kind="parallel"), region)
-    return replace(loop, grain=-(-region // max(1, cost_of(loop.body))))
-
-
-def names_of(body):
-    """The names that statements give, of values and of sums that start there."""
-    for s in body:
-        if isinstance(s, For):
-            yield from names_of(s.body)
-        elif isinstance(s, (Let, Start)):
-            yield s.name
+def with_own_names(body, words):
+    """The statements with other names for values, and for sums that start there."""
+    names = [s.name for s in statements(body) if isinstance(s, (Let, Start))]
+    return renamed(body, {name: words.unique(name) for name in names})
 
 
 def places(loop):
@@ -105,8 +182,4 @@ def places(loop):
 
 def expressions(body):
     """The scalar expressions of all statements within."""
-    for s in body:
-        if isinstance(s, For):
-            yield from expressions(s.body)
-        elif not isinstance(s, Start):
-            yield s.expr
+    return [s.expr for s in statements(body) if not isinstance(s, Start)]

@@ -66,11 +66,12 @@ def collapse(nest):
         scalar.walk(r.expr, nodes)
     if nest.product is not None:
         return collapse_product(nest, nodes, found)
-    found.update(indices(nodes))
     ends = {r.nest[-1] for r in nest.roots if r.nest}    # a root is in all loops of a run, or none
     # a reduction over a loop's own variable is one over that loop alone
     reduced = {v for n in nodes if n.op == "reduce" for v in n.data[1]}
     ends |= reduced | {i for i, j in zip(nest.nest, nest.nest[1:]) if j in reduced}
+    nodes = widen_guards(nest, nodes, found, ends)
+    found.update(indices(nodes))
     loops, to = merged(nest.nest, found, nest.space, ends)
     if to:
         memo = {}
@@ -80,6 +81,44 @@ def collapse(nest):
             rewrite_root(r, to, memo)
         nest.nest = loops
     return nest
+
+
+def widen_guards(nest, nodes, found, ends):
+    """The nodes of the Nest, whose guards know two loops where nothing else tells these apart.
+
+        x[i] … if 0 <= i-1 < 30     for j in 0..3    →    … if 0 <= 3*i+j-3 < 90
+
+    found: the Ixs of the stores.  Changes the roots in place.
+    """
+    for i, j in zip(nest.nest, nest.nest[1:]):
+        guards = [n for n in nodes if n.op == "guard"]
+        told = [x for n in guards for x, _, _ in n.data if not as_one(x, i, j)]
+        if not told or i in ends or not all(is_wider(x, i, j) for x in told) or not all(
+                as_one(x, i, j) for x in (*found, *indices(nodes)) if x not in told):
+            continue
+        new = {}
+        for n in guards:                                 # those inside of others come first
+            ranges = tuple((wider(x, i, j), lo * j.extent, hi * j.extent) if x in told
+                           else (x, lo, hi) for x, lo, hi in n.data)
+            new[n] = scalar.guard(ranges, *[scalar.rewrite(a, {}, new, {}) for a in n.args])
+            new[n].origin = new[n].origin or n.origin
+        nodes = {}
+        for r in nest.roots:
+            r.expr = scalar.rewrite(r.expr, {}, new, {})
+            scalar.walk(r.expr, nodes)
+    return nodes
+
+
+def is_wider(x, i, j):
+    """Does x go by ones along i, and not know j?"""
+    return not x.free & j.bit and index.is_affine(x, i) and abs(index.stride(x, i)) == 1
+
+
+def wider(x, i, j):
+    """What lies from lo * j.extent to hi * j.extent where x lies from lo to hi: x, and then j."""
+    ahead = index.stride(x, i) > 0
+    return index.combine([(x, j.extent), (index.of(j), 1 if ahead else -1)],
+                         0 if ahead else j.extent - 1)
 
 
 def rewrite_root(r, to, memo):

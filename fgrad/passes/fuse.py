@@ -45,7 +45,7 @@ from .forms import (axes_missed, column_form, columns_across, outer_form, short_
                     written_out_axes)
 from .pull import Graph, Puller, step_of, uncast
 from .product import TOTAL, product_of, read_around, total_of, unguarded
-from .recompute import hidden, holes, prologue_cost, read_again, reads_again
+from .recompute import hidden, holes, prologue_cost, read_again, read_often, reads_again
 from .stored import initially_stored
 
 SIZE = 400                         # scalar nodes of one kernel
@@ -148,6 +148,8 @@ def unstore(attempt):
     for step in attempt.steps:
         if isinstance(step, Nest):
             step.roots = [r for r in step.roots if r.value in wanted]
+            if step.product is None:                 # loops that nothing is left in are none
+                step.nest = max([r.nest for r in step.roots], key=len, default=())
     return [s for s in attempt.steps if not isinstance(s, Nest) or s.roots]
 
 
@@ -214,10 +216,12 @@ class Attempt:
         for v in eqn.variables:
             with index.Space() as space:
                 at = tuple(index.of(space.variable(n)) for n in v.shape)
-                nodes = scalar.walk(Puller(self.graph, self.stored)(v, at))
+                root = Puller(self.graph, self.stored)(v, at)
+                nodes = scalar.walk(root)
                 loaded, dear = self.graph.loaded(nodes), {n.op for n in nodes} & {"reduce", "guard"}
                 if dear or loaded & over or any(n.cost >= EXPENSIVE for n in nodes):
                     self.found.add(v)
+                self.found |= read_often(root, v.type.size)
                 self.read_by_steps |= loaded
 
     def store(self, v):
@@ -390,6 +394,8 @@ class Attempt:
             if wide(v.shape) == extents(g.nest):
                 return self.joined(g, v, None, g.nest, ())
             return self.reshaped(g, v) or self.summed(g, v)
+        if self.graph.probe(v).reduces and any(r.value in self.graph.joined for r in g.roots):
+            return None                          # what it sums were chosen from many, each time
         for how, nest, reduced in self.fitting(g, v):
             root = self.joined(g, v, how, nest, reduced)
             if root is not None:

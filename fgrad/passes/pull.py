@@ -40,6 +40,7 @@ class Graph:
         self.given = {*program.inputs, *(v for v, _ in program.hidden)}
         self.outputs, self.kept = set(program.outputs), self.given.difference(donated)
         self.compared = set()            # sums that both sides of a comparison have: computed once
+        self.joined = set()              # what many arrays are joined to
         self.after = dict(zip(program.eqns, program.eqns[1:]))
         for eqn in program.eqns:
             for k, v in enumerate(eqn.outs):

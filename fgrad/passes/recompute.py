@@ -7,15 +7,18 @@ kernel; fuse stores such values.  Relies on `scalar`, `index` and `pull`; `fuse`
 from __future__ import annotations
 
 from math import prod
+from operator import attrgetter
 
 from .. import index, scalar
 from ..scalar import EXPENSIVE
 from .pull import uncast
 
 OFTEN, MANY = 16, 1 << 14          # times a small value is read, among so many, to be stored
+GATHERED, CHEAP = 4, 2             # times an element is gathered, if it costs more, to be stored
 STEP = 8                           # elements of a loop of vectors for one operation beside it
 ROOT = 6                           # the cost of what is worth storing: a square root
 KEPT = 1 << 20                     # bytes of a value that is worth storing to be read again
+NOWHERE = ()                       # within no guard
 TREE = 200                         # nodes of an expression under a guard, written out as a tree
 
 
@@ -28,19 +31,19 @@ def holes(root_expr, nest, found, passes):
     """
     order = tuple([(v,) for v in nest])        # the variables of a reduction are one level
     judged = set()
-    seen, stack = set(), [(root_expr, order, bits(order), None, 1.0)]
+    seen, stack = set(), [(root_expr, order, bits(order), None, NOWHERE)]
     while stack:
-        n, order, mask, inside, share = stack.pop()
-        if not (n.args or n.free) or (n, order, inside, share) in seen:
+        n, order, mask, inside, within = stack.pop()
+        if not (n.args or n.free) or (n, order, inside, within) in seen:
             continue
-        seen.add((n, order, inside, share))
+        seen.add((n, order, inside, within))
         depth, again = len(order), 1
         if n.free & mask != mask:
             depth, again = repeated(order, n.free)
         if n.op == "reduce" or n.cost >= EXPENSIVE:
             alone = n.op == "reduce" and depth == 0 and order      # every part would do it again
             if n.origin is not None and (
-                    alone or again > 1 or is_met_again(n, order[:depth], share)):
+                    alone or again > 1 or is_met_again(n, order[:depth], within)):
                 found.add(n.origin)
                 continue                               # its own kernel is judged next time
             if n.op == "reduce":
@@ -49,11 +52,12 @@ def holes(root_expr, nest, found, passes):
                 order, inside = (*order[:depth], n.data[1]), n
                 mask = bits(order)
         elif (again >= OFTEN and is_small(n, again, order[:depth])
-              or is_gathered(n, order, depth, judged)):
+              or is_gathered(n, order, depth, judged)
+              or is_read_often(n, iterations(order[:depth]))):
             found.add(n.origin)
             continue
         guarded = n.args[0] if n.op == "guard" else None
-        stack.extend([(a, order, mask, inside, share * share_of(n) if a is guarded else share)
+        stack.extend([(a, order, mask, inside, narrowed(within, n) if a is guarded else within)
                       for a in n.below])
     found.update(origin for origin, these in passes.items() if len(these) > 1)
 
@@ -70,25 +74,35 @@ def repeated(order, free):
     return depth, prod(v.extent for level in order[:depth] for v in level if not v.bit & free)
 
 
-def is_met_again(n, order, share):
+def is_met_again(n, order, within):
     """Do the loops meet elements twice, by an index such as i // 2 or table[i]?
 
-    share: of their iterations, what guards let through.
+    within: what guards let through of their iterations, see `narrowed`.
     """
-    return share * prod(v.extent for level in order for v in level) >= 2 * n.origin.type.size
+    share = prod((hi - lo) / (x.hi - x.lo + 1) for x, lo, hi in within)
+    return share * iterations(order) >= 2 * n.origin.type.size
 
 
-def share_of(guard):
-    """About the share of the indices at which a guard's ranges hold."""
-    return prod(max(min(hi, x.hi + 1) - max(lo, x.lo), 0) / (x.hi - x.lo + 1)
-                for x, lo, hi in guard.data)
+def iterations(order):
+    """How often what is inside of these levels of loops runs."""
+    return prod(v.extent for level in order for v in level)
+
+
+def narrowed(within, guard):
+    """The ranges of indices, as (Ix, lo, hi) each, that this guard lets through as well."""
+    known = {x: (lo, hi) for x, lo, hi in within}
+    for x, lo, hi in guard.data:
+        low, high = known.get(x, (x.lo, x.hi + 1))
+        lo = max(lo, low)
+        known[x] = (lo, max(min(hi, high), lo))
+    return tuple((x, lo, hi) for x, (lo, hi) in known.items())
 
 
 def is_small(n, again, order):
     """Is a value worth storing for being read `again` times, and no larger than it must be?"""
     if n.op == "load" or n.origin is None:
         return False
-    whole = prod(v.extent for level in order for v in level)
+    whole = iterations(order)
     if whole < MANY or n.origin.type.size * again > whole:
         return False
     return sum(m.cost for m in scalar.walk(n)) >= ROOT
@@ -109,6 +123,32 @@ def is_gathered(n, order, depth, judged):
     judged.update(nodes)
     single = any(m.op == "load" and index.divides(m.data[1]) for m in nodes)
     return single and prologue_cost(n) * STEP > inner and all(m.op != "reduce" for m in nodes)
+
+
+def read_often(root, times):
+    """The origins of the largest parts of an expression that `is_read_often` finds."""
+    found, stack, seen = set(), [root], set()
+    while stack:
+        n = stack.pop()
+        if is_read_often(n, times):
+            found.add(n.origin)
+        elif n not in seen:
+            seen.add(n)
+            stack.extend(n.below)
+    return found
+
+
+def is_read_often(n, times):
+    """Is a value read `times`, at places known at run time, much more often than it has elements?
+
+    Stored, it is one read at such a place instead of several, or of what is computed from one.
+    """
+    if n.op == "load" or n.origin is None or times < max(GATHERED * n.origin.type.size, MANY):
+        return False
+    nodes = scalar.walk(n, below=attrgetter("args"))
+    placed = [m for m in nodes if m.op == "load" and m.data[1].nodes]
+    cost = len(placed) + sum(m.cost for m in nodes)
+    return bool(placed) and cost > CHEAP and all(m.op != "reduce" for m in nodes)
 
 
 def read_again(computed, stored):
@@ -150,9 +190,10 @@ def reads_again(side, variables):
     if side.op == "load" or side.origin is None or dilated:
         return False
     loads = [n.data for n in scalar.walk(side) if n.op == "load"]
-    if any(x.nodes for _, x in loads):
-        return False
-    largest = max([b.type.size for b, _ in loads], default=0)
+    if any(x.nodes for _, x in loads):           # of what is gathered, not of the whole table
+        largest = side.origin.type.size
+    else:
+        largest = max([b.type.size for b, _ in loads], default=0)
     return prod(v.extent for v in variables if side.free & v.bit) >= 2 * largest > 0
 
 

@@ -15,7 +15,7 @@ from functools import partial
 from math import prod
 
 from .. import index, scalar
-from ..loop import Accumulate, Contract, For, Kernel, Let, Start, Store
+from ..loop import Accumulate, Contract, For, Kernel, Let, Start, Store, statements
 from ..scalar import EXPENSIVE
 from . import across, borders
 from .cut_loops import taken_apart
@@ -110,11 +110,31 @@ def arranged(kernel, how):
         before = [s for s in body if not any(s is t for t in loops)]
         with kernel.space:
             found = [replace(kernel, name=kernel.name + (f"_rest{k}" if k else ""),
-                             body=own_loops([*before, s], kernel.space) if k else [*before, s])
-                     for k, s in enumerate(loops)]
+                             body=own_loops([*needed(before, s), s], kernel.space) if k
+                             else [*before, s]) for k, s in enumerate(loops)]
     for k in found:
         name_loops(k)
     return found
+
+
+def needed(before, loop):
+    """Those statements in front of a loop that it needs: what others read is stored once."""
+    used, out = uses([loop]), []
+    for s in reversed(before):
+        made = {t.buffer if isinstance(t, Store) else t.name for t in statements([s])}
+        if made & used:
+            out.append(s)
+            used |= uses([s])
+    return out[::-1]
+
+
+def uses(body):
+    """The names, and the buffers, that some statements read."""
+    nodes = {}
+    for s in statements(body):
+        if not isinstance(s, Start):
+            scalar.walk(s.expr, nodes)
+    return {n.data if n.op == "name" else n.data[0] for n in nodes if n.op in ("name", "load")}
 
 
 def coarser(s, how):

@@ -19,6 +19,7 @@ REDUCTION_DEPTH = 20
 LARGE = 4                          # scalar operations that count as one more in depth
 WRITE = 1 << 20                    # bytes of what is better computed again, if from columns' sums
 READS = 64                         # elements of other arrays that one is computed from, inlined
+JOINED, STACKED = 8, 16            # arrays that are joined, and elements along that axis, unstored
 PLACES, WRITTEN = 4, 40            # places that read a value, and their operations, to store it
 WINDOW_DEPTH = 3                   # inlined operations under a window that slides over them
 EPILOGUE = 30                      # operations in a row that are drawn into a product's kernel
@@ -54,7 +55,9 @@ def initially_stored(graph, products, operands):
         below = 1 + max([depths.get(a, 0) for a in eqn.variables], default=0)
         for v in eqn.outs:
             depths[v] = inlined_depth(graph, v, below, stored, products, operands)
-            if reads.of(v, stored) > READS:
+            if joins_many(eqn):
+                graph.joined.add(v)
+            if reads.of(v, stored) > READS or v in graph.joined:
                 stored.add(v)
                 depths[v] = 0
         inside = [NONE if a in stored else sums.get(a, NONE) - stored for a in eqn.variables]
@@ -65,6 +68,16 @@ def initially_stored(graph, products, operands):
             own = [v] if rounds(graph, v) else []
             sums[v] = NONE if v in stored else NONE.union(*inside, own)
     return stored
+
+
+def joins_many(eqn):
+    """Are so many arrays joined that to choose one for each element would take long?
+
+    Stored, each part is a loop of its own; those of a short stack are chosen where it is written
+    out.
+    """
+    return (eqn.op.name == "concatenate" and len(eqn.args) > JOINED
+            and eqn.outs[0].shape[eqn.params["axis"]] > STACKED)
 
 
 class Reads:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import fgrad.numpy as fnp
-from fgrad import grad, lax, ops, passes, show, vjp
+from fgrad import grad, lax, ops, passes, show, vjp, vmap
 from fgrad.convolution import conv
 from fgrad.interpreters.call import inline
 from fgrad.interpreters.stage import stage
@@ -880,3 +880,59 @@ def test_a_sum_of_sums_of_columns_adds_these_up_first(target):
     plan = assert_plan_agrees(inline(stage(f, types).program), target)
     columns = [k for k in plan.steps if k.outputs[0].type.shape == (28,)]
     assert target.kind == "gpu" or len(columns) == 1, str(plan)
+
+
+RANKS = 400                # nodes of a graph, in tests of what is gathered
+
+
+def spread_over(i, j, x, y):
+    """What a node has, shared out among its edges and added up where they lead to."""
+    return fnp.zeros_like(x).at[j].add((x / fnp.maximum(y, 1))[i])
+
+
+@pytest.mark.parametrize("function", [
+    spread_over, lambda i, j, x, y: fnp.exp(x - y)[i] * fnp.sin(y[j]),
+    lambda i, j, x, y: fnp.sum((x * y)[i])])
+@pytest.mark.parametrize("target", TARGETS)
+def test_what_is_gathered_often_is_computed_once(function, target):
+    """A quotient of two arrays was computed, from two places, for each edge of a graph."""
+    edges, nodes = ArrayType(I32, (16384,)), ArrayType(F32, (RANKS,))
+    program = inline(stage(function, [edges, edges, nodes, nodes]).program)
+    plan = check_plan(passes.plan(program, target))
+    assert any(b.type is nodes for k in plan.steps[:-1] for b in k.outputs), str(plan)
+    few = [ArrayType(I32, (30,))] * 2 + [nodes] * 2
+    assert_plan_agrees(inline(stage(function, few).program), target)
+
+
+def test_a_window_slides_over_what_has_been_gathered():
+    """Each place of a window looked up the rows of all: a quarter of the speed."""
+    def f(words, table, w):
+        return conv(table[words], w, padding="SAME")
+    types = [ArrayType(I32, (3, 20)), ArrayType(F32, (50, 8)), ArrayType(F32, (5, 8, 6))]
+    plan = assert_plan_agrees(inline(stage(f, types).program), length=100)
+    assert len(plan.steps) == 2 and str(plan.steps[0].outputs[0].type) == "f32[3,24,8]", str(plan)
+
+
+def block(x, start):
+    return lax.dynamic_slice(x, (start, 2), (4, 5))
+
+
+@pytest.mark.parametrize("function", [
+    lambda x, i: vmap(lambda s: block(x, s))(i),
+    lambda x, i: vmap(block)(fnp.broadcast_to(x, (3, *x.shape)), i),
+    lambda x, i: vmap(lambda s: x.at[s].get())(i),
+    lambda x, i: fnp.broadcast_to(x, (3, *x.shape))[fnp.arange(3), i]])
+def test_blocks_of_every_lane_are_read_in_a_row(function):
+    """Their indices were clamped element by element, and looked up one by one."""
+    types = [ArrayType(F32, (9, 12)), ArrayType(I32, (3,))]
+    plan = assert_plan_agrees(inline(stage(function, types).program))
+    assert "i32(" not in str(plan) and str(plan).count("min(max(") == 1, str(plan)
+
+
+def test_updates_of_places_in_a_row_are_vectors():
+    """x.at[arange] went through a table of places that were clamped."""
+    def f(x, y):
+        return x.at[fnp.arange(100) + 3].add(y)
+    plan = assert_plan_agrees(inline(stage(f, [ArrayType(F32, (120,)),
+                                               ArrayType(F32, (100,))]).program))
+    assert "min(" not in str(plan) and "lanes" in str(plan.steps[-1]), str(plan)

@@ -1,0 +1,154 @@
+"""Loops cut where their guards change: joined arrays, borders, sums over both."""
+
+import numpy as np
+import pytest
+
+import fgrad
+import fgrad.numpy as fnp
+from fgrad.convolution import reduce_window
+from fgrad.interpreters.call import inline
+from fgrad.interpreters.stage import stage
+from fgrad.passes import Target
+from fgrad.types import F32, ArrayType
+from tests.passes.checking import TARGETS, assert_plan_agrees
+
+VECTORS = Target(vector_bytes=32)
+TWO = Target(threads=2, region_cost=500, vector_bytes=32)
+IDS = ["serial", "threads", "gpu"]
+
+
+def program_of(function, *shapes):
+    return inline(stage(function, [ArrayType(F32, shape) for shape in shapes]).program)
+
+
+def guards(plan):
+    return str(plan).replace("│", "\n").count(" if ")
+
+
+def sizes(count, like=()):
+    """Shapes of arrays of many lengths, 0 and 1 among them."""
+    return [((7 * k) % 23, *like) for k in range(count)]
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=IDS)
+@pytest.mark.parametrize("count", [1, 2, 8, 9, 17, 40, 70])
+def test_many_arrays_are_joined(count, target):
+    """Each element asked every array whether it was of it: the time was that of their square."""
+    program = program_of(lambda *xs: fnp.concatenate([x * 2 for x in xs]), *sizes(count))
+    plan = assert_plan_agrees(program, target)
+    if target.kind == "cpu":
+        assert not guards(plan)
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=IDS)
+@pytest.mark.parametrize("count", [3, 20, 40])
+@pytest.mark.parametrize("what", ["rows", "columns", "stack", "last"])
+def test_many_matrices_are_joined(what, count, target):
+    join = {"rows": fnp.concatenate, "columns": lambda xs: fnp.concatenate(xs, 1),
+            "stack": fnp.stack, "last": lambda xs: fnp.stack(xs, -1)}[what]
+    program = program_of(lambda *xs: join(xs), *[(5, 33)] * count)
+    plan = assert_plan_agrees(program, target)
+    if target.kind == "cpu" and what != "last":
+        assert not guards(plan)
+
+
+@pytest.mark.parametrize("target", [VECTORS, TWO], ids=["serial", "threads"])
+def test_small_parts_follow_each_other_in_one_kernel(target):
+    """A hundred arrays are not a hundred steps; a large one is shared out among threads."""
+    program = program_of(lambda *xs: fnp.concatenate(xs), *[(50 + k,) for k in range(40)], (9000,))
+    plan = assert_plan_agrees(program, target)
+    assert len(plan.steps) <= 2
+
+
+def test_a_last_axis_of_many_arrays_is_stacked_by_some_of_them():
+    """Written in one loop over the arrays, each element asked all of them."""
+    plan = assert_plan_agrees(program_of(lambda *xs: fnp.stack(xs, -1), *[(12, 40)] * 50), VECTORS)
+    assert len(plan.steps) == 1 and str(plan).count("0..480 ") == 4
+
+
+READERS = {
+    "a sum": lambda x, rows: fnp.sum(x * x),
+    "rows": lambda x, rows: fnp.sum(x, 1),
+    "columns": lambda x, rows: fnp.max(x, 0),
+    "places": lambda x, rows: x[fnp.asarray(rows[:, 0] * 30, "int32")],
+    "turned": lambda x, rows: x.T + 1,
+    "backwards": lambda x, rows: x[::-1] * 2,
+    "a product": lambda x, rows: x @ rows.T,
+    "in another shape": lambda x, rows: x.reshape(-1, 4) + 1,
+    "a gradient": lambda x, rows: fgrad.grad(lambda x: fnp.sum(x ** 3))(x),
+}
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=IDS)
+@pytest.mark.parametrize("count", [3, 12, 30])
+@pytest.mark.parametrize("what", READERS)
+def test_what_is_joined_is_read(what, count, target):
+    def f(rows, *xs):
+        return READERS[what](fnp.concatenate(xs), rows)
+    assert_plan_agrees(program_of(f, (9, 8), *[(5, 8)] * count), target, length=400)
+
+
+@pytest.mark.parametrize("target", [VECTORS, TWO], ids=["serial", "threads"])
+@pytest.mark.parametrize("axis", [None, 0, 1])
+def test_nothing_is_asked_in_a_sum_over_many_arrays(axis, target):
+    """Two threads' shares of a sum lie where they like; what is joined is stored for them."""
+    def f(*xs):
+        return fnp.sum(fnp.concatenate(xs), axis)
+    plan = assert_plan_agrees(program_of(f, *[(7, 80)] * 12), target, length=8000)
+    assert not guards(plan)
+
+
+def test_a_sum_of_both_parts_is_two_loops():
+    plan = assert_plan_agrees(program_of(lambda x, y: fnp.sum(fnp.concatenate([x, y * y])),
+                                         (80,), (300,)), VECTORS, length=400)
+    assert len(plan.steps) == 1 and not guards(plan)
+
+
+def test_sums_of_sums_over_borders():
+    """Two loops within one fed the same accumulators, as vectors and as a number."""
+    def f(x):
+        return reduce_window(x, "max", (7, 7), 1, ((1, 0), (2, 1)), (1, 2))
+    x = np.random.default_rng(3).permutation(99).reshape(9, 11) / 100
+    np.testing.assert_array_equal(fgrad.jit(f)(x), f(x))
+
+
+def edges(x):
+    """The Laplacian, where the border repeats the edge."""
+    p = fnp.pad(x, 1, mode="edge")
+    return p[2:, 1:-1] + p[:-2, 1:-1] + p[1:-1, 2:] + p[1:-1, :-2] - 4 * x
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=IDS)
+@pytest.mark.parametrize("shape", [(1, 1), (2, 3), (5, 4), (40, 33)])
+def test_the_gradient_of_a_border_agrees(shape, target):
+    def f(x, y):
+        return fgrad.grad(lambda x: fnp.sum(edges(x) * y))(x)
+    assert_plan_agrees(program_of(f, shape, shape), target)
+
+
+def test_the_middle_of_a_gradient_of_a_border_asks_nothing():
+    """All pieces had too many nodes for each to be cut: eight times as slow."""
+    def f(x, y):
+        return fgrad.grad(lambda x: fnp.sum(edges(x) * y))(x)
+    plan = assert_plan_agrees(program_of(f, (130, 128), (130, 128)), VECTORS)
+    middle = [line for line in str(plan).splitlines() if "serial" in line and "0..124" in line]
+    assert middle and " if " not in str(plan).split(middle[0])[1].splitlines()[1]
+
+
+def test_what_is_in_front_of_a_cut_loop_is_computed_once():
+    """Every piece of a loop added up the sum in front of it again."""
+    def f(x, y):
+        return fnp.sum(x * y), fnp.exp(fnp.roll(x, 40))
+    plan = assert_plan_agrees(program_of(f, (100,), (100,)), TWO, length=200)
+    assert len(plan.steps) == 2 and str(plan).count("+=") == 1, str(plan)
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=IDS)
+def test_pieces_in_one_kernel_have_names_of_their_own(target):
+    """The rows at both ends named what they use twice alike, and read each other's."""
+    def f(x):
+        near = sum(fnp.roll(fnp.roll(x, i, 0), j, 1) for i in (-1, 0, 1) for j in (-1, 0, 1))
+        return fnp.where(near > 4, near * near, -near)
+    assert_plan_agrees(program_of(f, (9, 12)), target)
+    x = np.random.default_rng(0).random((9, 12), "float32")
+    np.testing.assert_allclose(np.asarray(fgrad.jit(f)(x)), np.asarray(f(fnp.array(x))), rtol=1e-6)
