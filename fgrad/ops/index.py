@@ -17,7 +17,8 @@ import numpy as np
 from .. import index, scalar
 from ..core import Primitive
 from ..errors import ArgumentError, DtypeError, ShapeError
-from ..types import ARITHMETIC, DTYPES, I32, I64, INTS, NUMBERS, SHORT, ArrayType, without
+from ..types import (
+    ARITHMETIC, DTYPES, I32, I64, INTS, NUMBERS, SHORT, U32, U64, ArrayType, without)
 from . import elementwise, move
 from .silence import quiet
 
@@ -94,9 +95,11 @@ def at_index(node, n):
     known = scalar.affine(node)
     if known is not None:
         return known, (known, 0, n)
-    node = scalar.cast(node, I64)
-    shifted = scalar.dynamic(scalar.apply("add", node, scalar.const(1, I64)), n + 2)
-    at = index.plus(shifted, -1)
+    small = node.dtype.itemsize <= 4 and n < 1 << 31
+    signed, unsigned = (I32, U32) if small else (I64, U64)
+    node = scalar.cast(scalar.cast(node, signed), unsigned)          # what is negative is large
+    node = scalar.apply("min", node, scalar.const(n, unsigned))
+    at = index.dynamic(scalar.cast(node, signed), n + 1)
     return at, (at, 0, n)
 
 

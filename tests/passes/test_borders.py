@@ -63,7 +63,7 @@ def test_small_parts_follow_each_other_in_one_kernel(target):
 def test_a_last_axis_of_many_arrays_is_stacked_by_some_of_them():
     """Written in one loop over the arrays, each element asked all of them."""
     plan = assert_plan_agrees(program_of(lambda *xs: fnp.stack(xs, -1), *[(12, 40)] * 50), VECTORS)
-    assert len(plan.steps) == 1 and str(plan).count("0..480 ") == 4
+    assert str(plan).count("0..480 ") == 4
 
 
 READERS = {
