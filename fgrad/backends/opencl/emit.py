@@ -395,7 +395,7 @@ class Emitter(Expressions):
         """Vector accumulators, one for each copy of the loop's body."""
         start, w = self.started[name], around.width
         copies = min(around.unroll, max(1, around.var.extent // w))
-        self.slots[name] = [f"{self.word(name)}_{k}" for k in range(copies)]
+        self.slots[name] = [self.cnames(f"{self.word(name)}_{k}") for k in range(copies)]
         identity = number(REDUCTIONS[start.how][1](start.dtype), start.dtype, w)
         parts = ", ".join(f"{slot} = {identity}" for slot in self.slots[name])
         self.line(f"{type_text(start.dtype, w)} {parts};")
