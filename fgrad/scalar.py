@@ -249,8 +249,28 @@ class FloatConstant(float):
 
 def apply(name, *args):
     """An instruction applied to nodes of one dtype (select: bool first; shifts: integers)."""
+    if name == "add":
+        for zero, x in (args[::-1], args):
+            if zero.op == "const" and is_zero(zero) and is_no_minus_zero(x):
+                return x
     row = INSTRUCTIONS[name]
     return node(name, args, None, BOOL if row.logical else args[-1].dtype)
+
+
+def is_zero(x):
+    """Is a constant 0, and not -0.0?"""
+    return not x.data and not str(x.data).startswith("-")
+
+
+def is_no_minus_zero(x):
+    """Is it known that a value is not -0.0, so that adding 0 changes nothing?"""
+    if x.dtype.kind != "f":
+        return True
+    while x.op == "add":                             # -0.0 is a sum of -0.0 only
+        if any(a.op == "const" and (a.data or is_zero(a)) for a in x.args):
+            return True
+        x = x.args[0]
+    return x.op == "const" and (bool(x.data) or is_zero(x))
 
 
 def cast(x, dtype):
@@ -480,6 +500,8 @@ def rebuilt(n, to, new):
             return name(n.data, n.dtype, moved(n.free, to))
         case "const":
             return n
+        case "add":
+            return apply("add", *args)
     return node(n.op, args, n.data, n.dtype)
 
 

@@ -165,3 +165,17 @@ def test_of_a_guard_the_side_that_is_chosen_is_rewritten():
         assert rewrite(parts, {i: of(j)}, {}, memo) is load(X, of(j))
         assert len(memo) == 2                                            # none of the other side
         assert rewrite(parts, {i: plus(of(j), 4)}, {}, {}) is load(X, plus(of(j), 10))
+
+
+def test_zeros_that_change_nothing_are_not_added():
+    """Of 0.0 and -0.0 the sum is 0.0; a second zero adds nothing to it, nor one to a number."""
+    with Space() as space:
+        x, zero, minus = load(X, of(space.variable(5))), const(0, F32), const(-0.0, F32)
+        once = apply("add", x, zero)
+        assert once is not x
+        assert apply("add", once, zero) is once and apply("add", zero, once) is once
+        assert apply("add", apply("add", x, minus), zero).op == "add"
+        assert apply("add", zero, zero) is zero and apply("add", minus, zero).op == "add"
+        assert apply("add", apply("add", const(2, F32), x), zero).args == (const(2, F32), x)
+        whole = load(Buffer("n", ArrayType(I32, (4,)), "input"), of(space.variable(4)))
+        assert apply("add", whole, const(0, I32)) is whole

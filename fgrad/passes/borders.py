@@ -42,8 +42,6 @@ def pieces(loop, space, region, words, room, times):
 
     Those of a parallel loop become kernels, others stand side by side: with names of their own.
     """
-    if made := in_chunks(loop, space, words):
-        return in_kernels(made, region, space, words) if loop.kind == "parallel" else made
     ends = places(loop) if loop.step == 1 else []
     for at in (ends, about_largest(ends)) if is_worth_it(loop, ends, times) else ():
         found = in_pieces(loop, at, space, words)
@@ -51,6 +49,8 @@ def pieces(loop, space, region, words, room, times):
         if sum(sizes) <= room:
             break
     else:
+        if made := in_chunks(loop, space, words):
+            return in_kernels(made, region, space, words) if loop.kind == "parallel" else made
         found, sizes = [loop], [nodes_of(loop.body)]
     left, made = max(room - sum(sizes), 0), list(found)
     for k in sorted(range(len(found)), key=lambda k: -found[k].var.extent):

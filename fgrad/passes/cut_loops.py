@@ -5,8 +5,9 @@
                                                      d[i,40*j+k] = a[i/40,j] * b[i%40,k]
 
 Tiles, repeated rows and pixels, Kronecker products: what `reshape` merges.  An inner loop that is
-short is written out at once.  Relies on parts.py for substitution and on short_loops.py;
-schedule.py calls `taken_apart`.
+short is written out at once.  A loop around others is taken apart where guards ask which part of a
+step it is at: rows that are stacked in turns.  Relies on parts.py for substitution and on
+short_loops.py; schedule.py calls `taken_apart`.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from .. import index, scalar
-from ..loop import For, Let, Store
+from ..loop import For, Let, Start, Store, statements
 from .collapse import indices
 from .parts import substituted
 from .short_loops import written_out
 
 
 def taken_apart(body, space, words):
-    """The statements, with innermost loops in two where that leaves no index of the inner one cut.
+    """The statements, with loops in two where that leaves no index of the inner one cut.
 
     words: the kernel's names.
     """
@@ -37,8 +38,8 @@ def taken_apart(body, space, words):
 def in_two(loop, space, words):
     """The loop, or two in its place."""
     v = loop.var
-    plain = loop.kind != "reduce" and loop.step == 1 and all(
-        isinstance(s, (Let, Store)) for s in loop.body)
+    innermost = all(isinstance(s, (Let, Store)) for s in loop.body)
+    plain = loop.kind != "reduce" and loop.step == 1 and (innermost or asks(loop.body, v))
     for n in sorted(cuts(loop.body, v)) if plain else ():
         if 1 < n < v.extent and v.extent % n == 0:
             outer, inner = space.variable(v.extent // n), space.variable(n)
@@ -51,12 +52,25 @@ def in_two(loop, space, words):
     return loop
 
 
+def asks(body, v):
+    """Do guards ask for the rest of a division of v?"""
+    return any(isinstance(a, index.Quot) and a.op == "%" and a.ix is index.of(v)
+               for n in nodes_of(body) if n.op == "guard" for x, _, _ in n.data for a, _ in x.terms)
+
+
+def nodes_of(body):
+    """The scalar nodes of some statements."""
+    nodes = {}
+    for s in statements(body):
+        if not isinstance(s, Start):
+            scalar.walk(s.expr, nodes)
+    return nodes
+
+
 def cuts(body, v):
     """The numbers by which the indices of some statements divide what depends on v."""
-    nodes, found = {}, set()
-    for s in body:
-        scalar.walk(s.expr, nodes)
-    stack = [*indices(nodes), *[s.index for s in body if isinstance(s, Store)]]
+    found = set()
+    stack = [*indices(nodes_of(body)), *[s.index for s in statements(body) if isinstance(s, Store)]]
     while stack:
         for a, _ in stack.pop().terms:
             if isinstance(a, index.Quot) and a.free & v.bit:

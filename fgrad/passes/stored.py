@@ -57,7 +57,7 @@ def initially_stored(graph, products, operands):
             depths[v] = inlined_depth(graph, v, below, stored, products, operands)
             if joins_many(eqn):
                 graph.joined.add(v)
-            if reads.of(v, stored) > READS or v in graph.joined:
+            if v in graph.joined or reads.of(v, stored) > READS and not is_merged(graph, v):
                 stored.add(v)
                 depths[v] = 0
         inside = [NONE if a in stored else sums.get(a, NONE) - stored for a in eqn.variables]
@@ -68,6 +68,14 @@ def initially_stored(graph, products, operands):
             own = [v] if rounds(graph, v) else []
             sums[v] = NONE if v in stored else NONE.union(*inside, own)
     return stored
+
+
+def is_merged(graph, v):
+    """Is v a stack, all of which becomes an array of another shape?  That is stored in its place.
+    """
+    eqn, readers = graph.makers[v][0], graph.readers.get(v, ())
+    return (eqn.op.name == "concatenate" and v.shape[eqn.params["axis"]] == len(eqn.args)
+            and v not in graph.outputs and len(readers) == 1 and readers[0].op.name == "reshape")
 
 
 def joins_many(eqn):

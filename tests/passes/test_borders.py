@@ -152,3 +152,18 @@ def test_pieces_in_one_kernel_have_names_of_their_own(target):
     assert_plan_agrees(program_of(f, (9, 12)), target)
     x = np.random.default_rng(0).random((9, 12), "float32")
     np.testing.assert_allclose(np.asarray(fgrad.jit(f)(x)), np.asarray(f(fnp.array(x))), rtol=1e-6)
+
+
+def test_single_places_are_added_to_row_by_row():
+    """Each element of a large array asked for all places that something was added to."""
+    def f(x, v):
+        for k in range(20):
+            x = x.at[3 * k, 2 * k].add(v[k])
+        return x * 2
+    program = program_of(f, (90, 64), (20,))
+    plan = assert_plan_agrees(program, TWO)
+    assert all(line.count(" if ") < 2 for line in str(plan).splitlines()), str(plan)
+    x = np.full((90, 64), -0.0, "float32")
+    for g in (f, fgrad.jit(f)):
+        got = np.asarray(g(fnp.array(x), fnp.ones(20)))
+        assert got.sum() == 40 and not np.signbit(got).any()

@@ -10,8 +10,8 @@ from fgrad.interpreters.stage import stage
 from fgrad.loop import For
 from fgrad.passes.cut_loops import cuts
 from fgrad.passes.target import Target
-from fgrad.types import ArrayType
-from tests.passes.checking import assert_plan_agrees
+from fgrad.types import F32, ArrayType
+from tests.passes.checking import GPU, assert_plan_agrees
 
 TARGETS = [Target(vector_bytes=64), Target(vector_bytes=32, threads=3, region_cost=50)]
 TAKEN_APART = {
@@ -62,3 +62,34 @@ def test_what_is_cut_in_two_ways_stays_whole():
               lambda x: fnp.repeat(x, 7)[:100],
               lambda x: fnp.tile(fnp.repeat(x[:6], 5), 4)):
         np.testing.assert_array_equal(jit(f, device="cpu")(x), f(x))
+
+
+TURNS = {
+    "rows": lambda x: fnp.stack([x * 2, x + 1], 1).reshape(-1, x.shape[1]),
+    "upsampled": lambda x: upsampled(upsampled(x, 0), 1),
+    "three": lambda x: fnp.stack([x, -x, x * x], 1).reshape(-1, x.shape[1]) * 2,
+}
+
+
+def upsampled(x, axis):
+    """Twice as many elements along an axis, with weights of a quarter and three quarters."""
+    n, whole = x.shape[axis], [slice(None)] * x.ndim
+
+    def at(*ends):
+        return tuple([*whole[:axis], slice(*ends), *whole[axis + 1:]])
+    a = fnp.concatenate([x[at(0, 1)], x, x[at(n - 1, n)]], axis)
+    y = fnp.stack([.25 * a[at(0, n)] + .75 * x, .75 * x + .25 * a[at(2, n + 2)]], axis + 1)
+    return y.reshape(*x.shape[:axis], 2 * n, *x.shape[axis + 1:])
+
+
+@pytest.mark.parametrize("what", TURNS)
+@pytest.mark.parametrize("target", [*TARGETS, GPU], ids=["serial", "threads", "gpu"])
+def test_rows_that_are_stacked_in_turns_are_told_apart_by_loops(what, target):
+    """Every vector of them asked which row it was of; an upsampled image was stored twice."""
+    shape = (10, 12, 16) if what == "upsampled" else (24, 16)
+    program = inline(stage(TURNS[what], [ArrayType(F32, shape)]).program)
+    plan = assert_plan_agrees(program, target)
+    assert {str(b.type) for k in plan.steps for b in k.outputs} == {str(program.outputs[0].type)}
+    if target.kind == "cpu":
+        assert "%" not in str(plan), str(plan)
+        assert what == "upsampled" or " if " not in str(plan).replace("│", "\n"), str(plan)
