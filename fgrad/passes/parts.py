@@ -126,7 +126,7 @@ def stretches(loop, sums, target):
     if target.kind != "cpu" or any(
             r.how != "sum" or r.expr.dtype.kind != "f" or prod(r.value.shape) > 1 for r in sums):
         return 1
-    if in_accumulators(loop):
+    if all(is_of_one_number(s, loop) for s in loop.body):
         return 1
     return min(loop.var.extent, additions(loop) // ROWS)
 
@@ -164,20 +164,30 @@ def fill(buffer, offset, size, r, nest):
 
 
 def in_accumulators(loop, mask=0):
-    """The loop, its sums to one number in accumulators where it holds nothing else.
+    """The loop with its sums to one number in accumulators; None where it has none, or holds loops
+    or other sums.
 
     mask: of the variables around the loop.
     """
-    bit = loop.var.bit
-    if not all(isinstance(s, Store) and s.how and not s.index.free & bit for s in loop.body):
+    sums = [s for s in loop.body if is_of_one_number(s, loop)]
+    if not sums or any(isinstance(s, For) or isinstance(s, Store) and s.how and not any(
+            s is t for t in sums) for s in loop.body):
         return None
     before, inside, after = [], [], []
-    for k, s in enumerate(loop.body):
-        name = f"acc{k + 1 if k else ''}"
+    for s in loop.body:
+        if not any(s is t for t in sums):
+            inside.append(s)
+            continue
+        name = f"acc{len(before) + 1 if before else ''}"
         before.append(Start(name, s.how, s.expr.dtype))
         inside.append(Accumulate(name, s.how, s.expr, s.source))
         after.append(replace(s, expr=scalar.name(name, s.expr.dtype, mask), how=None))
     return before + [replace(loop, body=inside, kind="reduce")] + after
+
+
+def is_of_one_number(s, loop):
+    """Does a statement of the loop add to one number?"""
+    return isinstance(s, Store) and bool(s.how) and not s.index.free & loop.var.bit
 
 
 def column_blocks(loop, nest):

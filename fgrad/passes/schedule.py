@@ -176,7 +176,7 @@ def arrange(loop, how, space, words):
         loop = replace(loop, body=inner)
     if len(loop.body) == 1 and not any(isinstance(s, For) for s in inner[0].body):
         if is_column_sum(loop, inner[0]):
-            return [rows_at_once(loop, inner[0], how)]
+            return rows_at_once(loop, inner[0], how, space)
         if how.tile and is_crossed(loop, inner[0]):
             return tiled(loop, inner[0], how, space)
         if how.lanes > 1 and reads_again(loop, inner[0]):
@@ -286,18 +286,28 @@ def windows_written_out(loop, inner):
     return replace(deepest, body=[s for body in bodies for s in body])
 
 
-def rows_at_once(loop, inner, how):
-    """Several rows are combined before the one read and write of the sum."""
-    rows = next((r for r in (how.rows, 3, 2) if r <= how.rows and loop.var.extent % r == 0), 1)
-    if rows == 1 or loop.step != 1:
-        return replace(loop, body=[vectorised(inner, how)])
-    body = []
-    loop.var.go_by(rows)                         # before others: row + 3 then lies within the loop
+def rows_at_once(loop, inner, how, space):
+    """Several rows are combined before the one read and write of the sum; what is left over of
+    them follows.
+    """
+    if loop.step != 1:
+        return [replace(loop, body=[vectorised(inner, how)])]
+    extent, rows = loop.var.extent, how.rows
+    rows = next((r for r in (rows, 3) if r <= rows and extent % r == 0), rows)
+    main = extent // rows * rows
+    shares = [(0, main, rows), (main, extent - main, extent - main)]
+    return flattened([combined(loop, inner, *share, how, space) for share in shares if share[1]])
+
+
+def combined(loop, inner, start, count, rows, how, space):
+    """The loop over `count` rows from `start`, of which so many are added up first."""
+    v, body = space.variable(count, loop.var.name), []
+    v.go_by(rows)                                # before others: row + 3 then lies within the loop
     for s in inner.body:
-        found = [scalar.rewrite(s.expr, {loop.var: index.plus(index.of(loop.var), k)}, {}, {})
+        found = [scalar.rewrite(s.expr, {loop.var: index.plus(index.of(v), start + k)}, {}, {})
                  for k in range(rows)]
         body.append(replace(s, expr=scalar.pairwise(s.how, found)))
-    return replace(loop, step=rows, body=[vectorised(replace(inner, body=body), how)])
+    return replace(loop, var=v, step=rows, body=[vectorised(replace(inner, body=body), how)])
 
 
 # ---------------------------------------------------------------------------- windows

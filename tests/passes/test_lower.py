@@ -1,11 +1,16 @@
 """The loops that come out, as printed."""
 
+import re
+
 import numpy as np
 import pytest
 
-from fgrad import passes
+import fgrad.numpy as fnp
+from fgrad import grad, passes
+from fgrad.interpreters.call import inline
+from fgrad.interpreters.stage import stage
 from fgrad.passes import Target
-from fgrad.types import DTYPES, F16, F32, I32, I64, NUMBERS
+from fgrad.types import DTYPES, F16, F32, I32, I64, NUMBERS, ArrayType
 from tests.passes import programs
 from tests.passes.checking import GPU, TARGETS, THREADS, assert_plan_agrees
 from tests.passes.golden import assert_golden
@@ -142,3 +147,18 @@ def test_no_two_threads_write_to_one_line_of_the_cache(n, how):
     plan = assert_plan_agrees(p.done(getattr(p, how)(x, axes=(0,))), THREADS)
     rows = [b.type for k in plan.steps for b in k.outputs if b.kind == "temporary"]
     assert rows and all(n == 1 or t.shape[1] * t.dtype.itemsize % 128 == 0 for t in rows)
+
+
+def temperature(x, t):
+    """A gradient of each element, and one of a number that all of them know."""
+    return grad(lambda x, t: fnp.sum(fnp.exp(-fnp.abs(x) * t)), argnums=(0, 1))(x, t)
+
+
+@pytest.mark.parametrize("target", [*TARGETS, Target(vector_bytes=32)],
+                         ids=["serial", "threads", "gpu", "vectors"])
+@pytest.mark.parametrize("size", [1, 7, 40, 3000])
+def test_a_sum_beside_what_is_stored_is_added_up_in_a_register(size, target):
+    """It was added up in memory, one element after the other: a ninth of the speed."""
+    program = inline(stage(temperature, [ArrayType(F32, (size,)), ArrayType(F32, ())]).program)
+    plan = assert_plan_agrees(program, target, length=size)
+    assert target.kind == "gpu" or not re.search(r"\] \+=", str(plan)), str(plan)

@@ -196,3 +196,12 @@ def test_the_parts_of_a_concatenation_are_loops_of_their_own(parts, join, axis, 
     plan = assert_plan_agrees(program, target)
     if target.kind == "cpu" and (join, axis) != ("stack", 1):
         assert " if " not in str(plan).replace("│", "\n")
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 4, 5, 7, 11, 13, 26, 67])
+@pytest.mark.parametrize("target", [Target(), TWO], ids=["serial", "threads"])
+def test_rows_left_over_of_a_column_sum_follow(rows, target):
+    """Of a prime number of rows each was read and written on its own: a quarter of the speed."""
+    program = stage(lambda x: fnp.sum(x * x, 0), [ArrayType(F32, (rows, 13))]).program
+    plan = assert_plan_agrees(simplify(program), target, length=rows)
+    assert rows < 8 or target is TWO or any(loop.step == 4 for loop in all_loops(plan))
