@@ -1,10 +1,12 @@
-"""Random programs beside a peer: how often fgrad is slower than it, and with which programs.
+"""Programs beside a peer: how often fgrad is slower than it, and with which programs.
 
     python -m benchmarks.cliffs --python jax=PATH [--first 0] [--count 200] [--kinds product,rows]
+    python -m benchmarks.cliffs --python jax=PATH --everyday
 
-The programs are those of `workloads/programs.py`, by number.  Each is compiled and run by both,
-the answers are compared, then both are timed in turns.  What is slower than the peer, or differs
-from it, is printed as the program it is.
+They are the random ones of `workloads/programs.py`, by number, or those of `workloads/everyday.py`.
+Each is compiled and run by both, the answers are compared, then both are timed in turns.  Random
+programs that are slower than the peer's, or differ from them, are printed; of the others, each has
+a line.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import time
 from statistics import geometric_mean, median
 from typing import NamedTuple
 
-from . import starts, workload
+from . import starts, workload, workloads
 from .implementations import IMPLEMENTATIONS
 from .run import Failed, Remote, processor
 from .workloads import programs
@@ -25,7 +27,7 @@ from .workloads import programs
 class Outcome(NamedTuple):
     """What came of one program: seconds of a call and of the first one, fgrad's and the peer's;
     in words, what is wrong."""
-    seed: int
+    name: str
     calls: tuple[float, float] | None
     firsts: tuple[float, float] | None
     wrong: str = ""
@@ -36,9 +38,8 @@ class Outcome(NamedTuple):
         return self.calls[1] / self.calls[0]
 
 
-def outcome(seed, workers, options):
+def outcome(found, workers, options):
     """One program in both processes."""
-    found = programs.workload(seed, options.kinds)
     answers, firsts = [], []
     try:
         for worker in workers:
@@ -46,25 +47,29 @@ def outcome(seed, workers, options):
             answers.append(worker.prepare(found.name))
             firsts.append(time.perf_counter() - start)
         if wrong := workload.disagreement(found, *answers):
-            return Outcome(seed, None, None, wrong)
+            return Outcome(found.name, None, None, wrong)
         times = [[worker.measure(found.name, options.seconds) for worker in workers]
                  for _ in range(options.rounds)]
     except Failed as error:
-        return Outcome(seed, None, None, f"{workers[len(answers) % 2].name}: {error}")
+        return Outcome(found.name, None, None, f"{workers[len(answers) % 2].name}: {error}")
     finally:
         for worker in workers:
             worker.ask("forget", found.name)
-    return Outcome(seed, tuple(map(median, zip(*times))), tuple(firsts))
+    return Outcome(found.name, tuple(map(median, zip(*times))), tuple(firsts))
 
 
-def described(found, options):
-    """A program with what came of it, to be read and run by hand."""
-    draft = programs.program(found.seed, options.kinds)
+def said(found, options):
+    """What came of a program."""
+    return found.wrong or (f"{found.ratio:.2f} times as fast: {found.calls[0] * 1e6:.1f} µs, "
+                           f"{options.peer} {found.calls[1] * 1e6:.1f} µs")
+
+
+def described(seed, found, options):
+    """A random program with what came of it, to be read and run by hand."""
+    draft = programs.program(seed, options.kinds)
     shapes = ", ".join(f"{name} {'f32' if low is None else 'i32'}{list(shape)}"
                        for name, (shape, low) in draft.inputs.items())
-    said = found.wrong or (f"{found.ratio:.2f} times as fast: {found.calls[0] * 1e6:.1f} µs, "
-                           f"{options.peer} {found.calls[1] * 1e6:.1f} µs")
-    return f"# {found.seed}, {draft.form}: {said}\n# {shapes}\n{draft.text()}\n"
+    return f"# {seed}, {draft.form}: {said(found, options)}\n# {shapes}\n{draft.text()}\n"
 
 
 def summary(outcomes, options):
@@ -86,6 +91,7 @@ def summary(outcomes, options):
 def options(argv):
     parser = argparse.ArgumentParser("python -m benchmarks.cliffs", description=__doc__)
     add = parser.add_argument
+    add("--everyday", action="store_true", help="programs as users write them, no random ones")
     add("--first", type=int, default=0, help="number of the first program")
     add("--count", type=int, default=200, help="how many programs")
     add("--kinds", default="", help=f"of these kinds of lines only: {','.join(programs.KINDS)}")
@@ -104,18 +110,30 @@ def options(argv):
     return found
 
 
+def at_random(workers, options):
+    """The outcomes of random programs; prints those that are slow, or wrong."""
+    for seed in range(options.first, options.first + options.count):
+        yield (found := outcome(programs.workload(seed, options.kinds), workers, options))
+        if found.wrong or found.ratio < options.below:
+            print(described(seed, found, options), flush=True)
+
+
+def everyday(workers, options):
+    """The outcomes of programs as users write them; prints a line for each."""
+    for one in workloads.of("everyday"):
+        yield (found := outcome(one._replace(name=f"everyday.{one.name}"), workers, options))
+        print(f"{one.name}: {said(found, options)}", flush=True)
+
+
 def main(argv):
     chosen = options(argv)
     names = ("fgrad", chosen.peer)
     pythons = starts.pythons(dict(pair.split("=", 1) for pair in chosen.python), names)
-    outcomes = []
     with tempfile.TemporaryDirectory() as cache:
         workers = [Remote(name, pythons[name], chosen.threads, "wall", cache) for name in names]
+        run = everyday if chosen.everyday else at_random
         try:
-            for seed in range(chosen.first, chosen.first + chosen.count):
-                outcomes.append(found := outcome(seed, workers, chosen))
-                if found.wrong or found.ratio < chosen.below:
-                    print(described(found, chosen), flush=True)
+            outcomes = list(run(workers, chosen))
         finally:
             for worker in workers:
                 worker.close()

@@ -45,9 +45,9 @@ def test_the_end_says_how_many_are_slower(capsys):
 
 def test_what_differs_is_printed_and_not_timed():
     chosen = cliffs.options(["--kinds", "unary"])
-    text = cliffs.described(cliffs.Outcome(3, None, None, "off by 1"), chosen)
+    text = cliffs.described(3, cliffs.Outcome("programs.3", None, None, "off by 1"), chosen)
     assert ": off by 1\n" in text and "def program(x0" in text
-    assert cliffs.summary([cliffs.Outcome(3, None, None, "off by 1")], chosen) == [
+    assert cliffs.summary([cliffs.Outcome("programs.3", None, None, "off by 1")], chosen) == [
         "no program was timed"]
 
 
@@ -55,3 +55,12 @@ def test_kinds_that_do_not_exist_are_named(capsys):
     with pytest.raises(SystemExit):
         cliffs.options(["--kinds", "unary,knitting"])
     assert "no kind of line is named knitting; there are unary" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("found", workloads.of("everyday"), ids=lambda found: found.name)
+def test_everyday_programs_compute_the_same_with_and_without_jit(found):
+    compiled = workload.prepared(found, "jax", fgrad, fgrad.numpy.array)
+    with fgrad.disable_jit():
+        plain = compiled.first()
+    assert not workload.disagreement(found, workload.answer(found, compiled.first()),
+                                     workload.answer(found, plain))
