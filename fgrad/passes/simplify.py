@@ -24,7 +24,8 @@ from ..ir import Equation, Program, Var
 from ..ops.elementwise import Elementwise
 from ..ops.reduce import Reduce
 from ..scalar import REDUCTIONS, highest, lowest
-from ..types import BOOL, I32, SCALARS, ArrayType, computed, finfo, held_as, is_exact
+from ..types import (
+    BOOL, I32, SCALARS, ArrayType, computed, finfo, held_as, is_exact, without)
 from .prune import without_dead
 
 AGAIN = 8                  # times that one equation is rewritten
@@ -539,6 +540,65 @@ def simple_position(walk, eqn):
     return instead(eqn, "reduce_min", chosen, axes=(axis,))
 
 
+def simple_update(walk, eqn):
+    """One element of each row of a constant array, added to or set, as a comparison: so it is
+    computed where it is read, as in the gradient of a cross entropy.
+
+        scatter_add zeros (iota of rows) y u   →   select(y == iota of columns, u, 0)
+    """
+    x, *indices, u = eqn.args
+    axes, mode, shape = eqn.params["axes"], eqn.params.get("mode", "clip"), eqn.outs[0].shape
+    start = walk.number(x)
+    adds = eqn.op.name == "scatter_add"
+    if start is None or adds and start != 0 or axes != tuple(range(len(shape))) or 0 in shape:
+        return None
+    axis = next((a for a in axes if is_row_by_row(walk, indices, a, shape)), None)
+    y = None if axis is None else indices[axis]
+    if y.__class__ is not Var or y.dtype.kind != "i" or u.__class__ is not Var:
+        return None
+    rows, last = without(shape, (axis,)), shape[axis] - 1
+    y, u = [v if v.shape == rows else before(walk, eqn, "reshape", v, shape=rows) for v in (y, u)]
+    if y.dtype.itemsize < 4:
+        y = before(walk, eqn, "convert", y, dtype=I32)
+    low, high = (0, last) if mode == "clip" else (-1, last + 1)
+    y = before(walk, eqn, "min", before(walk, eqn, "max", y, constant(walk, eqn, low, y)),
+               constant(walk, eqn, high, y))
+    if y.dtype != I32:
+        y = before(walk, eqn, "convert", y, dtype=I32)
+    if adds and u.dtype.kind == "f":
+        u = in_front(walk, eqn, PRIMITIVES["add"], [u, 0.0], {}, u.type)             # of -0.0, too
+    y, u = [before(walk, eqn, "broadcast", v, shape=shape, axes=(axis,)) for v in (y, u)]
+    place = before(walk, eqn, "iota", shape=shape, axis=axis, dtype=I32)
+    zeros = before(walk, eqn, "full", shape=shape, value=start, dtype=u.dtype)
+    return instead(eqn, "select", before(walk, eqn, "eq", y, place), u, zeros)
+
+
+def constant(walk, eqn, value, like):
+    """An array of one number, of the type of another."""
+    return before(walk, eqn, "full", shape=like.shape, value=value, dtype=like.dtype)
+
+
+def is_row_by_row(walk, indices, axis, shape):
+    """Is there one index along `axis` for each place of the other axes, by counters along these?"""
+    given, rows = indices[0].shape, without(shape, (axis,))
+    kept = len(given) == len(shape)
+    if given != ((*shape[:axis], 1, *shape[axis + 1:]) if kept else rows):
+        return False
+    return all(counts(walk, i, a if kept or a < axis else a - 1)
+               for a, i in enumerate(indices) if a != axis)
+
+
+def counts(walk, x, axis):
+    """Is an index 0, 1, 2, … along an axis, or would be if it were negative?"""
+    chosen = walk.maker(x, "select")
+    if chosen is not None:
+        test, x = walk.maker(chosen.args[0], "lt"), chosen.args[2]
+        if test is None or test.args[0] is not x or walk.number(test.args[1]) != 0:
+            return False
+    count = walk.maker(x, "iota")
+    return count is not None and count.params["axis"] == axis
+
+
 RULES = {
     "add": simple_add, "sub": simple_sub, "mul": simple_mul, "div": simple_div, "neg": simple_neg,
     "max": simple_extreme(lowest), "min": simple_extreme(highest),
@@ -547,6 +607,7 @@ RULES = {
     "broadcast": moved(simple_broadcast), "rev": moved(simple_rev), "slice": moved(simple_slice),
     "pad": simple_pad, "concatenate": simple_concatenate,
     "argmax": simple_position, "argmin": simple_position,
+    "scatter_add": simple_update, "scatter_set": simple_update,
     "reduce_sum": simple_reduction, "reduce_max": simple_reduction, "reduce_min": simple_reduction,
     "reduce_prod": simple_reduction, "reduce_and": simple_reduction,
     "reduce_or": simple_reduction,

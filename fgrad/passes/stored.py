@@ -99,6 +99,7 @@ class Reads:
     def __init__(self, graph):
         self.graph = graph
         self.moved, self.each = {}, {}       # value → what moves, at its index; → the reads of that
+        self.steps = {}                      # value → the step in memory of what it reads inlined
         self.number = {}                     # what moves → how many came before it
 
     def of(self, v, stored):
@@ -111,6 +112,7 @@ class Reads:
         if step_of(eqn.op) != "pull":
             self.moved[v] = NONE
             return 0
+        self.step(v, eqn, stored)
         if self.graph.probe(v).pointwise:
             self.moved[v] = NONE.union(*[self.moved[a] for a in self.inside(v, stored)])
         else:
@@ -123,6 +125,17 @@ class Reads:
         if v in stored:
             self.moved[v] = NONE
         return self.count(v)
+
+    def step(self, v, eqn, stored):
+        """Notes the step of v; every second element of every second one is read from what has been
+        stored, since a vector of it is picked from two, not from four or eight.
+        """
+        own = eqn.params["stride"][-1] if eqn.op.name == "slice" and v.shape else 1
+        below = max([self.steps.get(a, 1) for a in self.inside(v, stored)], default=1)
+        if own > 1 and below > 1:
+            stored.update(eqn.variables)
+            below = 1
+        self.steps[v] = own * below
 
     def inside(self, v, stored):
         """The arguments of v that are computed where it is."""

@@ -936,3 +936,15 @@ def test_updates_of_places_in_a_row_are_vectors():
     plan = assert_plan_agrees(inline(stage(f, [ArrayType(F32, (120,)),
                                                ArrayType(F32, (100,))]).program))
     assert "min(" not in str(plan) and "lanes" in str(plan.steps[-1]), str(plan)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_every_second_of_every_second_element_is_read_from_what_is_stored(target):
+    """Six levels of sums of neighbours read every eighth element one by one."""
+    def f(x):
+        for _ in range(6):
+            a, b = x[::2], x[1::2]
+            x = fnp.concatenate([a + b, a - b])
+        return x
+    plan = assert_plan_agrees(inline(stage(f, [ArrayType(F32, (128,))]).program), target)
+    assert not re.search(r"\b(4|8|16|32|64)\*", str(plan)), str(plan)

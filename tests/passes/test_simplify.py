@@ -4,12 +4,14 @@ import numpy as np
 import pytest
 
 import fgrad.numpy as fnp
-from fgrad import grad, jit
+from fgrad import grad, jit, vmap
 from fgrad.backends.reference import run_program
+from fgrad.interpreters.call import inline
+from fgrad.interpreters.stage import stage
 from fgrad.passes.share import share
 from fgrad.passes.simplify import COMBINED, simplify
 from fgrad.scalar import highest, lowest
-from fgrad.types import BF16, BOOL, F16, F32, I32
+from fgrad.types import BF16, BOOL, F16, F32, I32, ArrayType
 from tests.passes.programs import Build, Random, arrays_for
 from tests.tolerance import assert_close
 
@@ -325,3 +327,45 @@ def test_a_product_that_is_read_transposed_only_is_one_with_its_axes_in_that_ord
         return jit(f).lower(x, y).text("simplified")
     assert "transpose" not in text(lambda x, y: fnp.tanh((x @ y).T))
     assert "transpose" in text(lambda x, y: (x @ y).T @ (x @ y))
+
+
+ONE_EACH = {
+    "places of rows": lambda y, u: fnp.zeros((6, 9)).at[fnp.arange(6), y].add(u),
+    "of columns": lambda y, u: fnp.zeros((9, 6)).at[y, fnp.arange(6)].set(u),
+    "of other numbers": lambda y, u: fnp.full((6, 9), 2.5).at[fnp.arange(6), y].set(u),
+    "of lanes": lambda y, u: vmap(lambda k, v: fnp.zeros(9).at[k].add(v))(y, u),
+    "dropped": lambda y, u: fnp.zeros((6, 3)).at[fnp.arange(6), y].add(u, mode="drop"),
+    "clipped": lambda y, u: fnp.zeros((6, 3)).at[fnp.arange(6), y].add(u, mode="clip"),
+    "flags": lambda y, u: fnp.zeros((6, 9), bool).at[fnp.arange(6), y].set(True),
+    "a gradient": lambda y, u: grad(lambda x: fnp.sum(
+        fnp.take_along_axis(fnp.sin(x), y[:, None], 1)[:, 0] * u))(fnp.ones((6, 9))),
+}
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int32", "int64"])
+@pytest.mark.parametrize("what", ONE_EACH)
+def test_one_update_of_each_row_is_a_comparison(what, dtype):
+    """It was an array of zeros, written to, and read again: in a loss of words three times all."""
+    f, y = ONE_EACH[what], np.array([0, 8, -1, 3, -9, 5]).astype(dtype)
+    if what in ("dropped", "clipped"):
+        y = np.array([0, 3, -1, 2, -4, 100]).astype(dtype)
+    u = np.array([1.5, -0.0, 2, 3, 4, 5], "float32")
+    types = [ArrayType(dtype, (6,)), ArrayType(F32, (6,))]
+    program = simplify(inline(stage(f, types).program))
+    assert not any(eqn.op.name.startswith("scatter") for eqn in program.eqns), str(program)
+    want = np.asarray(f(fnp.array(y), fnp.array(u)))
+    got = np.asarray(jit(f)(fnp.array(y), fnp.array(u)))
+    np.testing.assert_array_equal(got, want)
+    np.testing.assert_array_equal(np.signbit(got), np.signbit(want))
+
+
+@pytest.mark.parametrize("f", [
+    lambda y, u: fnp.zeros((6, 9)).at[fnp.arange(6) % 3, y].add(u),
+    lambda y, u: fnp.zeros((6, 9)).at[fnp.arange(6)[::-1], y].add(u),
+    lambda y, u: fnp.zeros((7, 9)).at[fnp.arange(6), y].add(u),
+    lambda y, u: fnp.zeros(9).at[y].add(u)])
+def test_other_updates_stay(f):
+    program = simplify(inline(stage(f, [ArrayType("int32", (6,)), ArrayType(F32, (6,))]).program))
+    assert any(eqn.op.name == "scatter_add" for eqn in program.eqns)
+    y, u = fnp.array([0, 8, 1, 1, 2, 0]), fnp.ones(6)
+    np.testing.assert_array_equal(np.asarray(jit(f)(y, u)), np.asarray(f(y, u)))
