@@ -367,27 +367,34 @@ def dynamic(x, extent):
 
 def affine(x):
     """The Ix that an integer node is: a sum of indices, numbers and what lies in 0..n; or None."""
-    found = None
+    table, key = index.space().table, ("affine", x)
+    if key not in table:
+        found = affine_form(x) if x.dtype.kind in "iu" else None
+        table[key] = found if found is not None and is_within(found, x.dtype) else None
+    return table[key]
+
+
+def affine_form(x):
+    """The same, whether or not the dtype holds all values."""
     match x.op:
-        case "const" if x.dtype.kind in "iu":
-            found = index.ix({}, x.data)
-        case "index" if x.dtype.kind in "iu":
-            found = x.data
-        case "cast" if x.dtype.kind in "iu" and x.args[0].dtype.kind in "iu":
-            found = affine(x.args[0])
-        case "add" | "sub" if x.dtype.kind in "iu":
+        case "const":
+            return index.ix({}, x.data)
+        case "index":
+            return x.data
+        case "cast":
+            return affine(x.args[0])
+        case "add" | "sub":
             a, b = map(affine, x.args)
             if a is not None and b is not None:
-                found = index.combine([(a, 1), (b, 1 if x.op == "add" else -1)])
+                return index.combine([(a, 1), (b, 1 if x.op == "add" else -1)])
         case "min" if x.args[0].op == "max" and x.args[0].args[1].op == x.args[1].op == "const":
             low, high = x.args[0].args[1].data, x.args[1].data
-            found = index.dynamic(x, high + 1) if low == 0 <= high else None
+            return index.dynamic(x, high + 1) if low == 0 <= high else None
         case "select" if x.args[0].op == "lt" and x.args[0].args[1].op == "const":
             tested, limit = affine(x.args[0].args[0]), x.args[0].args[1].data
             if tested is not None and (tested.hi < limit or tested.lo >= limit):
-                found = affine(x.args[1 if tested.hi < limit else 2])
-    fits = found is not None and is_within(found, x.dtype)
-    return found if fits else None
+                return affine(x.args[1 if tested.hi < limit else 2])
+    return None
 
 
 def is_within(at, dtype):

@@ -152,6 +152,12 @@ def test_a_sum_of_indices_is_an_index():
         wide = index_value(of(space.variable(200)), U8)
         assert scalar.affine(apply("add", wide, wide)) is None           # it would wrap
         assert scalar.affine(index_value(i, F32)) is None
+        share = apply("min", apply("max", const(0.5, F32), const(0, F32)), const(1, F32))
+        assert scalar.affine(apply("select", apply("lt", share, const(1, F32)), low, low)) is None
+        twice = start
+        for _ in range(60):                                              # in 60 steps, not in 2^60
+            twice = apply("add", twice, twice)
+        assert scalar.affine(twice) is None
         assert scalar.dynamic(apply("add", low, index_value(i, I32)), 27) is both
         assert scalar.dynamic(apply("add", low, index_value(i, I32)), 26) is not both
 
