@@ -167,3 +167,17 @@ def test_single_places_are_added_to_row_by_row():
     for g in (f, fgrad.jit(f)):
         got = np.asarray(g(fnp.array(x), fnp.ones(20)))
         assert got.sum() == 40 and not np.signbit(got).any()
+
+
+def test_a_scratch_row_is_read_again_for_the_next_row():
+    """Of a row that was cut, one element of the row before was taken for its own: the pieces of
+    both stand side by side, and read the same place of a scratch row.
+    """
+    def f(x):
+        rows = fnp.stack([x, x * 0.875])
+        shares = fnp.exp(rows - fnp.max(rows, 1, keepdims=True))
+        shares = shares / fnp.sum(shares, 1, keepdims=True)
+        one = rows[:, 22:23], ((0, 0), (22, 41))
+        return shares * fnp.pad(*one, constant_values=2.0) + fnp.pad(*one)
+    x = np.random.default_rng(1).uniform(-2, 2, 64).astype("float32")
+    np.testing.assert_allclose(np.asarray(fgrad.jit(f)(x)), np.asarray(f(fnp.array(x))), rtol=1e-5)

@@ -12,8 +12,8 @@ from dataclasses import replace
 
 from ... import index
 from ...aligned import LINE
-from ...loop import Accumulate, Buffer, For, Let, Start, Store, accumulators
-from ...scalar import REDUCTIONS
+from ...loop import Accumulate, Buffer, For, Let, Start, Store, accumulators, statements
+from ...scalar import REDUCTIONS, Node, walk
 from ...passes.jam import together
 from ...types import BOOL, F64
 from .addresses import Scope
@@ -70,6 +70,16 @@ class Emitter(Stores):
                     self.loop(s)
                 case LateRows():
                     self.late_row(s)
+            self.forget(s)
+
+    def forget(self, s):
+        """What a scratch row held is not known behind what writes it: another row may use it too.
+        """
+        written = {t.buffer for t in statements([s])
+                   if isinstance(t, Store) and t.buffer.kind == "local"}
+        for scope in self.scopes if written else ():
+            for key in [key for key in scope.memo if reads(key[0], written)]:
+                del scope.memo[key]
 
     # -- reductions -----------------------------------------------------------------------------
 
@@ -497,6 +507,12 @@ class Emitter(Stores):
             self.slots[name] = list(slots)
             if around[name].width == 1:
                 self.names[name] = slots[0], bool(self.vec)
+
+
+def reads(known, buffers):
+    """Does a node, or an index, read one of these?"""
+    roots = [known] if isinstance(known, Node) else known.nodes
+    return any(m.op == "load" and m.data[0] in buffers for n in roots for m in walk(n))
 
 
 def flattened(lines):
