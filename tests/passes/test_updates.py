@@ -79,10 +79,10 @@ def test_an_array_that_takes_the_place_of_another_is_copied():
 
 
 def test_an_array_that_has_no_arguments_is_changed_where_it_is():
-    """The gradient of a read at an index: zeros, which a kernel of their own stored."""
+    """The gradient of reads at some indices: zeros, which a kernel of their own stored."""
     def f(x, k):
         zeros = fnp.zeros(9)
-        return zeros.at[k].add(x[k]), zeros
+        return zeros.at[fnp.stack([k, k + 1])].add(x[:2]), zeros
     assert copies(plan_of(f, X, K)) == (1, 1)
 
 
