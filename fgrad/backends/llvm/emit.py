@@ -510,8 +510,8 @@ class Emitter(Stores):
 
 
 def reads(known, buffers):
-    """Does a node, or an index, read one of these?"""
-    roots = [known] if isinstance(known, Node) else known.nodes
+    """Does a node, or an index, read one of these?  What is known of others stays."""
+    roots = [known] if isinstance(known, Node) else getattr(known, "nodes", ())
     return any(m.op == "load" and m.data[0] in buffers for n in roots for m in walk(n))
 
 
