@@ -107,6 +107,15 @@ def statements(body):
             yield s
 
 
+def nodes_of(body):
+    """The scalar nodes of all statements within, arguments first, as the keys of a dict."""
+    nodes = {}
+    for s in statements(body):
+        if not isinstance(s, Start):
+            walk(s.expr, nodes)
+    return nodes
+
+
 def accumulators(loop):
     """Those that start outside of the loop and accumulate in it: name → the For around them."""
     found, stack, inner = {}, [(loop, s) for s in loop.body], set()

@@ -315,15 +315,20 @@ def guard(ranges, inside, outside):
 
     Ranges that always hold are dropped; loads of `inside` happen only where all hold.
     """
-    ranges = tuple((x, lo, hi) for x, lo, hi in ranges if x.lo < lo or x.hi >= hi)
+    ranges = undecided(ranges)
     if not ranges:
-        return inside
-    if any(x.hi < lo or x.lo >= hi or lo >= hi for x, lo, hi in ranges):
-        return outside
+        return outside if ranges is None else inside
     free = 0
     for x, _, _ in ranges:
         free |= x.free
     return node("guard", (inside, outside), ranges, inside.dtype, free)
+
+
+def undecided(ranges):
+    """Those of some (Ix, lo, hi) that do not always hold; None where one of them never does."""
+    left = tuple((x, lo, hi) for x, lo, hi in ranges if x.lo < lo or x.hi >= hi)
+    never = any(x.hi < lo or x.lo >= hi or lo >= hi for x, lo, hi in left)
+    return None if never else left
 
 
 def reduce(how, extents, body):
@@ -478,10 +483,10 @@ def chosen(n, to):
     """
     if any(x.nodes for x, _, _ in n.data):
         return None
-    found = [(replaced(x, to, None), lo, hi) for x, lo, hi in n.data]
-    if any(x.hi < lo or x.lo >= hi or lo >= hi for x, lo, hi in found):
-        return n.args[1]
-    return n.args[0] if all(lo <= x.lo and x.hi < hi for x, lo, hi in found) else None
+    left = undecided((replaced(x, to, None), lo, hi) for x, lo, hi in n.data)
+    if left:
+        return None
+    return n.args[1] if left is None else n.args[0]
 
 
 def apart(n, to, landing, nodes):

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from .. import index, scalar
-from ..loop import For, Let, Start, Store, statements
+from ..loop import For, Let, Start, Store, nodes_of, statements
 from .jam import renamed
 from .parts import cost_of, substituted
 from .short_loops import COPIES, copies
@@ -45,19 +45,19 @@ def pieces(loop, space, region, words, room, times):
     ends = places(loop) if loop.step == 1 else []
     for at in (ends, about_largest(ends)) if is_worth_it(loop, ends, times) else ():
         found = in_pieces(loop, at, space, words)
-        sizes = [nodes_of(s.body) for s in found]
+        sizes = [size_of(s.body) for s in found]
         if sum(sizes) <= room:
             break
     else:
         if made := in_chunks(loop, space, words):
             return in_kernels(made, region, space, words) if loop.kind == "parallel" else made
-        found, sizes = [loop], [nodes_of(loop.body)]
+        found, sizes = [loop], [size_of(loop.body)]
     left, made = max(room - sum(sizes), 0), list(found)
     for k in sorted(range(len(found)), key=lambda k: -found[k].var.extent):
         if found[k].kind != "reduce":            # one loop within feeds its accumulators
             runs = times * found[k].var.extent
             body = cut(found[k].body, space, region, words, sizes[k] + left, runs)
-            left -= max(nodes_of(body) - sizes[k], 0)
+            left -= max(size_of(body) - sizes[k], 0)
             made[k] = replace(found[k], body=body)
     several = loop.kind == "parallel" and len(made) > 1
     return in_kernels(made, region, space, words) if several else made
@@ -90,8 +90,7 @@ def are_apart(loop):
             not isinstance(s, Store) or s.how or s.when for s in loop.body):
         return False
     written = {s.buffer for s in loop.body}
-    return not any(n.op == "load" and n.data[0] in written
-                   for e in expressions(loop.body) for n in scalar.walk(e))
+    return not any(n.op == "load" and n.data[0] in written for n in nodes_of(loop.body))
 
 
 def is_worth_it(loop, ends, times):
@@ -123,9 +122,9 @@ def in_pieces(loop, ends, space, words):
     return out
 
 
-def nodes_of(body):
-    """The scalar nodes of all statements within, and at least one for each."""
-    return sum(len(scalar.walk(e)) for e in expressions(body)) or 1
+def size_of(body):
+    """How many scalar nodes the statements within have, each on its own; at least one."""
+    return sum(len(scalar.walk(s.expr)) for s in statements(body) if not isinstance(s, Start)) or 1
 
 
 def in_kernels(loops, region, space, words):
@@ -163,10 +162,7 @@ def with_own_names(body, words):
 def places(loop):
     """0, where guards that depend on the loop's variable alone change, and its end; or nothing."""
     v, found = loop.var, []
-    nodes = {}
-    for e in expressions(loop.body):
-        scalar.walk(e, nodes)
-    for n in nodes:
+    for n in nodes_of(loop.body):
         if n.op == "guard":
             found += [r for r in n.data if r[0].free == v.bit and index.is_affine(r[0], v)]
     if len(found) < GUARDS:
@@ -178,8 +174,3 @@ def places(loop):
             at = -((x.const - bound) // a) if a > 0 else (x.const - bound) // -a + 1
             ends.add(min(max(at, 0), v.extent))
     return sorted(ends)
-
-
-def expressions(body):
-    """The scalar expressions of all statements within."""
-    return [s.expr for s in statements(body) if not isinstance(s, Start)]

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from .. import index, scalar
-from ..loop import For, Let, Start, Store, statements
+from .. import index
+from ..loop import For, Let, Store, nodes_of, statements
 from .collapse import indices
 from .parts import substituted
 from .short_loops import written_out
@@ -56,15 +56,6 @@ def asks(body, v):
     """Do guards ask for the rest of a division of v?"""
     return any(isinstance(a, index.Quot) and a.op == "%" and a.ix is index.of(v)
                for n in nodes_of(body) if n.op == "guard" for x, _, _ in n.data for a, _ in x.terms)
-
-
-def nodes_of(body):
-    """The scalar nodes of some statements."""
-    nodes = {}
-    for s in statements(body):
-        if not isinstance(s, Start):
-            scalar.walk(s.expr, nodes)
-    return nodes
 
 
 def cuts(body, v):

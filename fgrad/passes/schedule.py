@@ -15,7 +15,8 @@ from functools import partial
 from math import prod
 
 from .. import index, scalar
-from ..loop import Accumulate, Contract, For, Kernel, Let, Start, Store, statements
+from ..loop import (
+    Accumulate, Contract, For, Kernel, Let, Start, Store, nodes_of, statements)
 from ..scalar import EXPENSIVE
 from . import across, borders
 from .cut_loops import taken_apart
@@ -130,11 +131,8 @@ def needed(before, loop):
 
 def uses(body):
     """The names, and the buffers, that some statements read."""
-    nodes = {}
-    for s in statements(body):
-        if not isinstance(s, Start):
-            scalar.walk(s.expr, nodes)
-    return {n.data if n.op == "name" else n.data[0] for n in nodes if n.op in ("name", "load")}
+    return {n.data if n.op == "name" else n.data[0]
+            for n in nodes_of(body) if n.op in ("name", "load")}
 
 
 def coarser(s, how):

@@ -569,8 +569,8 @@ def simple_update(walk, eqn):
         u = in_front(walk, eqn, PRIMITIVES["add"], [u, 0.0], {}, u.type)             # of -0.0, too
     y, u = [before(walk, eqn, "broadcast", v, shape=shape, axes=(axis,)) for v in (y, u)]
     place = before(walk, eqn, "iota", shape=shape, axis=axis, dtype=I32)
-    zeros = before(walk, eqn, "full", shape=shape, value=start, dtype=u.dtype)
-    return instead(eqn, "select", before(walk, eqn, "eq", y, place), u, zeros)
+    rest = constant(walk, eqn, start, u)
+    return instead(eqn, "select", before(walk, eqn, "eq", y, place), u, rest)
 
 
 def constant(walk, eqn, value, like):
@@ -596,7 +596,8 @@ def counts(walk, x, axis):
         if test is None or test.args[0] is not x or walk.number(test.args[1]) != 0:
             return False
     count = walk.maker(x, "iota")
-    return count is not None and count.params["axis"] == axis
+    return (count is not None and count.params["axis"] == axis
+            and count.params["dtype"].itemsize >= 4)                 # of 8 bits they begin again
 
 
 RULES = {

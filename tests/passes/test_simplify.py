@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 import fgrad.numpy as fnp
-from fgrad import grad, jit, vmap
+from fgrad import grad, jit, ops, vmap
 from fgrad.backends.reference import run_program
 from fgrad.interpreters.call import inline
 from fgrad.interpreters.stage import stage
 from fgrad.passes.share import share
 from fgrad.passes.simplify import COMBINED, simplify
 from fgrad.scalar import highest, lowest
-from fgrad.types import BF16, BOOL, F16, F32, I32, ArrayType
+from fgrad.types import BF16, BOOL, F16, F32, I8, I32, ArrayType
 from tests.passes.programs import Build, Random, arrays_for
 from tests.tolerance import assert_close
 
@@ -368,4 +368,13 @@ def test_other_updates_stay(f):
     program = simplify(inline(stage(f, [ArrayType("int32", (6,)), ArrayType(F32, (6,))]).program))
     assert any(eqn.op.name == "scatter_add" for eqn in program.eqns)
     y, u = fnp.array([0, 8, 1, 1, 2, 0]), fnp.ones(6)
+    np.testing.assert_array_equal(np.asarray(jit(f)(y, u)), np.asarray(f(y, u)))
+
+
+def test_numbers_of_8_bits_do_not_count_200_rows():
+    """They begin again at -128, and so their rows are clipped to the first."""
+    def f(y, u):
+        rows = ops.iota(shape=(200,), axis=0, dtype=I8)
+        return ops.scatter_add(fnp.zeros((200, 9)), rows, y, u, axes=(0, 1))
+    y, u = fnp.arange(200) % 9, fnp.ones(200)
     np.testing.assert_array_equal(np.asarray(jit(f)(y, u)), np.asarray(f(y, u)))
