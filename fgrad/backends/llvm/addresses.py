@@ -18,11 +18,14 @@ from .instructions import Instructions, stored, type_text
 class Scope:
     """An open loop: the variables known in it, where lines before it go, what it has computed.
 
-    before: None for code that runs once where it stands, such as a copy of a body.
+    before: None for code that runs once where it stands, such as a copy of a body.  memo: what was
+    computed, by a node, an index or a buffer and what else it depends on.  fetched: rows, and
+    buffers, of which a part was fetched ahead.
     """
 
     def __init__(self, mask, before=None):
         self.mask, self.before, self.memo, self.pointers = mask, before, {}, {}
+        self.fetched = set()
 
 
 class Addresses:
@@ -55,11 +58,11 @@ class Addresses:
     @contextmanager
     def branch(self):
         """What is computed in a branch is not known behind it."""
-        kept = [(scope, scope.memo, scope.pointers) for scope in self.scopes]
-        for scope, memo, pointers in kept:
-            scope.memo, scope.pointers = dict(memo), dict(pointers)
+        kept = [(s, s.memo, s.pointers, s.fetched) for s in self.scopes]
+        for s, memo, pointers, fetched in kept:
+            s.memo, s.pointers, s.fetched = dict(memo), dict(pointers), set(fetched)
         yield
-        for scope, scope.memo, scope.pointers in kept:
+        for s, s.memo, s.pointers, s.fetched in kept:
             pass
 
     def split(self, x):

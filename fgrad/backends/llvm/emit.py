@@ -510,8 +510,16 @@ class Emitter(Stores):
 
 
 def reads(known, buffers):
-    """Does a node, or an index, read one of these?  What is known of others stays."""
-    roots = [known] if isinstance(known, Node) else getattr(known, "nodes", ())
+    """Does a node, or an index, read one of these?  What is known of a buffer itself stays known:
+    it is one of those that no kernel writes.
+    """
+    match known:
+        case Buffer():
+            return False
+        case Node():
+            roots = known,
+        case _:
+            roots = known.nodes
     return any(m.op == "load" and m.data[0] in buffers for n in roots for m in walk(n))
 
 

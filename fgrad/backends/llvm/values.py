@@ -251,13 +251,13 @@ class Values(Expressions, Addresses):
         """
         if not is_large_row(buffer, x):
             return
-        memo, size = self.scopes[-1].memo, self.lanes * buffer.type.dtype.itemsize
+        fetched, size = self.scopes[-1].fetched, self.lanes * buffer.type.dtype.itemsize
         several = any(b is buffer for b, _ in self.rows_ahead)
         beside = None if several else self.rows_beside(buffer, x)
         key = (buffer, x) if several or beside else buffer
-        if key in memo:
+        if key in fetched:
             return
-        memo[key] = True
+        fetched.add(key)
         if self.copy * size % LINE == 0:
             if several:
                 first = self.rows_ahead.get(key)

@@ -2,6 +2,7 @@
 
 import re
 
+import numpy as np
 import pytest
 
 import fgrad
@@ -138,3 +139,10 @@ def test_pixels_that_a_window_has_not_seen_are_fetched():
     (lambda x: fnp.tanh(x[1:] - x[:-1]), (9999, 128))])    # rows that lie behind each other
 def test_no_rows_are_fetched_that_the_processor_fetches(program):
     assert not rows_fetched(*program)
+
+
+def test_rows_of_a_large_array_are_fetched_beside_a_scratch_row():
+    x = np.linspace(-1, 1, 512 * 1024, dtype="f4").reshape(512, 1024)
+    powers = np.exp(x)
+    np.testing.assert_allclose(fgrad.jit(nn.softmax)(x),
+                               powers / powers.sum(axis=1, keepdims=True), rtol=1e-5)
