@@ -140,26 +140,39 @@ def combine(parts, const=0):
 
 
 def rejoined(terms, const):
-    """(terms, constant) with c·n·(x/n) + c·(x%n) put together as c·x.
+    """(terms, constant) with c·n·(x/n) + c·(x%n) put together as c·x, and c·n·((x/n)%m) + c·(x%n)
+    as c·(x%mn).
 
     A flat index that was cut up is flat again.
     """
     rests = [a for a in terms if a.__class__ is Quot and a.op == "%"]
     while rests:
         a = rests.pop()
-        c = terms.get(a)
-        whole = divide(a.ix, a.n)[0] if c else None
-        if not c or whole.const or len(whole.terms) != 1:
+        if not terms.get(a):
             continue
-        (q, k), = whole.terms
-        if k != 1 or terms.get(q) != c * a.n:
+        rest, joined = go_on(a, terms)
+        if joined is None:
             continue
-        del terms[a], terms[q]
-        const += c * a.ix.const
-        for b, d in a.ix.terms:
+        del terms[rest]
+        c = terms.pop(a)
+        const += c * joined.const
+        for b, d in joined.terms:
             terms[b] = terms.get(b, 0) + c * d
         rests = [b for b in terms if b.__class__ is Quot and b.op == "%"]
     return terms, const
+
+
+def go_on(a, terms):
+    """(the atom among the terms of a sum that goes on where the remainder `a` ends, an Ix for
+    both), or Nones.
+    """
+    c, quotient = terms[a] * a.n, divide(a.ix, a.n)[0]
+    for b, d in terms.items():
+        if d == c and of(b) is quotient:
+            return b, a.ix
+        if d == c and b.__class__ is Quot and b.op == "%" and b.ix is quotient:
+            return b, of(quotient_atom("%", a.ix, a.n * b.n))
+    return None, None
 
 
 def plus(x, n):
@@ -194,16 +207,27 @@ def divide(x, n):
     quotient = ix(out, (x.const - rest.const) // n)
     if 0 <= rest.lo and rest.hi < n:
         return quotient, rest
-    g = math.gcd(n, rest.const, *[c for _, c in rest.terms])            # (4i+8k)/12 = (i+2k)/3
-    inner = ix({a: c // g for a, c in rest.terms}, rest.const // g) if g > 1 else rest
-    m = n // g
-    if len(inner.terms) == 1 and inner.const == 0:                       # (x/a)/b = x/(ab)
-        (a, c), = inner.terms
-        if isinstance(a, Quot) and a.op == "/" and c == 1:
-            under = divide(a.ix, a.n * m)[0]
-            return combine([(quotient, 1), (under, 1)]), ix({quotient_atom("%", inner, m): g})
-    q, r = quotient_atom("/", inner, m), quotient_atom("%", inner, m)
-    return combine([(quotient, 1), (of(q), 1)]), ix({r: g})
+    for g in sorted({math.gcd(n, c) for _, c in rest.terms} - {1}, reverse=True):
+        small = ix({a: c for a, c in rest.terms if c % g}, rest.const % g)
+        if 0 <= small.lo and small.hi < g:                     # (g·i + j) / gm = i/m for j < g
+            large = ix({a: c // g for a, c in rest.terms if c % g == 0}, rest.const // g)
+            q, r = divide(large, n // g)
+            return combine([(quotient, 1), (q, 1)]), combine([(r, g), (small, 1)])
+    q, r = digits(rest, n)
+    return combine([(quotient, 1), (q, 1)]), r
+
+
+def digits(x, n):
+    """(x // n, x % n) where no part of x leaves: of a quotient or remainder its own quotient."""
+    if len(x.terms) == 1 and x.const == 0:
+        (a, c), = x.terms
+        if isinstance(a, Quot) and c == 1:
+            if a.op == "/":                                    # (y/k)/n = y/kn
+                return divide(a.ix, a.n * n)[0], of(quotient_atom("%", x, n))
+            if a.n % n == 0:                                   # (y%kn)/n = (y/n)%k, (y%kn)%n = y%n
+                q, r = divide(a.ix, n)
+                return divide(q, a.n // n)[1], r
+    return of(quotient_atom("/", x, n)), of(quotient_atom("%", x, n))
 
 
 def flat(index, shape):
@@ -289,7 +313,9 @@ def text(x):
     for a, c in sorted(x.terms, key=lambda t: (-t[1], repr(t[0]) if isinstance(t[0], Var) else "")):
         match a:
             case Var(): s = a.name
-            case Quot(): s = f"({text(a.ix)}{a.op}{a.n})"
+            case Quot():
+                inner = text(a.ix)
+                s = f"({f'({inner})' if '+' in inner else inner}{a.op}{a.n})"
             case _: s = f"<{a.node}>"
         out.append(s if c == 1 else f"{c}*{s}")
     return "+".join(out + [str(x.const)] * (x.const != 0 or not out)).replace("+-", "-")

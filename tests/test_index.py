@@ -99,3 +99,41 @@ def test_indices_print():
         x = combine([(of(i), 4), (of(j), -1)], 3)
         assert text(x) == "4*i-1*j+3"
         assert text(divide(of(i), 2)[1]) == "(i%2)"
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_sums_of_digits_have_the_right_value(seed):
+    rng = random.Random(seed)
+    with Space() as space:
+        i, j = space.variable(rng.choice([2, 3, 8])), space.variable(rng.choice([4, 6, 16]))
+        x = combine([(of(i), rng.choice([1, 4, 16])), (of(j), rng.choice([1, 2]))])
+        parts, rest, unit = [], x, 1
+        for _ in range(rng.randint(1, 3)):
+            n = rng.choice([2, 3, 4, 8])
+            rest, digit = divide(rest, n)
+            parts.append((digit, unit * rng.choice([1, 1, 1, 2])))
+            unit *= n
+        parts.append((rest, unit))
+        rng.shuffle(parts)
+        k = rng.randint(0, 5)
+        y = combine(parts, k)
+        for at in everywhere(i, j):
+            assert value(y, at) == k + sum(c * value(p, at) for p, c in parts)
+
+
+def test_digits_have_one_form_however_they_are_taken():
+    with Space() as space:
+        x = of(space.variable(1000, "x"))
+        assert divide(divide(x, 64)[1], 32)[1] is divide(x, 32)[1]
+        assert divide(divide(x, 64)[1], 32)[0] is divide(divide(x, 32)[0], 2)[1]
+        low, digit = divide(x, 32)[1], divide(divide(x, 32)[0], 2)[1]
+        assert combine([(low, 1), (digit, 32)]) is divide(x, 64)[1]
+        assert combine([(low, 3), (digit, 96), (divide(x, 64)[0], 192)]) is combine([(x, 3)])
+
+
+def test_what_is_in_a_step_leaves_a_division():
+    with Space() as space:
+        i, j = of(space.variable(40, "i")), of(space.variable(16, "j"))
+        x = combine([(i, 16), (j, 1)], 32)
+        assert [text(y) for y in divide(x, 64)] == ["((i+2)/4)", "16*((i+2)%4)+j"]
+        assert divide(x, 16) == (combine([(i, 1)], 2), j)

@@ -23,6 +23,8 @@ OFTEN = 64                 # runs of its statements from which it is, too
 CHUNK = 16                 # short pieces of an inner loop that share one around them
 PIECES = 256               # of a loop, at most
 NODES = 600                # scalar nodes that all pieces of a loop may have
+RUN = 8                    # elements that pieces of an innermost loop have at least, in the mean,
+                           # where they end with quotients
 
 
 def cut(body, space, region, words, room=NODES, times=1):
@@ -61,6 +63,18 @@ def pieces(loop, space, region, words, room, times):
             made[k] = replace(found[k], body=body)
     several = loop.kind == "parallel" and len(made) > 1
     return in_kernels(made, region, space, words) if several else made
+
+
+def cut_short(body, space, words):
+    """The statements with short loops around others cut, which are too short to be cut before it
+    is known that they are not written out.
+    """
+    out = []
+    for s in body:
+        short = isinstance(s, For) and s.kind == "serial" and copies([s]) <= COPIES
+        ends = places(s) if short and any(isinstance(t, For) for t in s.body) else ()
+        out += in_pieces(s, ends, space, words) if len(ends) > 2 else [s]
+    return out
 
 
 def in_chunks(loop, space, words):
@@ -160,17 +174,55 @@ def with_own_names(body, words):
 
 
 def places(loop):
-    """0, where guards that depend on the loop's variable alone change, and its end; or nothing."""
+    """0, where guards that depend on the loop's variable alone change, and its end; or nothing.
+
+    A guard of a quotient may change with it: between these ends the quotient is one number.
+    """
     v, found = loop.var, []
     for n in nodes_of(loop.body):
         if n.op == "guard":
-            found += [r for r in n.data if r[0].free == v.bit and index.is_affine(r[0], v)]
+            found += [r for r in n.data if r[0].free == v.bit and not r[0].nodes]
     if len(found) < GUARDS:
         return []
+    shortest = 1 if any(isinstance(s, For) for s in loop.body) else RUN
     ends = {0, v.extent}
-    for x, lo, hi in found:
-        a = index.stride(x, v)
-        for bound in (lo, hi):                       # the first k that lies on its other side
-            at = -((x.const - bound) // a) if a > 0 else (x.const - bound) // -a + 1
-            ends.add(min(max(at, 0), v.extent))
+    for x, lo, hi in dict.fromkeys(found):
+        ends.update(changes(x, lo, hi, v, shortest))
     return sorted(ends)
+
+
+def changes(x, lo, hi, v, shortest):
+    """The values of v before which lo <= x < hi changes, or a quotient in x; nothing where these
+    are less than `shortest` apart.
+    """
+    steps = sorted({0, *quotient_steps(x, v), v.extent})
+    if len(steps) > 2 and v.extent < shortest * (len(steps) - 1):
+        return set()
+    ends = set(steps)
+    for start, end in zip(steps, steps[1:]):
+        first = value(x, v, start)
+        a = value(x, v, start + 1) - first if end - start > 1 else 0
+        for bound in (lo, hi) if a else ():          # the first k that lies on its other side
+            at = -((first - bound) // a) if a > 0 else (first - bound) // -a + 1
+            ends.add(min(max(start + at, start), end))
+    return ends
+
+
+def quotient_steps(x, v):
+    """The values of v before which the innermost quotients in x step."""
+    found = set()
+    for a, _ in x.terms:
+        if not isinstance(a, index.Quot):
+            continue
+        y, n, c = a.ix, a.n, index.stride(a.ix, v)
+        if not index.is_affine(y, v):
+            found |= quotient_steps(y, v)
+        elif (y.hi - y.lo) // n <= PIECES:
+            for bound in range((y.lo // n + 1) * n, y.hi + 1, n):
+                found.add(-((y.const - bound) // c) if c > 0 else (y.const - bound) // -c + 1)
+    return found
+
+
+def value(x, v, k):
+    """The value of an Ix of v alone where v is k."""
+    return index.substitute(x, {v: index.of(k)}, None).const

@@ -25,12 +25,29 @@ def indices(nodes):
 
 
 def as_one(x, i, j):
-    """Does x step through i and j as through one variable of extent i.extent * j.extent?"""
+    """Does x step through i and j as through one variable v of extent i.extent * j.extent?
+
+    What it knows of i, a multiple of j's extent J, may be a quotient or a remainder too: i/n is
+    v/nJ, and J·(i%n) + j is v%nJ.
+    """
     if not x.free & (i.bit | j.bit):
         return True
-    if index.stride(x, i) != index.stride(x, j) * j.extent:
+    own = [c for a, c in x.terms if a is i or is_part(a, i, "%")]
+    if len(own) > 1 or sum(own) != index.stride(x, j) * j.extent:
         return False
-    return all(as_one(a.ix, i, j) for a, _ in x.terms if isinstance(a, index.Quot))
+    return all(as_one(a.ix, i, j) for a, _ in x.terms
+               if isinstance(a, index.Quot) and not is_part(a, i))
+
+
+def is_part(a, i, ops="/%"):
+    """Is an atom the quotient, or the rest, of a division of i?"""
+    return isinstance(a, index.Quot) and a.op in ops and a.ix is index.of(i)
+
+
+def divided(x, loops):
+    """Is one of the loops divided alone in x?"""
+    return any(isinstance(a, index.Quot) and (any(is_part(a, i) for i in loops)
+               or divided(a.ix, loops)) for a, _ in x.terms)
 
 
 def runs(loops, found, ends=()):
@@ -52,8 +69,11 @@ def merged(loops, found, space, ends=()):
             new += run
             continue
         v = space.variable(prod(a.extent for a in run), run[0].name)
-        to.update({a: index.ix({}) for a in run})
-        to[run[-1]] = index.of(v)
+        if any(divided(x, run[:-1]) for x in found):
+            to.update(zip(run, index.unflat(index.of(v), [a.extent for a in run])))
+        else:                                            # so it is quicker
+            to.update({a: index.ix({}) for a in run})
+            to[run[-1]] = index.of(v)
         new.append(v)
     return tuple(new), to
 

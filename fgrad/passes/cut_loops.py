@@ -18,7 +18,7 @@ from .. import index
 from ..loop import For, Let, Store, nodes_of, statements
 from .collapse import indices
 from .parts import substituted
-from .short_loops import written_out
+from .short_loops import chooses, written_out
 
 
 def taken_apart(body, space, words):
@@ -40,7 +40,7 @@ def in_two(loop, space, words):
     v = loop.var
     innermost = all(isinstance(s, (Let, Store)) for s in loop.body)
     plain = loop.kind != "reduce" and loop.step == 1 and (innermost or asks(loop.body, v))
-    for n in sorted(cuts(loop.body, v)) if plain else ():
+    for n in sorted(cuts(loop.body, v), reverse=True) if plain else ():
         if 1 < n < v.extent and v.extent % n == 0:
             outer, inner = space.variable(v.extent // n), space.variable(n)
             at = index.combine([(index.of(outer), n), (index.of(inner), 1)])
@@ -48,7 +48,7 @@ def in_two(loop, space, words):
             if not cuts(body, inner):
                 grain = -(-loop.grain // n)
                 made = For(outer, [For(inner, body, "serial")], loop.kind, grain=grain)
-                return written_out(made, words, gathers=True)
+                return made if chooses(body, outer.bit) else written_out(made, words, gathers=True)
     return loop
 
 

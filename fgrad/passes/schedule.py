@@ -163,6 +163,7 @@ def arrange(loop, how, space, words):
             return [s for t in flattened(stretches)
                     for s in (arrange(t, how, space, words) if isinstance(t, For) else [t])]
         loop = written_out(loop, words)
+        loop = replace(loop, body=flattened(borders.cut_short(loop.body, space, words)))
     loop = without_names(loop)
     inner = [s for s in loop.body if isinstance(s, For)]
     if not inner:
