@@ -26,17 +26,24 @@ from ..types import I32
 
 LONGEST = 8                # sums that are written out: of 2, 3, 4, 5, 7 or 8 elements
 LARGEST, RATIO = 64, 16    # rows of a matrix of roots; their square over the length
+NEAR = 1024                # elements of an axis whose stages are by eights, too
 MOST = 1 << 29             # elements whose numbers, twice, are i32
 
 
-def radices(n):
+def radices(n, behind=0):
     """The factors of n in the order of the stages, as measured.
 
     Powers of 2 by an eight, which comes first, and by fours: stages read and write all elements.
+    Short ones of a last axis, with one element `behind` each, by fours and then by eights: what
+    they read and write does not lie so far apart that the first cache has few lines for it.
     Threes come second, where vectors are short; other primes last, or before a single 2 or 4.
     """
     twos = (n & -n).bit_length() - 1
-    powers = [8] * (twos % 2) + [4] * (twos // 2 - twos % 2)
+    if behind == 1 and n <= NEAR:
+        fours = -twos % 3
+        powers = [4] * fours + [8] * ((twos - 2 * fours) // 3)
+    else:
+        powers = [8] * (twos % 2) + [4] * (twos // 2 - twos % 2)
     odd, n, p = [], n >> twos, 3
     while n > 1:
         if n % p == 0 or p > LARGEST:            # what is left then counts as one
@@ -220,7 +227,7 @@ def transformed(z, n, sign, count=None):
         none, high = (0,) * 3, (0, n - given, 0)
         z = tuple(ops.pad(x, 0, low=none, high=high, interior=none) for x in z)
     left, stages = n, []
-    for r in radices(n):
+    for r in radices(n, s):
         matrix = roots(products(r, r, r), r, sign, dtype) if r > LONGEST else None
         turns = roots(products(r, left // r, left), left, sign, dtype) if left > r else None
         left //= r

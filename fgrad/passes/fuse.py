@@ -316,7 +316,7 @@ class Attempt:
         if v in self.products:
             return []
         makers = [self.steps[self.home[a]] for a in reversed(self.origins[v])]
-        shelf = [g for key in {v.shape[:1], *self.reduced(v)}
+        shelf = [g for key in {wide(v.shape)[:1], *self.reduced(v)}
                  for g in self.shelves.get(key, ())[-LOOKBACK:]]
         near = sorted(shelf, key=lambda g: -g.number)
         nests = dict.fromkeys(g for g in makers + near if isinstance(g, Nest))
@@ -333,7 +333,7 @@ class Attempt:
         """The first extents of what v is a reduction of, if it is one."""
         if not self.graph.probe(v).reduces:
             return ()
-        return [a.shape[:1] for a in self.graph.makers[v][0].variables]
+        return [wide(a.shape)[:1] for a in self.graph.makers[v][0].variables]
 
     def start(self, v):
         """(a new kernel for v, its Roots), in the form that its expression asks for."""

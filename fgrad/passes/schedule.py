@@ -21,6 +21,7 @@ from ..scalar import EXPENSIVE
 from . import across, borders
 from .cut_loops import taken_apart
 from .jam import CHAINS, with_rows
+from .join_loops import joined
 from .memory import stores_of
 from .names import Words, name_loops, words_of
 from .parts import own_loops, substituted
@@ -100,7 +101,10 @@ def arranged(kernel, how):
         if how.lanes > 1:
             given = taken_apart(given, kernel.space, words)
             given = borders.cut(given, kernel.space, how.region, words)
-        body = [s for t in flattened(given)
+        given = flattened(given)
+        if how.lanes > 1 and not kernel.aliases:
+            given = joined(given, how.region, words)
+        body = [s for t in given
                 for s in (arrange(t, how, kernel.space, words) if isinstance(t, For) else [t])]
         body = [coarser(s, how) for s in (with_rows(body, how) if how.jam else body)]
     written = dict.fromkeys(s.buffer for s in stores_of(body))

@@ -81,7 +81,10 @@ def test_only_transforms_with_large_primes_call_numpy():
 
 
 def test_the_factors_of_the_stages():
-    assert all(prod(radices(n)) == n for n in (*range(1, 500), 67 * 71 * 8, 1_000_003))
+    assert all(prod(radices(n, behind)) == n for behind in (1, 2)
+               for n in (*range(1, 1100), 67 * 71 * 8, 1_000_003))
+    assert [radices(n, 1) for n in (256, 1024, 96, 2048)] == [
+        [4, 8, 8], [4, 4, 8, 8], [4, 3, 8], [8, 4, 4, 4, 4]]
     assert [radices(n) for n in (360, 61 * 32, 1, 2, 100, 48, 4096)] == [
         [8, 3, 3, 5], [8, 4, 61], [], [2], [5, 5, 4], [4, 3, 4], [4] * 6]
 

@@ -176,10 +176,10 @@ def test_rows_of_a_sum_are_put_together_though_values_are_named():
 
 def test_a_loop_that_names_its_values_is_cut_too():
     """The gradient of a concatenation computed both parts for every element."""
-    def f(x):
-        y = fnp.concatenate([x, fnp.tanh(x)])
+    def f(x, z):
+        y = fnp.concatenate([x, fnp.tanh(z)])
         return y * y + y
-    plan = passes.plan(stage(f, [ArrayType(F32, (3000,))]).program,
+    plan = passes.plan(stage(f, [ArrayType(F32, (3000,))] * 2).program,
                        Target(threads=2, region_cost=50, vector_bytes=64))
     assert len(plan.steps) == 2 and " if " not in str(plan), str(plan)
 
