@@ -18,7 +18,7 @@ from .. import index, scalar
 from ..loop import (
     Accumulate, Contract, For, Kernel, Let, Start, Store, nodes_of, statements)
 from ..scalar import EXPENSIVE
-from . import across, borders
+from . import across, borders, places
 from .cut_loops import taken_apart
 from .jam import CHAINS, with_rows
 from .join_loops import joined
@@ -170,6 +170,8 @@ def arrange(loop, how, space, words):
         loop = replace(loop, body=flattened(borders.cut_short(loop.body, space, words)))
     loop = without_names(loop)
     inner = [s for s in loop.body if isinstance(s, For)]
+    if not inner and how.lanes > 1 and carries(loop):
+        return flattened(places.in_blocks(loop, space, words, partial(vectorised, how=how)))
     if not inner:
         return [vectorised(loop, how)]
     if how.across and across.is_across(loop):

@@ -1,0 +1,108 @@
+"""Places of updates are worked out with vectors, for some updates at once; these follow in turn.
+
+    serial i in 0..6400                        serial b in 0..100
+      at: i32 = min(i32(x[i] * 64.0), 63)        serial i in 0..64 (8 lanes)
+      y[<at>] += 1                      →          row[i] = min(i32(x[64*b+i] * 64.0), 63)
+                                                 serial j in 0..64
+                                                   y[<row[j]>] += 1
+
+Histograms of what is computed, particles put into cells: two updates may meet at one element, so
+they have no vectors themselves.  What is added is worked out so, too.  Relies on parts.py for
+substitution; schedule.py calls `in_blocks`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from .. import index, scalar
+from ..loop import Buffer, For, Let, Store, nodes_of
+from ..types import ArrayType
+from .parts import substituted
+
+BLOCK = 64                 # updates at once
+WORK = 6                   # operations on a place, and on what is added, from which vectors gain:
+CAST = 4                   # as many as a float that becomes an integer takes
+ROWS = 6                   # values that are kept of an update, at most
+AT_HAND = ("load", "name", "const")
+FREE = (*AT_HAND, "index")
+
+
+def in_blocks(loop, space, words, vectorised):
+    """The loops in place of one over updates; the loop alone where vectors would not gain.
+
+    words: names of the kernel, for what is kept.  vectorised(loop): with vectors.
+    """
+    n = loop.var.extent
+    if loop.step != 1 or n < 2 * BLOCK or not all(isinstance(s, (Let, Store)) for s in loop.body):
+        return [loop]
+    made, updates = parts_of(loop.body, words)
+    written = {s.buffer for s in updates}
+    nodes = nodes_of(made)
+    if any(m.op == "load" and m.data[0] in written for m in nodes) or (
+            sum(map(operations, nodes)) < WORK):
+        return [loop]
+    used = names_of(updates)
+    kept = [s for s in made if s.name in used and s.expr.op != "load"]
+    if len(kept) > ROWS:
+        return [loop]
+    rows = {s.name: Buffer(words.unique(f"{s.name}_row"), ArrayType(s.expr.dtype, (BLOCK,)),
+                           "local") for s in kept}
+    out = []
+    for first, count, size in (0, n // BLOCK, BLOCK), (n // BLOCK * BLOCK, 1, n % BLOCK):
+        if size:
+            v = space.variable(count)
+            start = index.plus(index.combine([(index.of(v), size)]), first)
+            body = of_block(loop.var, start, size, made, updates, rows, space, vectorised)
+            out += [replace(loop, var=v, body=body)] if count > 1 else body
+    return out
+
+
+def operations(n):
+    """About how many operations a scalar node is, of one number."""
+    if n.op == "cast":
+        return CAST if n.dtype.kind in "iu" and n.args[0].dtype.kind == "f" else 0
+    return 0 if n.op in FREE else max(n.cost, 1)
+
+
+def parts_of(body, words):
+    """(Lets of all that the updates need, the updates): what is computed for them has a name."""
+    made, updates = [], []
+    for s in body:
+        if isinstance(s, Store) and s.expr.op not in AT_HAND:
+            made.append(Let(words.unique("value"), s.expr, s.source))
+            s = replace(s, expr=scalar.name(made[-1].name, s.expr.dtype, s.expr.free))
+        (made if isinstance(s, Let) else updates).append(s)
+    return made, updates
+
+
+def names_of(updates):
+    """The names that updates use, in their places too."""
+    nodes = {}
+    for s in updates:
+        for root in (s.expr, *s.index.nodes, *[d for x, _, _ in s.when for d in x.nodes]):
+            scalar.walk(root, nodes)
+    return {n.data for n in nodes if n.op == "name"}
+
+
+def of_block(v, start, size, made, updates, rows, space, vectorised):
+    """Two loops, over what `size` updates from `start` on need, and over these."""
+    i, j = space.variable(size), space.variable(size)
+    keep = [Store(row, index.of(i), scalar.name(name, row.type.dtype, index.of(i).free))
+            for name, row in rows.items()]
+    to = {v: index.plus(start, index.of(j))}
+    known = {s.name: scalar.rewrite(s.expr, to, {}, {}) for s in made if s.expr.op == "load"}
+    known.update((name, scalar.load(row, index.of(j))) for name, row in rows.items())
+    made = substituted(made, {v: index.plus(start, index.of(i))})
+    return [vectorised(For(i, made + keep, "serial")),
+            For(j, [with_known(s, to, known) for s in updates], "serial")]
+
+
+def with_known(s, to, known):
+    """An update with variables substituted, and expressions in place of names."""
+    def rewritten(n):
+        nodes = {m: known[m.data] for m in scalar.walk(n) if m.op == "name" and m.data in known}
+        return scalar.rewrite(n, to, nodes, {})
+    when = tuple((scalar.replaced(x, to, rewritten), lo, hi) for x, lo, hi in s.when)
+    return replace(s, expr=rewritten(s.expr), index=scalar.replaced(s.index, to, rewritten),
+                   when=when)
