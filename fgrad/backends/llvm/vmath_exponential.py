@@ -67,6 +67,9 @@ ERFC = (0.17900115118138826, -0.3262335600432588, 0.24560380170687812, -0.150115
 #   of 2^n e^r, r at most ln2/2, n from -low to size - low - 1 is usual: (low, size)
 WINDOW = {"f32": (96, 128), "f64": (768, 1024)}
 
+#   e^x and e^-x are normal numbers of f32 for x up to this
+NORMAL_POWERS = 87.3
+
 #   e^x is 0 below, and infinite above; sinh and cosh are infinite above the third
 EXP_RANGE = {"f32": (-104.0, 89.0, 89.5), "f64": (-746.0, 710.0, 710.6)}
 
@@ -115,14 +118,32 @@ def times_power(y, bits):
     return y * (half << m).as_float() * ((bits - half) << m).as_float()
 
 
-def power_of_e(x, doublings=0, extra=None):
-    """e^(x + extra) 2^doublings, for x in EXP_RANGE; extra is a correction far below x."""
+def power_of_e(x, doublings=0, extra=None, scaled=times_power):
+    """e^(x + extra) 2^doublings, for x in EXP_RANGE; extra is a correction far below x.
+
+    scaled(y, bits): y 2^n, see `times_power`.
+    """
     steps = STEPS[x.kind]
     bits, n, r = split(x, 2 * x.format.bias + doublings, steps)
     r = rest(n, r, steps) if extra is None else r + rest(n, extra, steps)
     if steps == 1:
-        return times_power(horner(r, (1.0, 1.0, *EXP[x.kind])), bits)
-    return times_power(raised(r, eighths(bits & 7)), bits >> 3)
+        return scaled(horner(r, (1.0, 1.0, *EXP[x.kind])), bits)
+    return scaled(raised(r, eighths(bits & 7)), bits >> 3)
+
+
+def times_tiny_power(y, bits):
+    """`times_power` for y from 0.9 to 2, as fast where the result is a denormal number.
+
+    A multiplication with such a result takes the processor a hundred cycles.  Its bits are the
+    integer that y 2^(n + bias - 1 + mantissa) rounds to, by an addition.
+    """
+    f = y.format
+    count, least = bits & (4 * f.bias + 3), f.bias + 1             # n + 2 bias; n of normal ones
+    tiny = (count < least) & (y > 0.0)                             # but not NaN
+    large = times_power(y, select(tiny, 2 * f.bias, bits))
+    units = y * ((select(tiny, count + (f.mantissa - 1), f.bias) << f.mantissa).as_float())
+    whole = units + 1 / f.epsilon
+    return select(tiny, (whole.bits() - f.pattern(1 / f.epsilon)).as_float(), large)
 
 
 def any_power(x):
@@ -133,7 +154,8 @@ def any_power(x):
     """
     first, last, _ = EXP_RANGE[x.kind]
     zero = x < first
-    return select(zero, 0.0, power_of_e(select(zero, 0.0, at_most(x, last))))
+    power = power_of_e(select(zero, 0.0, at_most(x, last)), scaled=times_tiny_power)
+    return select(zero, 0.0, power)
 
 
 def exp(x):
@@ -153,20 +175,22 @@ def exp(x):
 
 
 def looked_up_exp(x):
-    """`exp` by `eighths`, of f32.  Where it is 0, n becomes -127, and 2^n is 0 as it is stored."""
-    f, (low, size), steps = x.format, WINDOW[x.kind], STEPS[x.kind]
+    """`exp` by `eighths`, of f32, whose powers are normal numbers.  Where it is 0, n becomes -127,
+    and 2^n is 0 as it is stored.
+    """
+    f, steps = x.format, STEPS[x.kind]
+    low, end = f.bias - 1, f.pattern(NORMAL_POWERS)
 
-    def outside(bits, but=None):
-        wrong = bits ^ f.pattern(f.magic)
-        return any_bits(wrong if but is None else select(but, 0, wrong), -size * steps)
+    def outside(x):
+        return any_lane(absolute(x).bits() > end)
 
     def with_zeros():
         zero = x < EXP_RANGE[x.kind][0]
-        bits, n, r = split(select(zero, -f.bias * math.log(2), x), low, steps)
-        return bits, n, r, outside(bits, but=zero)
+        found = split(select(zero, -f.bias * math.log(2), x), low, steps)
+        return *found, outside(select(zero, 0.0, x))
     found = split(x, low, steps)
     never = Value(x.body, "false", "flag")
-    bits, n, r, still = instead_if(outside(found[0]), [*found, never], with_zeros)
+    bits, n, r, still = instead_if(outside(x), [*found, never], with_zeros)
     return unless(still, lambda: raised(rest(n, r, steps), eighths(bits, low)),
                   lambda: seldom("any_power", x))
 
