@@ -18,7 +18,6 @@ from .jam import renamed
 from .parts import cost_of, substituted
 from .short_loops import COPIES, copies
 
-GUARDS = 2                 # of a loop from which it is worth cutting
 OFTEN = 64                 # runs of its statements from which it is, too
 CHUNK = 16                 # short pieces of an inner loop that share one around them
 PIECES = 256               # of a loop, at most
@@ -182,7 +181,7 @@ def places(loop):
     for n in nodes_of(loop.body):
         if n.op == "guard":
             found += [r for r in n.data if r[0].free == v.bit and not r[0].nodes]
-    if len(found) < GUARDS:
+    if not found:
         return []
     shortest = 1 if any(isinstance(s, For) for s in loop.body) else RUN
     ends = {0, v.extent}
@@ -192,10 +191,13 @@ def places(loop):
 
 
 def changes(x, lo, hi, v, shortest):
-    """The values of v before which lo <= x < hi changes, or a quotient in x; nothing where these
-    are less than `shortest` apart.
+    """The values of v before which lo <= x < hi changes, or a digit of v in x; nothing where these
+    are less than `shortest` apart, or more than digits are divided.
     """
-    steps = sorted({0, *quotient_steps(x, v), v.extent})
+    divided = [a for a, _ in x.terms if isinstance(a, index.Quot)]
+    if not all(is_digit(a, v) for a in divided):
+        return set()
+    steps = sorted({0, v.extent}.union(*(steps_of(a, v) for a in divided)))
     if len(steps) > 2 and v.extent < shortest * (len(steps) - 1):
         return set()
     ends = set(steps)
@@ -208,19 +210,21 @@ def changes(x, lo, hi, v, shortest):
     return ends
 
 
-def quotient_steps(x, v):
-    """The values of v before which the innermost quotients in x step."""
-    found = set()
-    for a, _ in x.terms:
-        if not isinstance(a, index.Quot):
-            continue
-        y, n, c = a.ix, a.n, index.stride(a.ix, v)
-        if not index.is_affine(y, v):
-            found |= quotient_steps(y, v)
-        elif (y.hi - y.lo) // n <= PIECES:
-            for bound in range((y.lo // n + 1) * n, y.hi + 1, n):
-                found.add(-((y.const - bound) // c) if c > 0 else (y.const - bound) // -c + 1)
-    return found
+def is_digit(a, v):
+    """Is it x/n, x%n or (x/n)%m, for an x that v is no quotient in, and of not too many steps?"""
+    if len(a.ix.terms) == 1 and a.op == "%" and not index.is_affine(a.ix, v):
+        (b, c), = a.ix.terms
+        return b.op == "/" and c == 1 and not a.ix.const and is_digit(b, v)
+    return index.is_affine(a.ix, v) and (a.ix.hi - a.ix.lo) // a.n <= PIECES
+
+
+def steps_of(a, v):
+    """The values of v before which the quotient within a digit steps."""
+    x, n, c = a.ix, a.n, index.stride(a.ix, v)
+    if not index.is_affine(x, v):
+        return steps_of(x.terms[0][0], v)
+    return {-((x.const - bound) // c) if c > 0 else (x.const - bound) // -c + 1
+            for bound in range((x.lo // n + 1) * n, x.hi + 1, n)}
 
 
 def value(x, v, k):

@@ -1,14 +1,17 @@
 """Loops cut where their guards change: joined arrays, borders, sums over both."""
 
+import random
+
 import numpy as np
 import pytest
 
 import fgrad
 import fgrad.numpy as fnp
+from fgrad import index
 from fgrad.convolution import reduce_window
 from fgrad.interpreters.call import inline
 from fgrad.interpreters.stage import stage
-from fgrad.passes import Target
+from fgrad.passes import Target, borders
 from fgrad.types import F32, ArrayType
 from tests.passes.checking import TARGETS, assert_plan_agrees
 
@@ -181,3 +184,36 @@ def test_a_scratch_row_is_read_again_for_the_next_row():
         return shares * fnp.pad(*one, constant_values=2.0) + fnp.pad(*one)
     x = np.random.default_rng(1).uniform(-2, 2, 64).astype("float32")
     np.testing.assert_allclose(np.asarray(fgrad.jit(f)(x)), np.asarray(f(fnp.array(x))), rtol=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_guards_change_at_the_ends_of_pieces_alone(seed):
+    """Of what is affine, of a quotient, of a rest, of a digit."""
+    rng = random.Random(seed)
+    with index.Space() as space:
+        v = space.variable(rng.choice([7, 24, 40, 64]))
+        x = index.combine([(index.of(v), rng.choice([1, 1, 2, -1]))], rng.randint(64, 70))
+        n, m, form = rng.choice([2, 3, 4, 8, 16]), rng.choice([2, 3, 4]), rng.randint(0, 3)
+        x = (x, *index.divide(x, n), index.divide(index.divide(x, n)[0], m)[1])[form]
+        x = index.plus(x, rng.randint(-3, 3))
+        lo = rng.randint(x.lo - 1, x.hi + 1)
+        hi = rng.randint(lo, x.hi + 2)
+        ends = sorted({0, v.extent, *borders.changes(x, lo, hi, v, 1)})
+        for start, end in zip(ends, ends[1:]):
+            assert len({lo <= borders.value(x, v, k) < hi for k in range(start, end)}) == 1
+
+
+def test_quotients_that_step_often_cut_no_innermost_loop():
+    with index.Space() as space:
+        v = space.variable(64)
+        parity = index.divide(index.of(v), 2)[1]
+        assert borders.changes(parity, 0, 1, v, borders.RUN) == set()
+        assert len(borders.changes(parity, 0, 1, v, 1)) == 65
+
+
+@pytest.mark.parametrize("target", [VECTORS, TWO], ids=IDS[:2])
+def test_one_guard_is_enough(target):
+    """Neighbours on one side: every vector asked whether it was at the border."""
+    def step(e, h):
+        return h.at[:, :-1].add(-0.5 * (e[:, 1:] - e[:, :-1]))
+    assert not guards(assert_plan_agrees(program_of(step, (30, 40), (30, 40)), target))
