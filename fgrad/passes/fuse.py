@@ -45,7 +45,8 @@ from .forms import (axes_missed, column_form, columns_across, outer_form, short_
                     written_out_axes)
 from .pull import Graph, Puller, step_of, uncast
 from .product import TOTAL, product_of, read_around, total_of, unguarded
-from .recompute import hidden, holes, prologue_cost, read_again, read_often, reads_again
+from .recompute import (hidden, holes, met_at_places, prologue_cost, read_again, read_often,
+                        reads_again)
 from .stored import initially_stored
 
 SIZE = 400                         # scalar nodes of one kernel
@@ -556,6 +557,7 @@ class Attempt:
             self.judge_product(g, root, nodes)
         else:
             holes(root.expr, root.nest, self.found, g.passes)
+            self.found |= met_at_places(root.expr, root.nest)
 
     def accumulates(self, n, nest):
         """Is a reduction in these loops one for a kernel of its own, which adds up in memory?"""

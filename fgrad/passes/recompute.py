@@ -18,7 +18,9 @@ GATHERED, CHEAP = 4, 2             # times an element is gathered, if it costs m
 STEP = 8                           # elements of a loop of vectors for one operation beside it
 ROOT = 6                           # the cost of what is worth storing: a square root
 KEPT = 1 << 20                     # bytes of a value that is worth storing to be read again
+AGAIN = 24                         # operations and reads that storing a value spares an element
 NOWHERE = ()                       # within no guard
+NONE = frozenset()
 TREE = 200                         # nodes of an expression under a guard, written out as a tree
 
 
@@ -149,6 +151,58 @@ def is_read_often(n, times):
     placed = [m for m in nodes if m.op == "load" and m.data[1].nodes]
     cost = len(placed) + sum(m.cost for m in nodes)
     return bool(placed) and cost > CHEAP and all(m.op != "reduce" for m in nodes)
+
+
+def met_at_places(root, loops):
+    """Origins of values that each element needs at several places, neighbours of its own, where
+    that takes more than to store them: steps of a stencil within each other, functions of a shift.
+
+    Of values within each other those that just do.  loops: the variables around.
+    """
+    groups, dear = {}, {}
+    for n in scalar.walk(root):
+        if n.op == "reduce":
+            loops += n.data[1]
+        if n.args and n.origin is not None:
+            groups.setdefault((n.origin, n.free), []).append(n)
+    for (v, free), found in groups.items():
+        times, often = prod(a.extent for a in loops if a.bit & free), 1.5 * v.type.size
+        if len(found) == 1 or len(found) * times < often:
+            continue
+        found = outermost(found)
+        places = at_once(root, found)
+        work = (places - 1) * work_of(found[0])
+        if work >= AGAIN and work * v.type.size >= MANY and places * times >= often:
+            dear.update(dict.fromkeys(found, v))
+    return {v for n, v in dear.items() if not any(
+        dear.get(m, v) is not v for m in scalar.walk(n))}
+
+
+def outermost(nodes):
+    """Those of some nodes that none of the others contains."""
+    inside = {m for n in nodes for a in n.below for m in scalar.walk(a)}
+    return [n for n in nodes if n not in inside]
+
+
+def work_of(n):
+    """The operations and reads of a scalar without reductions; none for one with such."""
+    nodes = scalar.walk(n)
+    if any(m.op == "reduce" for m in nodes):
+        return 0
+    return sum(m.cost + (m.op == "load") for m in nodes)
+
+
+def at_once(root, found):
+    """How many of the nodes are computed for one element at most: of a guard's sides, of one."""
+    used = {}
+    for n in scalar.walk(root):
+        if n.op == "guard":
+            inside, outside = (used[a] for a in n.args)
+            here = inside if len(inside) >= len(outside) else outside
+        else:
+            here = NONE.union(*(used[a] for a in n.args))
+        used[n] = here | {n} if n in found else here
+    return len(used[root])
 
 
 def read_again(computed, stored):

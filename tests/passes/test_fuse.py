@@ -948,3 +948,33 @@ def test_every_second_of_every_second_element_is_read_from_what_is_stored(target
         return x
     plan = assert_plan_agrees(inline(stage(f, [ArrayType(F32, (128,))]).program), target)
     assert not re.search(r"\b(4|8|16|32|64)\*", str(plan)), str(plan)
+
+
+def running_sum(x):
+    """Hillis and Steele's: each step adds what lies twice as far ahead as the step before."""
+    d = 1
+    while d < x.shape[0]:
+        x = x + fnp.concatenate([fnp.zeros(d), x[:-d]])
+        d *= 2
+    return x
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=["serial", "threads", "gpu"])
+def test_steps_that_meet_a_value_at_two_places_do_not_double_its_work(target):
+    """Six steps were one kernel, which added 64 elements for each."""
+    program = inline(stage(running_sum, [ArrayType(F32, (4096,))]).program)
+    plan = assert_plan_agrees(program, target, length=4096, slack=40)
+    longest = max(line.count("[") for line in str(plan).splitlines() if " = " in line)
+    assert longest <= 40, str(plan)
+
+
+@pytest.mark.parametrize("what, stored", [
+    (lambda x: fnp.diff(fnp.tanh(x)), True),                       # at its place and the next
+    (lambda x: fnp.roll(fnp.tanh(x), 1), False),                   # each at one place
+    (lambda x: (lambda y: y[:1000] * y[1000:2000] + y[2000:])(fnp.tanh(x)), False)])
+def test_what_is_dear_is_stored_where_elements_need_it_at_two_places(what, stored):
+    program = inline(stage(what, [ArrayType(F32, (3000,))]).program)
+    plan = assert_plan_agrees(program, SERIAL, length=3000)
+    dear = [step for step in plan.steps if "tanh(" in str(step)]
+    assert (len(dear) < len(plan.steps)) == stored, str(plan)
+    assert not stored or str(plan).count("tanh(") == 1
