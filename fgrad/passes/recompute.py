@@ -12,6 +12,7 @@ from operator import attrgetter
 from .. import index, scalar
 from ..scalar import EXPENSIVE
 from .pull import uncast
+from .short_loops import SHORT
 
 OFTEN, MANY = 16, 1 << 14          # times a small value is read, among so many, to be stored
 GATHERED, CHEAP = 4, 2             # times an element is gathered, if it costs more, to be stored
@@ -166,11 +167,13 @@ def met_at_places(root, loops):
         if n.args and n.origin is not None:
             groups.setdefault((n.origin, n.free), []).append(n)
     for (v, free), found in groups.items():
-        times, often = prod(a.extent for a in loops if a.bit & free), 1.5 * v.type.size
-        if len(found) == 1 or len(found) * times < often:
+        around = [a.extent for a in loops if a.bit & free]
+        near = prod(n for n in around if n <= SHORT)     # these places may be those of one value
+        times, often = prod(around), 1.5 * v.type.size
+        if len(found) // near * times < often or len(found) == 1:
             continue
         found = outermost(found)
-        places = at_once(root, found)
+        places = at_once(root, found) // near
         work = (places - 1) * work_of(found[0])
         if work >= AGAIN and work * v.type.size >= MANY and places * times >= often:
             dear.update(dict.fromkeys(found, v))

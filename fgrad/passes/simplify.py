@@ -523,10 +523,12 @@ def combined(walk, eqn, stack):
 
 
 def simple_position(walk, eqn):
-    """argmax and argmin: the best along the axis, then its place."""
+    """argmax and argmin: the best along the axis, then its place; of one element, that is 0."""
     x, axis = eqn.args[0], eqn.params["axis"]
     if x.__class__ is not Var:
         return None
+    if x.shape[axis] == 1:
+        return instead(eqn, "full", shape=eqn.outs[0].shape, value=0, dtype=I32)
     dtype = I32 if x.dtype == BOOL else computed(x.dtype)
     if dtype is not x.dtype:
         x = before(walk, eqn, "convert", x, dtype=dtype)

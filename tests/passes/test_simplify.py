@@ -378,3 +378,12 @@ def test_numbers_of_8_bits_do_not_count_200_rows():
         return ops.scatter_add(fnp.zeros((200, 9)), rows, y, u, axes=(0, 1))
     y, u = fnp.arange(200) % 9, fnp.ones(200)
     np.testing.assert_array_equal(np.asarray(jit(f)(y, u)), np.asarray(f(y, u)))
+
+
+@pytest.mark.parametrize("position", [fnp.argmax, fnp.argmin])
+def test_the_position_in_an_axis_of_one_asks_for_nothing(position):
+    program = simplify(inline(stage(lambda x: position(fnp.tanh(x), axis=1),
+                                    [ArrayType(F32, (7, 1, 5))]).program))
+    assert "tanh" not in str(program) and not program.eqns[0].args
+    np.testing.assert_array_equal(jit(lambda x: position(x, axis=1))(np.ones((7, 1, 5), "f4")),
+                                  np.zeros((7, 5), "i4"))
