@@ -326,3 +326,72 @@ def optimal_transport(lib, x, y):
         (f, g), _ = lib.lax.scan(step, (np.zeros(128), np.zeros(128)), None, length=20)
         return np.mean(f) + np.mean(g)
     return lib.grad(loss, (0, 1))(x, y)
+
+
+# ---------------------------------------------------------------------------- steps in steps
+
+@program(x=(4096,))
+def walsh_hadamard(lib, x):
+    """Sums and differences of what lies 1, 2, 4, … apart."""
+    np, apart = lib.numpy, 1
+    while apart < x.shape[0]:
+        y = x.reshape(-1, 2, apart)
+        x = np.stack([y[:, 0] + y[:, 1], y[:, 0] - y[:, 1]], 1).reshape(-1)
+        apart *= 2
+    return x
+
+
+@program(x=(16384,))
+def sums_by_doubling(lib, x):
+    np, ahead = lib.numpy, 1
+    while ahead < x.shape[0]:
+        x = x + np.concatenate([np.zeros(ahead, x.dtype), x[:-ahead]])
+        ahead *= 2
+    return x
+
+
+@program(x=(100_000,), y=(100_000,))
+def histogram_of_two(lib, x, y):
+    np = lib.numpy
+    i, j = (np.clip((z * 16 + 32).astype("int32"), 0, 63) for z in (x, y))
+    return np.zeros((64, 64), "int32").at[i, j].add(1)
+
+
+@program(f=(128, 128))
+def cycle_of_grids(lib, f):
+    """One V of a multigrid method for Poisson's equation."""
+    np = lib.numpy
+
+    def around(u):
+        p = np.pad(u, 1)
+        return p[:-2, 1:-1] + p[2:, 1:-1] + p[1:-1, :-2] + p[1:-1, 2:]
+
+    def cycle(u, f):
+        n = u.shape[0]
+        for _ in range(2):
+            u = (around(u) + f) / 4
+        if n > 8:
+            rest = (f - 4 * u + around(u)).reshape(n // 2, 2, n // 2, 2).sum((1, 3))
+            u = u + np.repeat(np.repeat(cycle(np.zeros_like(rest), rest), 2, 0), 2, 1)
+        return (around(u) + f) / 4
+    return cycle(np.zeros_like(f), f)
+
+
+@program(e=(128, 128))
+def waves_of_light(lib, e):
+    """Yee's scheme: fields on grids half a step apart."""
+    np = lib.numpy
+
+    def step(_, fields):
+        e, x, y = fields
+        x = x.at[:, :-1].add(-0.5 * (e[:, 1:] - e[:, :-1]))
+        y = y.at[:-1].add(0.5 * (e[1:] - e[:-1]))
+        turned = y[1:, 1:] - y[:-1, 1:] - x[1:, 1:] + x[1:, :-1]
+        return e.at[1:, 1:].add(0.5 * turned), x, y
+    return lib.lax.fori_loop(0, 50, step, (e, np.zeros_like(e), np.zeros_like(e)))[0]
+
+
+@program(x=(2000,), at=(500,))
+def density_by_kernels(lib, x, at):
+    np = lib.numpy
+    return np.mean(np.exp(-0.5 * ((at[:, None] - x) / 0.2)**2), -1)

@@ -7,7 +7,8 @@ are
     every value whose inlined depth passes 50 with two readers, or 100, and what is dear and moved
     to many places,
     and what would be computed again: a reduction or expensive scalar that misses a loop around it
-    (a hole), that two kernels want, or that stands under a guard,
+    (a hole), that two kernels want, or that stands under a guard, and what an element needs at
+    several places, as steps of a stencil within each other do,
     and what several kernels compute from more memory than it takes to keep it.
 
 Of a value in a border of zeros, the value is stored where all products can read around the border.
