@@ -7,7 +7,8 @@
       y[i] = t                                     y[i] = t
 
 Rows that read the same load it once, and the lanes of several sums are added up together: worth it
-where rows share what they read, or are so short that adding up the lanes is much of their work.
+where rows share what they read, or are so short that adding up the lanes is much of their work;
+elementary functions of long rows have other use for registers.
 Of rows that come from memory, not from a cache, it is so only where much is computed, if they come
 fastest in order; processors that see several streams better than one (`Target.streams`) read the
 rows of sums side by side.  schedule.py calls `with_rows`; a backend that emits them writes
@@ -87,7 +88,8 @@ def rows_of(loop, how):
         vectors = FROM_MEMORY
     brief = [is_short(s, vectors, how.lanes) for s in sums]
     short = all(brief)
-    if not short and (inner != sums or not all(b or shares(s, v) for b, s in zip(brief, sums))):
+    if not short and (dear or inner != sums or not all(
+            b or shares(s, v) for b, s in zip(brief, sums))):
         return 1
     if not short:
         return max(1, min(FEW, most))

@@ -117,6 +117,13 @@ def test_short_rows_of_elementary_functions_are_four():
     assert rows((34, 24), softmax) == [4]
 
 
+def test_long_rows_of_elementary_functions_run_alone_whatever_they_share():
+    """Four exponentials at once lacked registers: densities took twice as long."""
+    def densities(x):
+        return fnp.sum(fnp.exp(-(x[:, :1] - x[0]) ** 2), axis=1)
+    assert rows((32, 400), densities) == [1] and rows((32, 24), densities) == [4]
+
+
 def test_rows_of_elementary_functions_at_once_have_no_vectors_side_by_side():
     """They take the place of these; and a row is as long as before, whatever stands side by side.
     """
