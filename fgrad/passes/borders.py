@@ -45,9 +45,8 @@ def pieces(loop, space, region, words, room, times):
     """
     ends = places(loop) if loop.step == 1 else []
     for at in (ends, about_largest(ends)) if is_worth_it(loop, ends, times) else ():
-        found = in_pieces(loop, at, space, words)
-        sizes = [size_of(s.body) for s in found]
-        if sum(sizes) <= room:
+        found, sizes = fitting(loop, at, room, space, words)
+        if found:
             break
     else:
         if made := in_chunks(loop, space, words):
@@ -124,15 +123,24 @@ def about_largest(ends):
 
 
 def in_pieces(loop, ends, space, words):
-    """A loop from each of these ends to the next."""
-    out = []
+    """A loop from each of these ends to the next, one after another."""
     for start, end in zip(ends, ends[1:]):
         v = space.variable(end - start)
         body = substituted(loop.body, {loop.var: index.plus(index.of(v), start)})
         if start and loop.kind != "parallel":
             body = with_own_names(body, words)
-        out.append(replace(loop, var=v, body=body))
-    return out
+        yield replace(loop, var=v, body=body)
+
+
+def fitting(loop, ends, room, space, words):
+    """(the pieces of a loop, how many scalar nodes each has), or nothing where that is too much."""
+    found, sizes = [], []
+    for piece in in_pieces(loop, ends, space, words):
+        found.append(piece)
+        sizes.append(size_of(piece.body))
+        if sum(sizes) > room:
+            return [], []
+    return found, sizes
 
 
 def size_of(body):

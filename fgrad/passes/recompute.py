@@ -21,7 +21,6 @@ ROOT = 6                           # the cost of what is worth storing: a square
 KEPT = 1 << 20                     # bytes of a value that is worth storing to be read again
 AGAIN = 24                         # operations and reads that storing a value spares an element
 NOWHERE = ()                       # within no guard
-NONE = frozenset()
 TREE = 200                         # nodes of an expression under a guard, written out as a tree
 
 
@@ -197,15 +196,17 @@ def work_of(n):
 
 def at_once(root, found):
     """How many of the nodes are computed for one element at most: of a guard's sides, of one."""
-    used = {}
+    used, bit = {}, {n: 1 << k for k, n in enumerate(found)}
     for n in scalar.walk(root):
+        sides = [used[a] for a in n.args]
+        here = bit.get(n, 0)
         if n.op == "guard":
-            inside, outside = (used[a] for a in n.args)
-            here = inside if len(inside) >= len(outside) else outside
+            here |= max(sides, key=int.bit_count)
         else:
-            here = NONE.union(*(used[a] for a in n.args))
-        used[n] = here | {n} if n in found else here
-    return len(used[root])
+            for side in sides:
+                here |= side
+        used[n] = here
+    return used[root].bit_count()
 
 
 def read_again(computed, stored):
