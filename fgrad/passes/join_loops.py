@@ -52,7 +52,8 @@ def in_one(first, second, region, words):
     written = [{s.buffer for s in part if isinstance(s, Store)} for part in (first.body, body)]
     reads = [vectors_read(part, first.var) for part in (first.body, body)]
     used = [{n.data[0] for n in nodes_of(part) if n.op == "load"} for part in (first.body, body)]
-    if written[0] & used[1] or written[1] & used[0]:
+    if written[0] & used[1] or written[1] & used[0] or not all(
+            keep_order(s, t, first.var) for s in first.body for t in body):
         return None
     every, both = reads[0] | reads[1], first.body + body
     stores = sum(isinstance(s, Store) for s in both)
@@ -61,6 +62,16 @@ def in_one(first, second, region, words):
         return None
     grain = -(-region // max(1, cost_of(both))) if first.kind == "parallel" else first.grain
     return replace(first, body=both, grain=grain)
+
+
+def keep_order(s, t, v):
+    """Does no later iteration of v write with statement s what an earlier one wrote with t?"""
+    if not (isinstance(s, Store) and isinstance(t, Store)) or s.buffer is not t.buffer:
+        return True
+    step, apart = index.stride(s.index, v), index.combine([(s.index, 1), (t.index, -1)])
+    if apart.terms or not step or not index.is_affine(s.index, v):
+        return False
+    return bool(apart.const % step) or not 0 < -apart.const // step < v.extent
 
 
 def is_plain(s):

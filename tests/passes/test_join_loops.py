@@ -129,3 +129,17 @@ def test_plans_of_such_loops_print_no_kernel_twice():
                              [ArrayType(F32, (5000,))]).program,
                        Target(threads=2, region_cost=50, vector_bytes=64))
     assert len(plan.steps) == 1, str(plan)
+
+
+@pytest.mark.parametrize("shift, extent, expected", [
+    (0, 40, 1), (40, 40, 1), (-40, 40, 1), (39, 40, 2), (-39, 40, 1), (-1, 40, 1), (1, 40, 2)])
+def test_what_is_written_twice_ends_as_the_second_loop_leaves_it(space, shift, extent, expected):
+    """Loop one writes at i, loop two at i + shift: joined, one must not write over two's."""
+    x, y = buffers("x", "y")
+
+    def second(i):
+        return [Store(y, index.plus(i, 100 + shift), scalar.load(x, i))]
+
+    def first(i):
+        return [Store(y, index.plus(i, 100), scalar.load(x, i))]
+    assert len(joined(loops_of(first, second, extent=extent), 50, Words(set()))) == expected
