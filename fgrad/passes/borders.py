@@ -5,7 +5,7 @@
 
 A convolution with padding that is written out over its window then tests nothing in the middle,
 and the parts of a concatenation are loops of their own.  Relies on parts.py for substitution and
-costs; schedule.py calls `cut`.
+costs; schedule.py calls `cut`, and `cut_short` for loops that could have been written out.
 """
 
 from __future__ import annotations

@@ -47,19 +47,19 @@ def in_one(first, second, region, words):
             first.var.extent != second.var.extent):
         return None
     body = substituted(second.body, {second.var: index.of(first.var)})
-    if names_of(first.body) & names_of(body):
-        body = with_own_names(body, words)
     written = [{s.buffer for s in part if isinstance(s, Store)} for part in (first.body, body)]
     reads = [vectors_read(part, first.var) for part in (first.body, body)]
     used = [{n.data[0] for n in nodes_of(part) if n.op == "load"} for part in (first.body, body)]
     if written[0] & used[1] or written[1] & used[0] or not all(
             keep_order(s, t, first.var) for s in first.body for t in body):
         return None
-    every, both = reads[0] | reads[1], first.body + body
+    every, both = reads[0] | reads[1], [*first.body, *body]
     stores = sum(isinstance(s, Store) for s in both)
     if len(every) > SHARED * sum(map(len, reads)) or len(every) + stores > PLACES or (
             len(nodes_of(both)) > NODES):
         return None
+    if names_of(first.body) & names_of(body):
+        both = [*first.body, *with_own_names(body, words)]
     grain = -(-region // max(1, cost_of(both))) if first.kind == "parallel" else first.grain
     return replace(first, body=both, grain=grain)
 

@@ -61,6 +61,39 @@ def substituted(body, to):
     return out
 
 
+def with_values(body, to, values):
+    """Lets and Stores with loop variables replaced by Ixs, and names by expressions."""
+    def rewritten(n):
+        nodes = {m: values[m.data] for m in scalar.walk(n) if m.op == "name" and m.data in values}
+        return scalar.rewrite(n, to, nodes, {})
+
+    out = []
+    for s in body:
+        if isinstance(s, Store):
+            when = tuple((scalar.replaced(x, to, rewritten), lo, hi) for x, lo, hi in s.when)
+            s = replace(s, index=scalar.replaced(s.index, to, rewritten), when=when)
+        out.append(replace(s, expr=rewritten(s.expr)))
+    return out
+
+
+def blocks_of(loop, size, space, body):
+    """The loop over blocks of `size` iterations, and a block of those that are left over.
+
+    body(start, size): the statements of a block of so many that starts at an Ix.
+    """
+    n, out = loop.var.extent, []
+    for first, count, size in (0, n // size, size), (n // size * size, 1, n % size):
+        if not count * size:
+            continue
+        v = space.variable(count)
+        made = body(index.plus(index.combine([(index.of(v), size)]), first), size)
+        if count == 1 and loop.kind == "serial":
+            out += made
+        else:
+            out.append(replace(loop, var=v, body=made, grain=-(-loop.grain // size)))
+    return out
+
+
 def own_loops(body, space):
     """The statements with loop variables of their own: those of two kernels have names in each."""
     own = {v: space.variable(v.extent, step=v.step) for v in dict.fromkeys(loops_of(body))}

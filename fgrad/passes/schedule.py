@@ -18,7 +18,7 @@ from .. import index, scalar
 from ..loop import (
     Accumulate, Contract, For, Kernel, Let, Start, Store, nodes_of, statements)
 from ..scalar import EXPENSIVE
-from . import across, borders, places
+from . import across, borders, computed_places
 from .cut_loops import taken_apart
 from .jam import CHAINS, with_rows
 from .join_loops import joined
@@ -170,10 +170,11 @@ def arrange(loop, how, space, words):
         loop = replace(loop, body=flattened(borders.cut_short(loop.body, space, words)))
     loop = without_names(loop)
     inner = [s for s in loop.body if isinstance(s, For)]
-    if not inner and how.lanes > 1 and carries(loop):
-        return flattened(places.in_blocks(loop, space, words, partial(vectorised, how=how)))
     if not inner:
-        return [vectorised(loop, how)]
+        if how.lanes == 1 or not carries(loop):
+            return [vectorised(loop, how)]
+        return flattened(computed_places.in_blocks(
+            loop, space, words, partial(vectorised, how=how)))
     if how.across and across.is_across(loop):
         return flattened(across.in_blocks(loop, how.lanes, space, words))
     if len(loop.body) == 1:

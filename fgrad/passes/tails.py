@@ -15,14 +15,12 @@ for substitution; schedule.py calls `apart`.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from .. import index, scalar
 from ..loop import Buffer, For, Let, Start, Store, accumulators, names
 from ..scalar import EXPENSIVE
 from ..types import ArrayType
 from .memory import stores_of
-from .parts import cost_of, substituted
+from .parts import blocks_of, cost_of, substituted, with_values
 
 LEAST = 4                  # rows from which vectors gain
 WORK = 4096                # cost of a row up to which its tail counts
@@ -42,18 +40,8 @@ def apart(loop, space, words, vectorised):
         return [loop]
     n, serial = loop.var.extent, loop.kind == "serial"
     size = n if serial and n <= BLOCK else block_of(n, loop.kind)
-    out = []
-    for first, count, size in (0, n // size, size), (n // size * size, 1, n % size):
-        if not size:
-            continue
-        v = space.variable(count)
-        start = index.plus(index.combine([(index.of(v), size)]), first)
-        body = of_block(loop.var, start, size, head, tail, space, words, vectorised)
-        if count == 1 and serial:
-            out += body
-        else:
-            out.append(replace(loop, var=v, body=body, grain=-(-loop.grain // size)))
-    return out
+    return blocks_of(loop, size, space, lambda start, size: of_block(
+        loop.var, start, size, head, tail, space, words, vectorised))
 
 
 def block_of(n, kind):
@@ -111,12 +99,6 @@ def of_block(v, start, size, head, tail, space, words, vectorised):
         keep.append(Store(row, index.of(i), scalar.name(name, dtype, index.of(i).free)))
         known[name] = scalar.load(row, index.of(j))
     heads = substituted(head, {v: index.combine([(start, 1), (index.of(i), 1)])})
-    tails = substituted(tail, {v: index.combine([(start, 1), (index.of(j), 1)])})
+    tails = with_values(tail, {v: index.combine([(start, 1), (index.of(j), 1)])}, known)
     return [For(i, [*heads, *keep], "serial"),
-            vectorised(For(j, [given(s, known) for s in tails], "serial"))]
-
-
-def given(s, known):
-    """The statement with expressions in place of some names."""
-    to = {n: known[n.data] for n in scalar.walk(s.expr) if n.op == "name" and n.data in known}
-    return replace(s, expr=scalar.rewrite(s.expr, {}, to, {}))
+            vectorised(For(j, tails, "serial"))]

@@ -8,7 +8,7 @@
 
 Histograms of what is computed, particles put into cells: two updates may meet at one element, so
 they have no vectors themselves.  What is added is worked out so, too.  Relies on parts.py for
-substitution; schedule.py calls `in_blocks`.
+blocks and substitution; schedule.py calls `in_blocks`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataclasses import replace
 from .. import index, scalar
 from ..loop import Buffer, For, Let, Store, nodes_of
 from ..types import ArrayType
-from .parts import substituted
+from .parts import blocks_of, substituted, with_values
 
 BLOCK = 64                 # updates at once
 WORK = 6                   # operations on a place, and on what is added, from which vectors gain:
@@ -33,14 +33,14 @@ def in_blocks(loop, space, words, vectorised):
 
     words: names of the kernel, for what is kept.  vectorised(loop): with vectors.
     """
-    n = loop.var.extent
-    if loop.step != 1 or n < 2 * BLOCK or not all(isinstance(s, (Let, Store)) for s in loop.body):
+    if loop.step != 1 or loop.var.extent < 2 * BLOCK or not all(
+            isinstance(s, (Let, Store)) for s in loop.body):
         return [loop]
     made, updates = parts_of(loop.body, words)
     written = {s.buffer for s in updates}
     nodes = nodes_of(made)
     if any(m.op == "load" and m.data[0] in written for m in nodes) or (
-            sum(map(operations, nodes)) < WORK):
+            sum(map(weight, nodes)) < WORK):
         return [loop]
     used = names_of(updates)
     kept = [s for s in made if s.name in used and s.expr.op != "load"]
@@ -48,17 +48,11 @@ def in_blocks(loop, space, words, vectorised):
         return [loop]
     rows = {s.name: Buffer(words.unique(f"{s.name}_row"), ArrayType(s.expr.dtype, (BLOCK,)),
                            "local") for s in kept}
-    out = []
-    for first, count, size in (0, n // BLOCK, BLOCK), (n // BLOCK * BLOCK, 1, n % BLOCK):
-        if size:
-            v = space.variable(count)
-            start = index.plus(index.combine([(index.of(v), size)]), first)
-            body = of_block(loop.var, start, size, made, updates, rows, space, vectorised)
-            out += [replace(loop, var=v, body=body)] if count > 1 else body
-    return out
+    return blocks_of(loop, BLOCK, space, lambda start, size: of_block(
+        loop.var, start, size, made, updates, rows, space, vectorised))
 
 
-def operations(n):
+def weight(n):
     """About how many operations a scalar node is, of one number."""
     if n.op == "cast":
         return CAST if n.dtype.kind in "iu" and n.args[0].dtype.kind == "f" else 0
@@ -95,14 +89,4 @@ def of_block(v, start, size, made, updates, rows, space, vectorised):
     known.update((name, scalar.load(row, index.of(j))) for name, row in rows.items())
     made = substituted(made, {v: index.plus(start, index.of(i))})
     return [vectorised(For(i, made + keep, "serial")),
-            For(j, [with_known(s, to, known) for s in updates], "serial")]
-
-
-def with_known(s, to, known):
-    """An update with variables substituted, and expressions in place of names."""
-    def rewritten(n):
-        nodes = {m: known[m.data] for m in scalar.walk(n) if m.op == "name" and m.data in known}
-        return scalar.rewrite(n, to, nodes, {})
-    when = tuple((scalar.replaced(x, to, rewritten), lo, hi) for x, lo, hi in s.when)
-    return replace(s, expr=rewritten(s.expr), index=scalar.replaced(s.index, to, rewritten),
-                   when=when)
+            For(j, with_values(updates, to, known), "serial")]

@@ -7,7 +7,7 @@ import fgrad.numpy as fnp
 from fgrad import grad, jit, vmap
 from fgrad.interpreters.call import inline
 from fgrad.interpreters.stage import stage
-from fgrad.passes import places
+from fgrad.passes import computed_places
 from fgrad.passes.target import Target
 from fgrad.types import F32, I32, ArrayType
 from tests.passes.checking import assert_plan_agrees
@@ -46,7 +46,7 @@ def test_updates_at_computed_places(what, count, target):
 def test_many_updates_have_their_places_in_rows(what):
     program = inline(stage(COMPUTED[what], [ArrayType(F32, (1000,))] * 2).program)
     text = str(assert_plan_agrees(program, TARGETS[0], length=1000))
-    assert "_row[" in text and f"in 0..{places.BLOCK} (8 lanes" in text, text
+    assert "_row[" in text and f"in 0..{computed_places.BLOCK} (8 lanes" in text, text
 
 
 @pytest.mark.parametrize("function", [
