@@ -12,20 +12,20 @@ Lowering writes it, scheduling rewrites its For statements, and every backend em
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from itertools import groupby
 
 import numpy as np
 
 from .index import Ix, Space, Var
 from .later import lazily
+from .records import new, record
 from .scalar import Node, walk
 from .types import ArrayType
 
 printed = lazily("fgrad.loop_text")     # which relies on this module
 
 
-@dataclass(eq=False)
+@record
 class Buffer:
     """Storage of an array.  kind: "input", "constant", "output", "temporary" or "local"."""
     name: str
@@ -35,7 +35,7 @@ class Buffer:
 
 # ---------------------------------------------------------------------------- statements
 
-@dataclass(eq=False)
+@record
 class Let:
     """name = expr, once per run of its body."""
     name: str
@@ -43,7 +43,7 @@ class Let:
     source: tuple = None               # (source, mark) of the Equation, as everywhere below
 
 
-@dataclass(eq=False)
+@record
 class Start:
     """name: dtype = identity of `how`; an accumulator."""
     name: str
@@ -51,7 +51,7 @@ class Start:
     dtype: np.dtype
 
 
-@dataclass(eq=False)
+@record
 class Accumulate:
     """name how= expr"""
     name: str
@@ -60,7 +60,7 @@ class Accumulate:
     source: tuple = None
 
 
-@dataclass(eq=False)
+@record
 class Store:
     """buffer[index] = expr, or buffer[index] how= expr; only where every range of `when` holds."""
     buffer: Buffer
@@ -71,7 +71,7 @@ class Store:
     source: tuple = None
 
 
-@dataclass(eq=False)
+@record
 class For:
     """for var in 0..extent by step: body.  kind: "parallel", "serial" or "reduce".
 
@@ -131,7 +131,7 @@ def accumulators(loop):
     return {name: around for name, around in found.items() if name not in inner}
 
 
-@dataclass(eq=False)
+@record
 class Contract:
     """name = Σ over `k` of a · b, for every index of batch, rows and columns; then `body` for each.
 
@@ -198,7 +198,7 @@ def names(expr):
     return {n.data for n in walk(expr) if n.op == "name"}
 
 
-@dataclass(eq=False)
+@record
 class Turns:
     """Kernels behind each other that run share by share: all of them for one, then for the next.
 
@@ -209,7 +209,7 @@ class Turns:
     names: tuple
 
 
-@dataclass(eq=False)
+@record
 class Kernel:
     """Statements over buffers: loop nests in order, or one Contract.
 
@@ -224,7 +224,7 @@ class Kernel:
     scratch: list
     body: list
     space: Space
-    aliases: list = field(default_factory=list)
+    aliases: list = new(list)
     note: str = ""
     turns: Turns = None
 
@@ -232,7 +232,7 @@ class Kernel:
         return printed().kernel_text(self)
 
 
-@dataclass(eq=False)
+@record
 class Call:
     """Results by the NumPy rule of an operation that has no pull (sort, linear algebra)."""
     name: str
@@ -243,7 +243,7 @@ class Call:
     source: tuple = None
 
 
-@dataclass(eq=False)
+@record
 class Loop:
     """Plans that are run again and again ("scan", "while"), or one of several ("cond").
 
@@ -271,11 +271,11 @@ class Loop:
     index: Buffer = None
     plans: tuple = ()
     block: Buffer = None
-    others: dict = field(default_factory=dict)
+    others: dict = new(dict)
     flag: Buffer = None
     counter: Buffer = None
     source: tuple = None
-    aliases: list = field(default_factory=list)
+    aliases: list = new(list)
 
     @property
     def params(self):
@@ -291,7 +291,7 @@ class Loop:
         return [*self.ends, *self.ys, *work, *self.others.values()]
 
 
-@dataclass(eq=False)
+@record
 class Plan:
     """What a Program becomes: steps in order over buffers.
 
@@ -306,10 +306,10 @@ class Plan:
     outputs: list
     constants: list
     steps: list
-    offsets: dict = field(default_factory=dict)
+    offsets: dict = new(dict)
     arena: int = 0
-    donated: dict = field(default_factory=dict)
-    shares: dict = field(default_factory=dict)
+    donated: dict = new(dict)
+    shares: dict = new(dict)
 
     def __str__(self):
         return printed().plan_text(self)

@@ -18,7 +18,6 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter, namedtuple
-from dataclasses import replace
 from itertools import groupby, pairwise
 from statistics import median
 
@@ -32,6 +31,7 @@ from .later import lazily
 from .loop import Call, Contract, For, Kernel, Loop, is_idle, turns_of
 from .loop_text import loop_head
 from .passes import work
+from .records import replace
 from .text import counted
 from .types import ArrayType
 

@@ -7,11 +7,11 @@ the backends.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import prod
 
 from .. import index, scalar
 from ..loop import Store, of_columns, of_elements
+from ..records import replace
 
 
 class FlatProduct:

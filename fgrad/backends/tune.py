@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
@@ -24,6 +23,7 @@ from ..loop import Contract, For, Plan
 from ..passes.names import loops_of
 from ..passes.parts import cost_of
 from ..passes.schedule import Choice, arranged
+from ..records import frozen, replace
 from ..types import held_as
 from . import cache
 
@@ -68,7 +68,7 @@ def tuner(executable, described, identity):
 
 # ---------------------------------------------------------------------------- what was tried
 
-@dataclass(frozen=True)
+@frozen
 class Tried:
     """The changes to a Schedule that were tried, their seconds, and words; the first is no change.
     """

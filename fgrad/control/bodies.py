@@ -16,7 +16,6 @@ from __future__ import annotations
 import functools
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass
 from operator import index
 from types import FunctionType
 from weakref import WeakKeyDictionary
@@ -32,6 +31,7 @@ from ..interpreters.stage import stage
 from ..ir import Equation, Program, Var
 from ..ir_text import all_programs, canonical
 from ..ops import broadcast, transpose, zeros_like
+from ..records import frozen
 from ..text import noun_of
 from ..types import INEXACT_KINDS, default_float, rules
 from .reads import read_by, same
@@ -45,7 +45,7 @@ _lock = threading.Lock()
 
 # ---------------------------------------------------------------------------- staging
 
-@dataclass(frozen=True)
+@frozen
 class Body:
     """A staged function.
 

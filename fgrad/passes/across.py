@@ -14,10 +14,9 @@ for substitution; schedule.py calls it where the target has loops within loops o
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from .. import index, scalar
 from ..loop import Accumulate, Buffer, For, Let, Start, Store, accumulators
+from ..records import replace
 from ..types import ArrayType
 from .parts import substituted
 

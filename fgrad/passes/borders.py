@@ -10,10 +10,9 @@ costs; schedule.py calls `cut`, and `cut_short` for loops that could have been w
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from .. import index, scalar
 from ..loop import For, Let, Start, Store, nodes_of, statements
+from ..records import replace
 from .jam import renamed
 from .parts import cost_of, substituted
 from .short_loops import COPIES, copies

@@ -13,10 +13,9 @@ blocks and substitution; schedule.py calls `in_blocks`.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from .. import index, scalar
 from ..loop import Buffer, For, Let, Store, nodes_of
+from ..records import replace
 from ..types import ArrayType
 from .parts import blocks_of, substituted, with_values
 

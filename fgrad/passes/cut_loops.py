@@ -12,10 +12,9 @@ short_loops.py; schedule.py calls `taken_apart`.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from .. import index
 from ..loop import For, Let, Store, nodes_of, statements
+from ..records import replace
 from .collapse import indices
 from .parts import substituted
 from .short_loops import chooses, written_out

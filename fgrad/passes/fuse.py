@@ -35,11 +35,11 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from dataclasses import dataclass, field
 from math import prod
 
 from .. import index, scalar
 from ..ir import Program
+from ..records import new, record
 from ..scalar import EXPENSIVE
 from .collapse import collapse_reduction, in_order_of_memory, rewrite_root
 from .forms import (axes_missed, column_form, columns_across, outer_form, short_sums_written_out,
@@ -60,7 +60,7 @@ NONE = frozenset()
 
 # ---------------------------------------------------------------------------- records
 
-@dataclass(eq=False)
+@record
 class Root:
     """A stored value: value[index] = expr (or how= expr) in the loops `nest`, outermost first."""
     value: object
@@ -70,7 +70,7 @@ class Root:
     how: str = None
 
 
-@dataclass(eq=False)
+@record
 class Nest:
     """A kernel to be: stored values that share loops.
 
@@ -81,15 +81,15 @@ class Nest:
     space: index.Space
     puller: Puller
     nest: tuple
-    roots: list = field(default_factory=list)
-    reads: set = field(default_factory=set)
+    roots: list = new(list)
+    reads: set = new(set)
     size: int = 0
     product: object = None
     first: object = None
-    passes: dict = field(default_factory=dict)
+    passes: dict = new(dict)
 
 
-@dataclass(eq=False)
+@record
 class Step:
     """An equation that is a step of its own.  kind: "scan", "push", "call" or "loop"."""
     number: int
@@ -97,7 +97,7 @@ class Step:
     eqn: object
 
 
-@dataclass(eq=False)
+@record
 class Fused:
     """A Program shared out into steps."""
     program: object

@@ -17,10 +17,9 @@ rows of sums side by side.  schedule.py calls `with_rows`; a backend that emits 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from .. import index, scalar
 from ..loop import Accumulate, For, Let, Start, Store, accumulators
+from ..records import replace
 from ..scalar import EXPENSIVE
 from ..types import BOOL
 from .parts import substituted

@@ -12,10 +12,9 @@ loops, and on parts.py; schedule.py calls `joined`.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from .. import index
 from ..loop import For, Let, Store, nodes_of
+from ..records import replace
 from .borders import with_own_names
 from .parts import cost_of, substituted
 

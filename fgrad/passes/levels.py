@@ -10,12 +10,11 @@ reads stay behind it.  It relies on fuse.py's Nests; lower.py makes kernels of i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from .. import index, scalar
 from ..loop import Accumulate, Buffer, For, Let, Start, Store
+from ..records import record
 from ..text import identifier
 from ..types import ArrayType
 from .collapse import as_in_memory
@@ -32,7 +31,7 @@ class Block:
         self.lets, self.passes, self.stores = {}, {}, []   # by stage; by (stage, variables)
 
 
-@dataclass(eq=False)
+@record
 class Pass:
     """One loop nest over the variables of a block, with the accumulators it feeds."""
     block: Block

@@ -7,12 +7,12 @@ loop over updates; what has no pull becomes a Call of its NumPy rule.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import prod
 
 from .. import index, scalar
 from ..ir import Var
 from ..loop import Accumulate, Call, Contract, For, Kernel, Let, Loop, Start, Store
+from ..records import replace
 from ..text import identifier
 from .collapse import collapse
 from .fuse import PRODUCT, Nest, Root, sums_columns

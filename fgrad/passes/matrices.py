@@ -15,7 +15,6 @@ loops of little work are `native_loops`; of complex numbers the calls stay.  The
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 
 from .. import ops
@@ -24,6 +23,7 @@ from ..control.scan import fixed_equations
 from ..interpreters.stage import stage
 from ..ir import Equation, Program
 from ..ops import fortran
+from ..records import frozen
 from ..transforms import vmap
 from ..types import F32, F64, I32
 from . import matrix_loops as loops
@@ -175,7 +175,7 @@ def moved(values, axis, to):
 
 # ---------------------------------------------------------------------------- the operations
 
-@dataclass(frozen=True)
+@frozen
 class Rule:
     """How an operation is written: function(*matrices, **params), of [n, n] or [n, n, stack].
 

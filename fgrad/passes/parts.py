@@ -15,11 +15,11 @@ is said in loop IR, so backends need no notion of it.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import prod
 
 from .. import index, scalar
 from ..loop import Accumulate, Buffer, For, Start, Store
+from ..records import replace
 from ..scalar import REDUCTIONS
 from ..types import ArrayType
 from .names import loops_of

@@ -9,11 +9,11 @@ result becomes a Contract statement, which the contraction engine of a backend r
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import permutations
 from math import gcd, prod
 
 from .. import index, scalar
+from ..records import record
 from .pull import uncast
 
 RUNS = 16, 256             # the fewest and the most steps of a run of a bordered operand
@@ -27,7 +27,7 @@ FACTORS = 8                # of one product; more are not a contraction
 TOTAL = "total"            # the name of the sum over k of b within a product's kernel
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Product:
     """The sum over k of a · b, times `scale` (a Node, or None), for every batch, row and column."""
     a: scalar.Node
@@ -189,7 +189,7 @@ def total_of(product, n):
     return None
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Bordered:
     """An operand that is `load` where all `ranges` hold, and zero elsewhere: a padded array.
 
@@ -226,7 +226,7 @@ def unguarded(n):
     return n, ranges
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Strips:
     """An operand that is `load` where all `ranges` hold, and zero elsewhere: a padded array.
 
@@ -260,7 +260,7 @@ def strips(n, rows, k, dtype):
                   index.stride(at, pixel)) if fits and large else None
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Windows:
     """An operand that is `load` where all `ranges` hold, and zero elsewhere, and that knows each of
     the `places` and the one of the `taps` beside it by stride · place + dilation · tap alone.

@@ -11,12 +11,11 @@ only.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from .. import index, scalar
 from ..ir import Var
 from ..ir_text import stored, variable_names
 from ..loop import Buffer
+from ..records import frozen
 from ..types import computed
 from .names import Words
 
@@ -148,7 +147,7 @@ def step_of(op):
 
 # ---------------------------------------------------------------------------- one operation alone
 
-@dataclass(frozen=True)
+@frozen
 class Probe:
     """reduces: the extents over which the element is a reduction, or none.  pointwise: arguments of
     its shape are read at its index only.  windows: the arguments of which it reads many elements,

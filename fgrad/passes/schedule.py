@@ -10,13 +10,13 @@ are computed together.  It relies on parts.py for substitution.
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 
 from .. import index, scalar
 from ..loop import (
     Accumulate, Contract, For, Kernel, Let, Start, Store, nodes_of, statements)
+from ..records import frozen, replace
 from ..scalar import EXPENSIVE
 from . import across, borders, computed_places
 from .cut_loops import taken_apart
@@ -34,7 +34,7 @@ PLACES = 4                 # places of a window that are computed at once, where
 READS, SHARED = 6, 0.6     # the least reads of one place, and the most of all for one of each's
 
 
-@dataclass(frozen=True)
+@frozen
 class Schedule:
     """lanes: of a vector of 4-byte elements.  light, heavy: copies of a vector loop's body.
 
@@ -68,7 +68,7 @@ def schedule_for(target):
                     jam=target.jam, streams=target.streams, region=target.region_cost)
 
 
-@dataclass(frozen=True)
+@frozen
 class Choice:
     """The Schedule of one kernel, and what is to be said of it."""
     how: Schedule

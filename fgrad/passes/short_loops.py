@@ -14,11 +14,11 @@ the CPU backend calls.  Relies on parts.py for substitution; schedule.py calls `
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import inf
 
 from .. import index, scalar
 from ..loop import Accumulate, For, Let, Start, Store
+from ..records import replace
 from ..scalar import REDUCTIONS
 from .lets import name_shared
 from .names import Words, words_of

@@ -21,11 +21,11 @@ side, each with accumulators of its own.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import prod
 
 from .. import index, scalar
 from ..loop import Accumulate, For, Let, Start
+from ..records import replace
 from ..scalar import EXPENSIVE
 from .jam import CHAINS, renamed
 from .parts import substituted

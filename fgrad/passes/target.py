@@ -6,10 +6,11 @@ backend makes its Target; a Plan made for one Target runs anywhere, only slower.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from ..records import frozen
 
 
-@dataclass(frozen=True)
+
+@frozen
 class Target:
     """kind: "cpu" (loops over rows, vector lanes inside) or "gpu" (a work-item an element or row).
 

@@ -14,11 +14,11 @@ kernels use apart while any of them runs, and backends run them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from math import prod
 
 from .. import index, scalar
 from ..loop import Contract, For, Kernel, Store, Turns
+from ..records import frozen, replace
 
 MOST = 16                  # kernels that take turns
 FINEST = 1024              # shares
@@ -50,7 +50,7 @@ def longest(steps, target):
     return best
 
 
-@dataclass(frozen=True)
+@frozen
 class Sliced:
     """A kernel that can be cut along `variables`, outermost first, into shares of whole blocks.
 
@@ -138,7 +138,7 @@ def contents(kernel):
     return stores, nodes
 
 
-@dataclass(frozen=True)
+@frozen
 class Chain:
     """Kernels that can take turns, by each of `counts` shares."""
     target: object

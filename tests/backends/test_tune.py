@@ -1,6 +1,6 @@
 """FGRAD_TUNE: other schedules are tried, the choice is kept and shown, values stay."""
 
-from dataclasses import replace
+from fgrad.records import replace
 
 import numpy as np
 import pytest

@@ -5,7 +5,7 @@ needs, so what one share would read of another shows.
 """
 
 import random
-from dataclasses import replace
+from fgrad.records import replace
 
 import numpy as np
 import pytest

@@ -13,11 +13,11 @@ Relies on `operands`, `tiles` and `contract_cost`; the plan emitter of this pack
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
 from math import gcd
 
+from ...records import frozen, replace
 from . import winograd
 from .contract_cost import DISPATCH, PAGE, cycles, held_first, held_second
 from .dots import lanes_of_sums, shape
@@ -138,7 +138,7 @@ class Product:
         raise NotImplementedError
 
 
-@dataclass(frozen=True)
+@frozen
 class Plan:
     """How a contraction is computed.  Everything `emit` needs, and nothing it decides.
 
@@ -379,7 +379,7 @@ class Plan:
                 and not (self.split or self.dots or self.tables or self.total or self.sums))
 
 
-@dataclass(frozen=True)
+@frozen
 class Emitted:
     """The text of a contraction.
 

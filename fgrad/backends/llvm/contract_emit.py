@@ -8,9 +8,9 @@ on it.
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import lru_cache
 
+from ...records import frozen
 from .contract import Emitted, Product, up
 from .dots import Dots
 from .operands import Pieced, Pulled, Strided
@@ -55,7 +55,7 @@ def written(kernel):
     return str(kernel.text())
 
 
-@dataclass(frozen=True)
+@frozen
 class Block:
     """A block of the product: batch b, its first row i, column j and step k, and its extents."""
     b: object

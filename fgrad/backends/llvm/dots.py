@@ -8,8 +8,7 @@ and `tiles`; `contract` and `contract_emit` rely on it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ...records import frozen
 from .text import BYTES, Function, mangled, vector
 from .tiles import KERNEL_PARAMETERS, added, multiply_add
 
@@ -27,7 +26,7 @@ def shape(rows, columns, machine):
     return r, min(c, columns)
 
 
-@dataclass(frozen=True)
+@frozen
 class Dots:
     """A shareable function that computes a tile of `rows` × `columns` dot products.
 

@@ -8,13 +8,12 @@ never collide with a user's.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ... import index
 from ...aligned import LINE
 from ...loop import Accumulate, Buffer, For, Let, Start, Store, accumulators, statements
 from ...scalar import REDUCTIONS, Node, walk
 from ...passes.jam import together
+from ...records import replace
 from ...types import BOOL, F64
 from .addresses import Scope
 from .fetches import fetchers, row_of, rows_ahead, used_by

@@ -20,12 +20,11 @@ rows and costs; `emit` writes the loops.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ... import index
 from ...loop import For, Let, Start, Store, accumulators, names
 from ...passes.jam import own_rows, renamed
 from ...passes.parts import cost_of, substituted
+from ...records import record
 from .fetches import read_by, used_by
 from .past_caches import by_lines, ragged
 
@@ -35,7 +34,7 @@ STACK = 7 << 16            # bytes of scratch rows; some systems give a thread 8
 LATE = ".late"             # what names of the row before end in
 
 
-@dataclass(eq=False)
+@record
 class LateRows:
     """The body of a loop whose last statement, a loop, runs for the row before.
 

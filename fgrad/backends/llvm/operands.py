@@ -7,10 +7,11 @@ on nothing; `contract` and what writes its plans rely on it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from ...records import frozen
 
 
-@dataclass(frozen=True)
+
+@frozen
 class Strided:
     """An operand or result that is a buffer: strides in elements, the first for its first index.
 
@@ -21,7 +22,7 @@ class Strided:
     cost = 1                     # scalar operations per element
 
 
-@dataclass(frozen=True)
+@frozen
 class Pulled:
     """An operand that is computed where it is packed, along "k", "m" (A) or "n" (B).
 
@@ -31,7 +32,7 @@ class Pulled:
     cost: int = 1
 
 
-@dataclass(frozen=True)
+@frozen
 class Pieced:
     """An operand B that lies in pieces along "k" or "n": its elements between multiples of some
     number, of the squares or vectors that packing copies, lie behind each other.
@@ -43,7 +44,7 @@ class Pieced:
     cost = 1                     # see Strided
 
 
-@dataclass(frozen=True)
+@frozen
 class Offset:
     """An operand A whose element (i, k) lies at address[i] + offset[k]: a window over an array.
 
@@ -57,7 +58,7 @@ class Offset:
     step: int = 0
 
 
-@dataclass(frozen=True)
+@frozen
 class Bordered:
     """An operand A whose steps k … k + run - 1 lie behind each other, or are all zero.
 
@@ -74,7 +75,7 @@ class Bordered:
     step: int = 0
 
 
-@dataclass(frozen=True)
+@frozen
 class Strips:
     """An operand A of windows and strips, between zeros: what windows know of a padded array.
 

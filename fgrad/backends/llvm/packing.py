@@ -10,14 +10,13 @@ transposes.  Relies on `text`; `contract_emit` and `winograd_emit` rely on it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ...records import frozen
 from .text import BYTES, Function, mangled
 
 PANELS = 40                # panels of columns of A that are written together
 
 
-@dataclass(frozen=True)
+@frozen
 class Transpose:
     """A shareable function: lanes × lanes elements at `from` written transposed at `to`.
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import replace
 
 from ... import index, scalar
 from ...loop import Contract, Store, of_elements
 from ...passes.product import bordered, strips, windows
+from ...records import replace
 from ..flat_product import FlatProduct
 from . import contract, contract_emit, operands
 from .emit import Emitter

@@ -6,12 +6,11 @@ stored and on `addresses` for where; `emit` builds on it.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ... import index
 from ...bf16 import BF16
 from ...loop import Store
 from ...passes.short_loops import whole_steps
+from ...records import replace
 from ...scalar import REDUCTIONS
 from ...types import BOOL, computed
 from .instructions import stored, type_text

@@ -10,8 +10,7 @@ equal kernels have equal names, so that a module holds each once.  Relies on `te
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
+from ...records import frozen, replace
 from .text import BYTES, Function, mangled, vector
 
 FLOATS = ("float", "double")
@@ -27,7 +26,7 @@ FETCHING = ", ptr noalias readonly %streams"     # of kernels that fetch, behind
 KERNEL_TYPES = ("i64", "ptr", "i64", "ptr", "i64", "ptr", "i64", "i1")
 
 
-@dataclass(frozen=True)
+@frozen
 class Machine:
     """What the engine knows of a processor: its vectors, and from them its caches, in bytes."""
     vector_bytes: int
@@ -51,7 +50,7 @@ class Machine:
         return 1 << 20 if self.vector_bytes == 64 else 512 << 10
 
 
-@dataclass(frozen=True)
+@frozen
 class Tile:
     """rows × vectors accumulators of `lanes` elements of an LLVM type."""
     type: str
@@ -98,7 +97,7 @@ def added(fn, type, lanes, x, y):
     return fn.op(f"{'fadd' if type in FLOATS else 'add'} {vector(type, lanes)} {x}, {y}")
 
 
-@dataclass(frozen=True)
+@frozen
 class Rows:
     """A is read along its rows: element (r, k) at r·stride + k.
 
@@ -131,7 +130,7 @@ class Rows:
         return fn.gep(type, pointer, 1)
 
 
-@dataclass(frozen=True)
+@frozen
 class Columns:
     """A is read along its columns: element (r, k) at r + k·stride; the stride is an argument."""
     name = "columns"
@@ -149,7 +148,7 @@ class Columns:
         return fn.gep(type, pointer, stride)
 
 
-@dataclass(frozen=True)
+@frozen
 class Offsets:
     """A is read through tables, as windows are: element (r, k) at address[r] + offset[k].
 
@@ -181,7 +180,7 @@ class Offsets:
         return fn.gep("i64", pointer, 1)
 
 
-@dataclass(frozen=True)
+@frozen
 class Runs:
     """A is read by runs of steps that lie behind each other: element (r, k) of one at place[r] + k.
 
@@ -226,7 +225,7 @@ class Runs:
         return fn.add(step, 1)
 
 
-@dataclass(frozen=True)
+@frozen
 class Segments:
     """A is read by segments, of steps that lie `step` elements apart, and rows behind each other.
 
@@ -375,7 +374,7 @@ class Steps:
             fn.prefetch(fn.gep("i8", first, fn.mul(step, rate)), near=False)
 
 
-@dataclass(frozen=True)
+@frozen
 class Kernel:
     """A shareable function that computes one tile.
 

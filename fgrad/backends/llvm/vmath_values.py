@@ -14,8 +14,8 @@ rely on it.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 
+from ...records import frozen
 from .host import HOST
 from .text import constant, mangled, vector
 
@@ -30,7 +30,7 @@ PICKS = {32: "llvm.x86.avx2.permd", 64: "llvm.x86.avx512.permvar.si.512"}
 LOOKS_UP = HOST.vector_bytes in PICKS
 
 
-@dataclass(frozen=True)
+@frozen
 class Format:
     """A binary floating-point format.
 

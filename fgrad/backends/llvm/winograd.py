@@ -24,12 +24,12 @@ these plans and others, `winograd_emit` writes them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import product
 from math import prod
 
 from ... import index
+from ...records import frozen
 from .text import BYTES
 from .tiles import Tile, shapes, step_cycles
 
@@ -102,7 +102,7 @@ def transposed(matrix):
 
 # ---------------------------------------------------------------------------- plans
 
-@dataclass(frozen=True)
+@frozen
 class Windows:
     """An operand A that is a window over images: its element is known by place + tap, channel.
 

@@ -7,8 +7,6 @@ queue's order makes safe.  Relies on `emit` and `product` for the text, on `devi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from ... import loop_key
@@ -18,6 +16,7 @@ from ...errors import DeviceError
 from ...loop import Buffer, Call, Contract, For, Kernel, Loop
 from ...passes.target import Target
 from ...passes.turns import contents
+from ...records import frozen
 from ...text import Names, identifier
 from ...types import F64, held_as
 from ..base import Backend
@@ -65,7 +64,7 @@ def target_of(record):
 
 # ---------------------------------------------------------------------------- text
 
-@dataclass(frozen=True)
+@frozen
 class Launch:
     """A step: the function `name`, or a loop.Call or loop.Loop, on buffers.
 

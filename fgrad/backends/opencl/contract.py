@@ -26,11 +26,11 @@ NumPy's OpenBLAS, 0.8 where B is transposed, and 70 times one sum per work-item.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import prod
 
 import numpy as np
 
+from ...records import replace
 from . import tiles
 from .contraction import (
     C_TYPES, Contraction, Tile, beyond, corner, extent, grid_of, header, indented, local_bytes,

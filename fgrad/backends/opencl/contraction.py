@@ -5,14 +5,15 @@ Relies on nothing; `contract` and `tiles` rely on it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from ...records import frozen
+
 
 C_TYPES = {"float32": "float", "float64": "double", "int8": "char",
            "int16": "short", "int32": "int", "int64": "long", "uint8": "uchar",
            "uint16": "ushort", "uint32": "uint", "uint64": "ulong"}
 
 
-@dataclass(frozen=True)
+@frozen
 class Tile:
     """How a scheme cuts a contraction.
 
@@ -32,7 +33,7 @@ class Tile:
     slices: int = 1
 
 
-@dataclass(frozen=True)
+@frozen
 class Contraction:
     """What one kernel computes; unit_a and unit_b name the index along which memory is adjacent."""
 

@@ -14,12 +14,12 @@ Relies on `emit`; `backend` relies on it.
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from math import prod
 
 from ... import index, scalar
 from ...loop import Accumulate, For, Let, Store, accumulators
 from ...passes.parts import cost_of
+from ...records import frozen, replace
 from ...scalar import REDUCTIONS
 from ...types import BOOL
 from .emit import Emitter, Written, arguments, function_text, needs_long
@@ -33,7 +33,7 @@ BUSY = 1024                # work-items for each unit of a GPU that keep it busy
 SIDE = 32                  # work-items that read together: what they read lies side by side
 
 
-@dataclass(frozen=True)
+@frozen
 class Team:
     """How the work-items of a group share iterations of a kernel's parallel loops.
 

@@ -8,11 +8,11 @@ Relies on `contraction`; `contract`, which chooses among these and others, relie
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import prod
 
 import numpy as np
 
+from ...records import replace
 from .contraction import (
     C_TYPES, Tile, beyond, corner, grid_of, header, indented, local_bytes, within)
 

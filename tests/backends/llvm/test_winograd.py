@@ -1,7 +1,7 @@
 """Windows by Winograd's algorithms against plain sums: axes, windows, gradients, specials."""
 
 import functools
-from dataclasses import replace
+from fgrad.records import replace
 
 import numpy as np
 import pytest

@@ -2,7 +2,7 @@
 
 import copy
 import pickle
-from dataclasses import replace
+from fgrad.records import replace
 
 import numpy as np
 import pytest

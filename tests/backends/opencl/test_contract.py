@@ -1,6 +1,6 @@
 """Contractions: every scheme against NumPy, on integers, where both are exact."""
 
-from dataclasses import replace
+from fgrad.records import replace
 from itertools import product
 
 import numpy as np

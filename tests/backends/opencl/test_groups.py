@@ -1,6 +1,6 @@
 """Kernels for GPUs: who runs which iterations, and that PoCL gives NumPy's results with them."""
 
-from dataclasses import replace
+from fgrad.records import replace
 
 import numpy as np
 import pytest
