@@ -70,6 +70,7 @@ def built(program, device, donate=(), change=lambda plan: plan):
     """A new executable of real arrays for an inlined Program.  change(plan): what is compiled."""
     backend, donate = base.find(device), () if program.derive(has_complex) else donate
     with uncollected(), denormals.kept():
+        backend.begin(device)
         plan = passes.plan(pairs().expanded(program), backend.target(device), donate,
                            backend.tuner(device))
         return backend.compile(change(plan), device)

@@ -38,6 +38,9 @@ class Backend:
         """What chooses the Schedules of hot kernels (passes/schedule.py); None: nothing does."""
         return None
 
+    def begin(self, device):
+        """Called before a plan is made, for what can be done while it is; nothing has to be."""
+
     def compile(self, plan, device):
         """An executable: executable(values) → list of Arrays; `arena`: bytes that it works in.
 

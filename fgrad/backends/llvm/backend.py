@@ -10,7 +10,7 @@ from __future__ import annotations
 from ... import config
 from ...later import lazily
 from ..base import Backend
-from . import host, image, target, threads
+from . import host, image, objects, target, threads
 from .executable import Executable, not_loaded
 
 loops = lazily("fgrad.backends.llvm.loops")
@@ -20,6 +20,9 @@ tune = lazily("fgrad.backends.tune")
 
 class Llvm(Backend):
     """Native code for the host's processor."""
+
+    def begin(self, device):
+        objects.begin(not_loaded())
 
     def target(self, device):
         return module().host_target()
@@ -31,7 +34,7 @@ class Llvm(Backend):
                             (host.IDENTITY, threads.pool().size))
 
     def compile(self, plan, device):
-        return Executable(*module().compiled(plan, not_loaded()))
+        return Executable(*module().compiled(plan))
 
     def kept(self, program):
         found = image.kept(program)

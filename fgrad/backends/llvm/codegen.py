@@ -15,7 +15,6 @@ import threading
 from contextlib import contextmanager
 from functools import cache
 
-from ... import config
 from ...errors import CheckError
 from . import target
 from .host import HOST
@@ -38,33 +37,6 @@ def compile_text(text):
 def assembly(text):
     """The target's assembly for a module's text, as `compile_text` would make it."""
     return emitted(text, is_object=False).decode()
-
-
-def compile_texts(texts):
-    """The objects of several texts, compiled at once on the processors that there are.
-
-    Memory that LLVM has freed goes back to the system: 7 MB after a training step of a CNN.
-    """
-    made, waiting = [None] * len(texts), iter(range(len(texts)))
-
-    def work():
-        for n in waiting:
-            try:
-                made[n] = compile_text(texts[n])
-            except BaseException as error:       # raised below, in the thread that asked
-                made[n] = error
-    others = [threading.Thread(target=work)
-              for _ in range(min(len(texts), config.processors()) - 1)]
-    for other in others:
-        other.start()
-    work()
-    for other in others:
-        other.join()
-    for found in made:
-        if isinstance(found, BaseException):
-            raise found
-    trim()(0)
-    return made
 
 
 @cache
@@ -171,4 +143,4 @@ def let_go():
 
 
 if hasattr(llvm.ffi.lib, "_lock"):
-    target.at_fork.append((hold, let_go))
+    target.at_fork.append((hold, let_go, lambda: None))

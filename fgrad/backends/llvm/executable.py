@@ -19,7 +19,7 @@ from ...core import Array, array_of, frozen_array, memory_in_order, memory_of
 from ...later import lazily
 from ...types import BOOL, ArrayType, held_as
 from ..base import Attributes, Same
-from . import host, runner, target, threads
+from . import host, objects, runner, target, threads
 
 host_call = lazily("fgrad.backends.llvm.host_call")         # for steps that NumPy runs
 native_call = lazily("fgrad.backends.llvm.native_call")     # for a second call
@@ -36,9 +36,10 @@ class Executable:
         self.calls = {name: host_call().function(step) for name, step in steps.items()}
         addresses = {name: id(function) for name, function in self.calls.items()}
         run = native_runner()
-        libraries = [target.load(data) for data in objects]
-        for (names, _), library in zip(image.objects, libraries):
-            addresses.update((name, library.address(name)) for name in names)
+        libraries = []
+        for (names, _), data in zip(image.objects, objects):     # they call those before them
+            libraries.append(target.load(data, addresses))
+            addresses.update((name, libraries[-1].address(name)) for name in names)
         words = [addresses[w] if w.__class__ is str else w for w in image.words]
         outside = len(image.given) + len(image.made) + 1
         self.table = runner.PlanTable(words, image.places, image.arena, outside, image.most,
@@ -204,7 +205,7 @@ def runner_text():
 def native_runner():
     """The loaded library of `fg.run`, and that of the pool."""
     threads.pool().loaded()
-    [built] = target.objects([runner_text()])
+    [built] = objects.of([runner_text()])
     made = target.load(built, {f: target.address_in_python(f) for f in runner.FROM_PYTHON})
     target.add_symbol("fg.look", made.address("fg.look"))
     return made

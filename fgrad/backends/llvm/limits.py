@@ -11,7 +11,7 @@ import time
 
 import numpy as np
 
-from . import native_call, target, threads
+from . import native_call, objects, target, threads
 from .host import HOST
 
 LANES = HOST.vector_bytes // 4
@@ -104,7 +104,7 @@ def compiled():
              *(PART.format(name=name, arguments="ptr %to, ptr %from, i64 %bytes, i64 %n")
                for name in MOVES)]
     whole = native_call.for_host("\n".join([fma_text(), *moves, *parts, "!0 = !{i32 1}"]))
-    [built] = target.objects([whole])
+    [built] = objects.of([whole])
     library = target.load(built)
     return {name: library.address(f"{name}.part") for name in ("fma", *MOVES)}
 

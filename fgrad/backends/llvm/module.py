@@ -19,7 +19,7 @@ from ...passes.short_loops import in_straight_lines
 from ...passes.target import Target
 from ...passes.work import operations
 from .. import cache
-from . import emit, host, loops, product, steps, stores, target, threads, vmath
+from . import emit, host, loops, objects, product, steps, stores, threads, vmath
 from .image import Image
 from .runner import PYTHON
 from .steps import Workspace
@@ -29,8 +29,7 @@ from .tiles import Machine
 CALLED = re.compile(r"@(fg\.[-\w.]+)\(")         # functions that kernels share
 FEW = 24                   # vectors of a function of vector math, up to which it is in place
 LONG = 20_000              # scalar operations from which the interpreter's lock is released
-MODULES = 2                # for each of several processors: they do not end at once
-SHORT = 20_000             # characters of text that are not compiled beside others: some 10 ms
+BATCH = 60_000             # characters of text that are compiled while more is written: some 40 ms
 
 
 @functools.cache
@@ -50,9 +49,9 @@ def described(kernel):
     return product.described(kernel, host_target())
 
 
-def compiled(plan, soon=()):
-    """(Image, its objects, name → Call step) of a Plan.  soon: see `target.objects`."""
-    module, calls = Module(plan), {}
+def compiled(plan):
+    """(Image, its objects, name → Call step) of a Plan."""
+    module, calls = Module(plan, objects.begin), {}
 
     def name(function):
         if isinstance(function, str):
@@ -65,15 +64,13 @@ def compiled(plan, soon=()):
     layout = steps.Layout(plan, [*plan.inputs, *made, None, *given[n:]], module.whole)
     words = steps.Words(layout, name)
     instructions = [w if isinstance(w, str) else int(w) for w in words.steps(module.steps)]
-    processors = config.processors()
-    texts = module.texts(MODULES * processors if processors > 1 else 1)
-    keys = [target.object_key(text) for _, text in texts]
+    keys = [objects.key_of(text) for _, text in module.texts]
     image = Image(
         [b.type for b in given], [b.type for b in made], n, origins(plan, given, made),
         overwritten(plan), instructions, layout.places, words.most,
         plan.arena + module.workspace, work(plan) > LONG,
-        [(names, key) for (names, _), key in zip(texts, keys)])
-    return image, target.objects([text for _, text in texts], keys, soon), calls
+        [(names, key) for (names, _), key in zip(module.texts, keys)])
+    return image, objects.of([text for _, text in module.texts], keys), calls
 
 
 def origins(plan, given, made):
@@ -113,13 +110,16 @@ class Module:
 
     `functions`: name → text.  `steps`: (name, parts, buffers), in order; of those that take turns
     (Turns, their steps), of a loop that is one function (Loop, name, buffers).  `whole`: these
-    loops.
+    loops.  `texts`: (names of what it defines, text) of LLVM modules that hold them, in order; what
+    several call is defined in the first.  begin([text]) is called when one is written.
     """
 
-    def __init__(self, plan):
+    def __init__(self, plan, begin=None):
         self.functions, self.used, self.workspace = {}, set(), 0
         self.known, self.inside, self.whole = loop_key.Known(), loop_key.Known(), set()
+        self.texts, self.open, self.shared, self.begin = [], {}, {}, begin
         self.steps = self.steps_of(plan)
+        self.close()
 
     def steps_of(self, plan):
         """The steps of a Plan; those of other Loops are (Loop, the steps of each of its Plans)."""
@@ -192,68 +192,81 @@ class Module:
         own = {name: text for name, text in functions.items() if name.startswith("kernel")}
         digest = cache.key(*own.values())[:16]
         names = {name: f"k.{digest}{name[len('kernel'):]}" for name in own}
+        unknown = [name for name in names.values() if name not in self.functions]
         for name, text in functions.items():
             for old, new in sorted(names.items(), reverse=True) if name in own else ():
                 text = text.replace(f"@{old}(", f"@{new}(")
             self.functions[names.get(name, name)] = text
+        self.opened(unknown)
         return names
+
+    def opened(self, names):
+        """Puts functions into the module that is written, which is closed when it is long."""
+        for name in names:
+            text = self.functions[name]
+            self.open |= {name: text, **called(text, self.functions)}
+        new = [text for name, text in self.open.items() if name not in self.shared]
+        if config.processors() > 1 and sum(map(len, new)) > BATCH:
+            self.close()
+
+    def close(self):
+        """Ends the module that is written, if there is one."""
+        if self.open:
+            functions = {name: text for name, text in self.functions.items() if name in self.open}
+            before = set(self.shared)
+            text = module_text(functions, self.used, self.shared)
+            defined = [name for name in functions if name.startswith("k.")]
+            self.texts.append((defined + [n for n in self.shared if n not in before], text))
+            self.open = {}
+            if self.begin:
+                self.begin([text])
 
     def text(self):
         """One module with every function."""
         return module_text(self.functions, self.used)
 
-    def texts(self, count):
-        """At most `count` modules of about equal length, to compile at once: (names, text).
 
-        Each holds the shared functions that its own ones call: so those that call the same ones
-        come together, if the others do not become much shorter.
-        """
-        own = {n: t for n, t in self.functions.items() if n.startswith("k.")}
-        shared = {n: t for n, t in self.functions.items() if n not in own}
-        count = min(count, max(1, sum(map(len, own.values())) // SHORT))
-        bins, lengths = [{} for _ in range(count)], [0] * count
-        groups = [{n: t, **called(t, shared)} for n, t in own.items()]
-        for functions in sorted(groups, key=length, reverse=True):
-            longer = [k + length(functions, but=b) for k, b in zip(lengths, bins)]
-            least = longer.index(min(longer))
-            bins[least] |= functions
-            lengths[least] = longer[least]
-        found = [{n: b[n] for n in self.functions if n in b} for b in bins]
-        return [([n for n in b if n in own], module_text(b, self.used)) for b in found if b]
+def called(body, functions):
+    """Those of the functions that a function calls."""
+    return {name: functions[name] for name in CALLED.findall(body) if name in functions}
 
 
-def called(body, shared):
-    """The shared functions that a function calls."""
-    names = set(CALLED.findall(body))
-    return {name: text for name, text in shared.items() if name in names}
+def module_text(functions, used, shared=None):
+    """The text of a module: declarations, vector math, functions.
 
-
-def length(functions, but=()):
-    """The characters of functions, without those that are in `but`."""
-    return sum(len(text) for name, text in functions.items() if name not in but)
-
-
-def module_text(functions, used):
-    """The text of a module: declarations, vector math, functions; shared ones are internal."""
-    bodies = [in_place(text, used) if name.startswith("k.") else
-              text.replace("define void", "define internal void", 1)
-              for name, text in functions.items()]
-    math = "\n\n".join(vmath.definition(*key) for key in needed(used, "\n".join(bodies)))
-    body = "\n\n".join([math, *bodies])
+    shared: name → declaration, of functions that modules before it define: here they are declared,
+    and what is defined here is added.  None: the module stands alone.
+    """
+    bodies = [in_place(text, used) for name, text in functions.items() if name.startswith("k.")]
+    for name, text in functions.items():
+        if not name.startswith("k."):
+            text = text.replace("define void", "define internal void", 1)
+            bodies.append(as_shared(name, text, bodies, shared))
+    math, todo = {}, [key for key in sorted(used) if any(called_as(key) in b for b in bodies)]
+    while todo:
+        name, dtype, lanes = key = todo.pop()
+        if key not in math:
+            found = vmath.definition(*key)
+            math[key] = as_shared(vmath.symbol(*key)[1:], found, [*bodies, *math.values()], shared)
+            if math[key].startswith("define"):
+                todo += [(n, dtype, lanes) for n in vmath.needs(name, dtype)]
+    body = "\n\n".join(["\n\n".join(math.values()), *bodies])
     declared = "\n".join([*intrinsics(body), *[loops.LOOK] * ("@fg.look(" in body)])
     named = "!0 = !{i32 1}\n" if stores.PAST in body else ""
     return f'target triple = "{host.HOST.triple}"\n\n{declared}\n\n{body}\n{named}'
 
 
-def needed(used, text):
-    """The vector math functions that the text calls, and those that they call."""
-    found, todo = {}, [key for key in sorted(used) if called_as(key) in text]
-    while todo:
-        name, dtype, lanes = key = todo.pop()
-        if key not in found:
-            found[key] = None
-            todo += [(n, dtype, lanes) for n in vmath.needs(name, dtype)]
-    return list(found)
+def as_shared(name, text, bodies, shared):
+    """A function that bodies call, internal where it is written in their place, else defined once.
+    """
+    head = text[:text.index("\n")]
+    calls = re.compile(rf"@{re.escape(name)}\(.* alwaysinline$", re.MULTILINE)
+    if shared is None or "alwaysinline" in head or any(map(calls.search, bodies)):
+        return text
+    if name not in shared:
+        shared[name] = head.replace("define internal", "declare").removesuffix(" {")
+        return text.replace("define internal", "define", 1)
+    return shared[name]
 
 
 def in_place(text, used):

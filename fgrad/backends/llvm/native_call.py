@@ -27,7 +27,7 @@ from ... import config, slots
 from ...aligned import empty
 from ...types import F32, F64
 from ..base import Attributes, Same
-from . import host, target
+from . import host, objects, target
 from .native_results import OWNER
 from .native_text import TEXT
 
@@ -238,7 +238,7 @@ def native():
 
 def loaded(text):
     """The loaded library of a text that builds on native_results.TEXT, its interface filled in."""
-    [built] = target.objects([for_host(text)])
+    [built] = objects.of([for_host(text)])
     library = target.load(built)
     table = numpy_interface()
     special = {"ndarray": id(np.ndarray), "PyArray_New": table[PYARRAY_NEW],

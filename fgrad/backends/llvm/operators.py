@@ -18,7 +18,7 @@ import functools
 
 from ...types import BOOL, F32, F64, I32
 from .. import cache
-from . import native_call, operators_text, target
+from . import native_call, objects, operators_text
 from .native_call import WORD, Form, MethodDef
 from .operators_text import NAMES
 
@@ -96,4 +96,4 @@ def text():
 
 def is_kept():
     """Is the machine code on disk, so that it need not be compiled?"""
-    return cache.disk().get(target.object_key(native_call.for_host(text()))) is not None
+    return cache.disk().get(objects.key_of(native_call.for_host(text()))) is not None

@@ -22,7 +22,7 @@ import numpy as np
 from ... import config
 from ...aligned import empty
 from .. import cache
-from . import native_call, quick_text, radix_text, target, threads
+from . import native_call, objects, quick_text, radix_text, target, threads
 from .host import HOST
 from .radix_text import KINDS, NUMBERS, POINTERS, SIDES
 
@@ -201,7 +201,7 @@ def text(kind):
 
 def is_kept(kind):
     """Is the machine code on disk, so that it need not be compiled?"""
-    return cache.disk().get(target.object_key(text(kind))) is not None
+    return cache.disk().get(objects.key_of(text(kind))) is not None
 
 
 def library(kind):
@@ -212,5 +212,5 @@ def library(kind):
 
 @functools.cache
 def loaded(kind):
-    [built] = target.objects([text(kind)])
+    [built] = objects.of([text(kind)])
     return target.load(built)

@@ -1,9 +1,9 @@
-"""From text to addresses: objects for LLVM texts, and libraries for objects.
+"""What LLVM makes of a text, and libraries for objects, which have addresses.
 
-Objects come from the disk cache, else from `codegen.py`; an object is loaded into a library of its
-own, so that many libraries may define the same names, by `link.py` or, where that does not know the
-platform, by LLVM.  llvmlite is imported when something is compiled, or loaded by LLVM, not before:
-a process that finds everything on disk does without.  The other modules of this folder rely on it.
+An object is loaded into a library of its own, so that many libraries may define the same names, by
+`link.py` or, where that does not know the platform, by LLVM.  llvmlite is imported when something
+is compiled, or loaded by LLVM, not before: a process that finds everything on disk does without.
+`objects.py` and the other modules of this folder rely on it.
 """
 
 from __future__ import annotations
@@ -17,32 +17,36 @@ from collections import deque
 import numpy as np
 
 from ...later import lazily
-from .. import cache
 from . import link
-from .host import IDENTITY
 
 loading = threading.RLock()          # guards the import of codegen, and what is loaded, see below
 orc = lazily("fgrad.backends.llvm.orc")       # imports llvmlite; called while `loading` is held
 
-at_fork = []                         # of codegen, (before, after): appended while `loading` is held
+at_fork = []       # of modules, (before, after, in the child too): appended while `loading` is held
 
 
 def before_fork():
     """Waits until no other thread loads or compiles, and keeps it so: a child inherits locks."""
     loading.acquire()
-    for before, _ in at_fork:
+    for before, _, _ in at_fork:
         before()
 
 
 def after_fork():
     """In parent and child: gives back what before_fork took."""
-    for _, after in at_fork:
+    for _, after, _ in at_fork:
         after()
     loading.release()
 
 
+def in_child():
+    for _, _, forget in at_fork:
+        forget()
+    after_fork()
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=before_fork, after_in_parent=after_fork, after_in_child=after_fork)
+    os.register_at_fork(before=before_fork, after_in_parent=after_fork, after_in_child=in_child)
 
 
 def codegen(find=lazily("fgrad.backends.llvm.codegen")):
@@ -61,30 +65,6 @@ def assembly(text):
     return codegen().assembly(text)
 
 
-def object_key(text):
-    """The key on disk of the object of a text."""
-    return cache.key(IDENTITY, text)
-
-
-def objects(texts, keys=None, soon=()):
-    """The objects of several texts, from the disk cache where it has them under these keys.
-
-    soon: texts whose objects will be asked for; they are made beside the others if any are.
-    """
-    keys = keys or [object_key(text) for text in texts]
-    found = {key: _early.pop(key, None) or cache.disk().get(key) for key in keys}
-    missing = {key: text for key, text in zip(keys, texts) if found[key] is None}
-    if missing:
-        others = {object_key(text): text for text in soon}
-        others = {key: text for key, text in others.items() if cache.disk().get(key) is None}
-        wanted = missing | others
-        for key, data in zip(wanted, codegen().compile_texts(list(wanted.values()))):
-            cache.disk().put(key, data)
-            (found if key in missing else _early)[key] = data
-    return [found[key] for key in keys]
-
-
-_early = {}                                      # key → an object made before it was asked for
 _symbols = {}                                    # name → address, see add_symbol
 _loaded = set()                                  # Libraries: code stays until it is closed
 _unused = deque()                                # Libraries that the next `load` closes

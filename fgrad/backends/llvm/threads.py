@@ -31,7 +31,7 @@ import sys
 import time
 
 from ... import config
-from . import host, target
+from . import host, objects, target
 
 SPIN = 50e-6                                     # seconds an idle worker spins before it sleeps
 MOST = 255                                       # workers, at most
@@ -436,7 +436,7 @@ class Pool:
         """The pool's module, loaded: what is loaded later knows its @fg.par_run."""
         with target.loading:
             if self.library is None:
-                [built] = target.objects([text(self.size)])
+                [built] = objects.of([text(self.size)])
                 self.library = target.load(built)
                 target.add_symbol("fg.par_run", self.library.address("fg.par_run"))
                 if self.size > 1:

@@ -1,5 +1,8 @@
 """The text of a Plan: each distinct kernel is written once."""
 
+import re
+import threading
+
 import numpy as np
 import pytest
 
@@ -60,33 +63,51 @@ def many(x, weights):
     return [fnp.sum(fnp.tanh(x @ w) * k) for k, w in enumerate(weights)]
 
 
-def test_each_kernel_is_in_one_of_the_modules_that_are_compiled_at_once():
-    args = fnp.ones((30, 64)), [fnp.ones((64, 10 * k + 3)) for k in range(1, 13)]
-    found = module.Module(plan_of(many, *args))
+@pytest.mark.parametrize("processors", [1, 2, 8])
+def test_each_kernel_is_in_one_of_the_modules_that_are_compiled_at_once(monkeypatch, processors):
+    monkeypatch.setattr(config, "processors", lambda: processors)
+    args, begun = (fnp.ones((30, 64)), [fnp.ones((64, 10 * k + 3)) for k in range(1, 13)]), []
+    found = module.Module(plan_of(many, *args), begun.extend)
     own = sorted(name for name in found.functions if name.startswith("k."))
-    for count in (1, 2, 5, 1000):
-        texts = found.texts(count)
-        assert sorted(name for names, _ in texts for name in names) == own
-        assert len(texts) <= count and (count == 1) == (len(texts) == 1)
-        assert len(texts) == 1 or min(len(text) for _, text in texts) > module.SHORT // 2
-        for names, text in texts:
-            assert all(f"@{name}(" in text for name in names)
+    defined = [name for names, _ in found.texts for name in names]
+    assert sorted(name for name in defined if name.startswith("k.")) == own
+    assert (processors == 1) == (len(found.texts) == 1)
+    assert all(len(text) > module.BATCH for _, text in found.texts[:-1])
+    assert begun == [text for _, text in found.texts]
+    for names, text in found.texts:
+        assert all(re.search(rf"^define (?!internal).*@{re.escape(name)}\(", text, re.MULTILINE)
+                   for name in names)
+
+
+def test_what_several_modules_call_is_defined_in_the_first_of_them(monkeypatch):
+    monkeypatch.setattr(config, "processors", lambda: 2)
+    args = fnp.ones((30, 64)), [fnp.ones((64, 10 * k + 3)) for k in range(1, 13)]
+    known, called = set(), set()
+    for names, text in module.Module(plan_of(many, *args)).texts:
+        declared = set(re.findall(r"^declare .*@(fg\.[-\w.]+)\(", text, re.MULTILINE))
+        assert declared <= known and not known & {*names}
+        known, called = known | {*names}, called | declared
+    assert any(name.startswith("fg.tile") for name in called)
 
 
 @pytest.mark.parametrize("processors", [1, 3, 8])
 def test_modules_are_compiled_at_once_on_all_processors(monkeypatch, processors):
-    """Two for each of several."""
+    """As many threads as there are processors, at the most, and the one that asked is of them."""
     executable.native_runner()                   # what is compiled beside the first program is not
     args = fnp.ones((30, 64)), [fnp.full((64, 10 * k + 3), 0.1) for k in range(1, 41)]
-    compiled, compile_texts = [], codegen.compile_texts
+    compiled, at_once, compile_text = [], [0], codegen.compile_text
 
-    def noted(texts):
-        compiled.append(len(texts))
-        return compile_texts(texts)
-    monkeypatch.setattr(codegen, "compile_texts", noted)
+    def noted(text):
+        at_once.append(at_once[-1] + 1)
+        compiled.append(threading.get_ident())
+        made = compile_text(text)
+        at_once.append(at_once[-1] - 1)
+        return made
+    monkeypatch.setattr(codegen, "compile_text", noted)
     monkeypatch.setattr(config, "processors", lambda: processors)
     got = fgrad.jit(lambda *a: [x * processors for x in many(*a)])(*args)
-    assert max(compiled) == (2 * processors if processors > 1 else 1)
+    assert (processors == 1) == (len(compiled) == 1) and max(at_once) <= processors
+    assert (processors == 1) == (set(compiled) == {threading.get_ident()})
     want = [x * processors for x in many(*args)]
     np.testing.assert_allclose(np.array(got), np.array(want), rtol=1e-5)
 

@@ -9,7 +9,7 @@ import fgrad
 import fgrad.numpy as fnp
 from fgrad import passes
 from fgrad.backends import base
-from fgrad.backends.llvm import emit, host, module, stores
+from fgrad.backends.llvm import emit, host, module, stores, target
 from fgrad.backends.llvm.host import HOST, last_cache
 
 LANES = HOST.vector_bytes // 4
@@ -139,7 +139,7 @@ def test_memory_that_does_not_begin_at_a_line_is_written_in_the_other_way():
     steps = planned(function, [x, y])
     (kernel,) = steps.steps
     text, used = emit.function("kernel", kernel, cache=host.last_cache())
-    library = module.target.load(module.target.compile_text(
+    library = target.load(target.compile_text(
         module.module_text({"k.one": str(text).replace("@kernel(", "@k.one(")}, used)))
     for shift in (0, 4, 32, 60):
         room = np.zeros(4 * 4100, np.uint8)

@@ -9,7 +9,6 @@ import sys
 import pytest
 
 import fgrad
-from fgrad.backends import cache
 from fgrad.backends.llvm import codegen, target
 from fgrad.backends.llvm.host import HOST
 from fgrad.errors import CheckError
@@ -137,39 +136,6 @@ def test_unused_internal_functions_vanish():
     assert "f:" in target.assembly(ADD.format(n=1))
 
 
-def test_several_texts_compile_as_one_by_one():
-    texts = [ADD.format(n=n) for n in range(9)]
-    assert codegen.compile_texts(texts) == [target.compile_text(text) for text in texts]
-    assert codegen.compile_texts([]) == []
-
-
-def test_objects_come_from_the_disk_the_second_time(monkeypatch):
-    texts = [ADD.format(n=n) for n in range(3)]
-    first = target.objects(texts)
-    monkeypatch.setattr(codegen, "compile_texts", None)    # nothing may be compiled now
-    assert target.objects(texts) == first
-    assert len(cache.disk().entries()) == 3
-
-
-@pytest.mark.parametrize("cached", [True, False])
-def test_what_is_wanted_soon_is_compiled_beside_the_rest(monkeypatch, cached):
-    """Once, and not where nothing else is to be compiled."""
-    if not cached:
-        monkeypatch.setenv("FGRAD_CACHE", "0")
-    batches, compile_texts = [], codegen.compile_texts
-
-    def noted(texts):
-        batches.append(len(texts))
-        return compile_texts(texts)
-    monkeypatch.setattr(codegen, "compile_texts", noted)
-    first, second, third = (ADD.format(n=n) for n in (21, 22, 23))
-    target.objects([first, second], soon=[second, third])
-    target.objects([first] if cached else [], soon=["no module"])
-    (made,) = target.objects([third])
-    assert function(target.load(made))(1) == 24
-    assert batches == [3]
-
-
 def test_strength_reduction_is_off_only_while_we_compile(monkeypatch):
     settings = []
     monkeypatch.setattr(codegen.llvm, "set_option", lambda name, option: settings.append(option))
@@ -211,7 +177,7 @@ def test_what_compiles_imports_nothing_that_takes_locks_at_a_fork():
 import os
 from fgrad.backends.llvm import target
 os.register_at_fork = lambda before=None, **_: before and print(before)
-target.codegen().compile_texts([])
+target.codegen().compile_text('')
 target.orc()
 """
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
