@@ -1,12 +1,15 @@
 """Random programs give compiled what they give at once, and what both oracles say."""
 
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fgrad import compile as driver
-from fgrad import passes
+from fgrad import config, passes
+from fgrad.backends.llvm import module
 from fgrad.backends.reference import run_plan, run_program
 from fgrad.core import Array
 from fgrad.interpreters.call import inline
@@ -56,6 +59,19 @@ def test_jit_gives_what_the_function_gives(batch):
 def test_jit_gives_what_the_function_gives_for_wider_arrays(p):
     f = jit(p.function)
     assert_within(f(*p.arrays), p(*map(Array, p.arrays)), p.errors, "jit")
+
+
+@examples(40)
+@given(st.lists(programs(host=False), min_size=2, max_size=5))
+def test_jit_gives_what_the_function_gives_with_a_module_for_each_kernel(batch):
+    """What kernels share is defined in one of the modules, and found by the others."""
+    function, arrays, errors = together(batch)
+    want = function(*map(Array, arrays))
+    driver.clear_caches()
+    with (patch.object(module, "BATCH", 0), patch.object(config, "processors", lambda: 3),
+          patch.dict("os.environ", FGRAD_CACHE="0")):
+        got = jit(function)(*arrays)
+    assert_within(got, want, errors, "jit")
 
 
 @pytest.mark.skipif(not OPENCL, reason="no OpenCL device")

@@ -248,7 +248,7 @@ def module_text(functions, used, shared=None):
         if key not in math:
             found = vmath.definition(*key)
             math[key] = as_shared(vmath.symbol(*key)[1:], found, [*bodies, *math.values()], shared)
-            if math[key].startswith("define"):
+            if not math[key].startswith("declare"):
                 todo += [(n, dtype, lanes) for n in vmath.needs(name, dtype)]
     body = "\n\n".join(["\n\n".join(math.values()), *bodies])
     declared = "\n".join([*intrinsics(body), *[loops.LOOK] * ("@fg.look(" in body)])
@@ -259,13 +259,13 @@ def module_text(functions, used, shared=None):
 def as_shared(name, text, bodies, shared):
     """A function that bodies call, internal where it is written in their place, else defined once.
     """
-    head = text[:text.index("\n")]
+    head = re.search(rf"^define internal .*@{re.escape(name)}\(.*$", text, re.MULTILINE).group()
     calls = re.compile(rf"@{re.escape(name)}\(.* alwaysinline$", re.MULTILINE)
     if shared is None or "alwaysinline" in head or any(map(calls.search, bodies)):
         return text
     if name not in shared:
         shared[name] = head.replace("define internal", "declare").removesuffix(" {")
-        return text.replace("define internal", "define", 1)
+        return text.replace(head, head.replace(" internal", ""))
     return shared[name]
 
 

@@ -9,7 +9,7 @@ import pytest
 import fgrad
 import fgrad.numpy as fnp
 from fgrad import config, passes
-from fgrad.backends.llvm import codegen, emit, executable, module, product
+from fgrad.backends.llvm import codegen, emit, executable, module, product, target, vmath
 
 
 @pytest.fixture
@@ -88,6 +88,27 @@ def test_what_several_modules_call_is_defined_in_the_first_of_them(monkeypatch):
         assert declared <= known and not known & {*names}
         known, called = known | {*names}, called | declared
     assert any(name.startswith("fg.tile") for name in called)
+
+
+@pytest.mark.parametrize("name", [*vmath.NAMES, "quadrant"])
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_vector_math_that_several_modules_call_is_defined_in_the_first_of_them(name, dtype):
+    """What `sin` calls came with a table before its definition, and was lost."""
+    shared, objects = {}, []
+    symbol = vmath.symbol(name, dtype, 4)
+    definition = vmath.definition(name, dtype, 4)
+    head = next(line for line in definition.splitlines() if f"{symbol}(" in line)
+    result = head.removeprefix("define internal ").partition(f" {symbol}")[0]
+    parameters = head.partition("(")[2].partition(") ")[0]
+    for k in range(2):
+        calls = "".join(f"  %y{n} = call {result} {symbol}({parameters})\n"
+                        for n in range(module.FEW + 1))      # too many to be in place
+        body = f"define void @k.{k}({parameters}) {{\n{calls}  ret void\n}}"
+        text = module.module_text({f"k.{k}": body}, {(name, dtype, 4)}, shared)
+        assert (f"{symbol}(" in "".join(line for line in text.splitlines()
+                                        if line.startswith("declare"))) == (k == 1)
+        objects.append(target.compile_text(text))
+    assert symbol[1:] in shared and len(objects[1]) < len(objects[0])
 
 
 @pytest.mark.parametrize("processors", [1, 3, 8])
