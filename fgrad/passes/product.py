@@ -13,7 +13,7 @@ from itertools import permutations
 from math import gcd, prod
 
 from .. import index, scalar
-from ..records import record
+from ..records import frozen
 from .pull import uncast
 
 RUNS = 16, 256             # the fewest and the most steps of a run of a bordered operand
@@ -27,7 +27,7 @@ FACTORS = 8                # of one product; more are not a contraction
 TOTAL = "total"            # the name of the sum over k of b within a product's kernel
 
 
-@record
+@frozen
 class Product:
     """The sum over k of a · b, times `scale` (a Node, or None), for every batch, row and column."""
     a: scalar.Node
@@ -189,7 +189,7 @@ def total_of(product, n):
     return None
 
 
-@record
+@frozen
 class Bordered:
     """An operand that is `load` where all `ranges` hold, and zero elsewhere: a padded array.
 
@@ -226,7 +226,7 @@ def unguarded(n):
     return n, ranges
 
 
-@record
+@frozen
 class Strips:
     """An operand that is `load` where all `ranges` hold, and zero elsewhere: a padded array.
 
@@ -260,7 +260,7 @@ def strips(n, rows, k, dtype):
                   index.stride(at, pixel)) if fits and large else None
 
 
-@record
+@frozen
 class Windows:
     """An operand that is `load` where all `ranges` hold, and zero elsewhere, and that knows each of
     the `places` and the one of the `taps` beside it by stride · place + dilation · tap alone.

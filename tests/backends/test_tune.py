@@ -1,7 +1,5 @@
 """FGRAD_TUNE: other schedules are tried, the choice is kept and shown, values stay."""
 
-from fgrad.records import replace
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,6 +12,7 @@ from fgrad import config
 from fgrad.backends import cache, tune
 from fgrad.core import Array
 from fgrad.passes import schedule
+from fgrad.records import replace
 from tests.properties.test_compiled import assert_within, together
 from tests.strategies import WIDE, examples, programs
 

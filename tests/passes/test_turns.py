@@ -5,7 +5,6 @@ needs, so what one share would read of another shows.
 """
 
 import random
-from fgrad.records import replace
 
 import numpy as np
 import pytest
@@ -19,6 +18,7 @@ from fgrad.loop import turns_of
 from fgrad.loop_check import check_plan
 from fgrad.passes import Target
 from fgrad.passes.turns import shares
+from fgrad.records import replace
 from tests.passes.checking import assert_plan_agrees
 from tests.passes.programs import Build, arrays_for
 

@@ -6,8 +6,8 @@
 LLVM takes more of a compilation than all that comes before it, and Python lets go of the
 interpreter's lock meanwhile: so the first kernels are compiled while the next are written.  Each
 call of LLVM ends with a wait for that lock, in Python for up to 5 ms: here for less.  An object is
-made once, whoever asks for it.  Relies on `codegen`, by way of `target`, which imports it
-when something is compiled; the other modules of this folder rely on it.
+made once, whoever asks for it.  Relies on `codegen`, by way of `target`, which imports it when
+something is compiled; the other modules of this folder rely on it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Windows by Winograd's algorithms against plain sums: axes, windows, gradients, specials."""
 
 import functools
-from fgrad.records import replace
 
 import numpy as np
 import pytest
@@ -19,6 +18,7 @@ from fgrad.backends.llvm.winograd import LONGEST, SIDE, Windows, algorithm
 from fgrad.backends.llvm.winograd_emit import WindowWriter
 from fgrad.convolution import conv_general_dilated
 from fgrad.loop import Kernel
+from fgrad.records import replace
 from tests.backends.llvm.test_contract import other_machine, whole
 from tests.tolerance import assert_close
 

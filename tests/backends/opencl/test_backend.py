@@ -2,7 +2,6 @@
 
 import copy
 import pickle
-from fgrad.records import replace
 
 import numpy as np
 import pytest
@@ -15,6 +14,7 @@ from fgrad.backends.opencl import backend, device as devices
 from fgrad.backends.opencl.arrays import DeviceArray
 from fgrad.core import Array
 from fgrad.errors import DeviceError, DonationError
+from fgrad.records import replace
 from tests.tolerance import assert_close
 
 

@@ -1,6 +1,5 @@
 """Contractions: every scheme against NumPy, on integers, where both are exact."""
 
-from fgrad.records import replace
 from itertools import product
 
 import numpy as np
@@ -10,6 +9,7 @@ from fgrad.backends.opencl import tiles
 from fgrad.backends.opencl.contract import PREAMBLE, choose, source
 from fgrad.backends.opencl.contraction import C_TYPES, Tile, local_bytes
 from fgrad.backends.opencl.device import Record
+from fgrad.records import replace
 
 SIZES = [1, 2, 3, 7, 17, 64, 65, 100]
 TILES = {

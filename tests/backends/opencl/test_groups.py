@@ -1,7 +1,5 @@
 """Kernels for GPUs: who runs which iterations, and that PoCL gives NumPy's results with them."""
 
-from fgrad.records import replace
-
 import numpy as np
 import pytest
 
@@ -11,6 +9,7 @@ from fgrad.backends.opencl import backend, groups
 from fgrad.backends.opencl.device import Record
 from fgrad.backends.opencl.groups import Team
 from fgrad.core import Array
+from fgrad.records import replace
 from tests.backends.opencl.running import GPU, check, planned
 
 RECORD = Record(0, "p", "n", "gpu", 132, 48 << 10, 1 << 34, 1 << 32, 1024, 1, True, True, False,
