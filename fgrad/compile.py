@@ -114,11 +114,13 @@ class OfComplex:
         out = self.executable([pairs().to_memory(x) for x in values])
         return [pairs().from_memory(x, t) for x, t in zip(out, self.types)]
 
-    def native(self, types, forms, constants, structure, fallback, name):
+    def native(self, types, forms, constants, structure, fallback, name, donate=()):
         """A builtin as the executable has: complex numbers and their parts have the same memory."""
+        if donate or not hasattr(self.executable, "native"):
+            return None
         constants = [pairs().to_memory(x) for x in constants]
         return self.executable.native(types, forms, constants, structure, fallback, name,
-                                      self.types)
+                                      made=self.types)
 
 
 def inlined(program):

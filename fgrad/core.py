@@ -267,6 +267,12 @@ class Array(Value):
 slots.read_only(Array, "shape", "dtype")
 
 
+def give_away(x):
+    """Marks what was donated, where it is an Array: it must not be used again."""
+    if isinstance(x, Array):
+        x.give_away()
+
+
 @functools.cache
 def donated(cls):
     """The class of Arrays of class `cls` whose memory has been given away."""

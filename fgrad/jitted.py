@@ -144,9 +144,9 @@ class Jitted:
         finally:                                 # a run that was stopped has written to them, too
             give_away([apart.values[k] for k in trace.donate], values)
         again, trace.called = trace.called, True
-        if again and not kwargs and device == "cpu":
+        if again:
             with self.lock:
-                self.chain.add(apart, trace, compiled, args)
+                self.chain.add(apart, trace, compiled, args, kwargs)
         return trace.results(values)
 
     def leave_native(self):

@@ -1,8 +1,8 @@
-"""The native entries of a jitted function: builtins that run one signature each without Python.
+"""The native entries of a jitted function: each runs one signature, on the CPU without Python.
 
 A jitted function's own class has the latest entry for its `__call__`; what an entry does not
 recognise goes to the one installed before it, and at last to `Jitted.call`, so nothing depends on
-them but speed.  Relies on the executables' `native`; jit relies on it.
+them but speed.  Relies on the executables' `native`, where they have one; jit relies on it.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ import threading
 import weakref
 from types import MemberDescriptorType
 
-from . import types
-from .backends.base import Attributes, Same
+from . import config, types
+from .backends.forms import ARRAY, NUMBERS, Attributes, Same, missed
+from .errors import DonationError
 from .signature import STANDARD, Static
 from .types import ArrayType
 
@@ -30,21 +31,28 @@ class Chain:
         with _lock:
             CHAINS.add(self)
 
-    def add(self, apart, trace, compiled, args):
+    def add(self, apart, trace, compiled, args, kwargs):
         """Puts an entry for calls of this very signature in front, where there can be one."""
-        if trace in self.traces or trace.donate or trace.key[-1] != STANDARD:
+        if trace in self.traces or len(self.entries) == CHAIN:
             return
-        if len(self.entries) == CHAIN or types.other_rules_in_use():
+        if not standard(trace.key[-1], compiled.device):
+            return
+        native = getattr(compiled.executable, "native", None)
+        if native is None:
             return
         self.traces.add(trace)
-        forms = forms_of(apart, args)
+        names = sorted(kwargs)
+        forms = forms_of(apart, (*args, *[kwargs[name] for name in names]))
         if forms is None:
             return
         before = self.entries[-1] if self.entries else self.owner.call
-        entry = compiled.executable.native(
-            trace.program.in_types, forms, compiled.constants, trace.out, before,
-            self.owner.__name__)
+        try:
+            entry = native(trace.program.in_types, forms, compiled.constants, trace.out,
+                           missed if names else before, self.owner.__name__, donate=trace.donate)
+        except DonationError:                    # what it closes over has been given away
+            return
         if entry is not None:
+            entry = with_names(entry, len(args), names, before) if names else entry
             self.entries.append(entry)
             type(self.owner).__call__ = staticmethod(entry)
 
@@ -56,15 +64,43 @@ class Chain:
         cls.__call__ = cls.call
 
 
-def forms_of(apart, args):
-    """Per positional argument what an entry expects there, or None where it could not tell.
+def standard(context, device):
+    """Is a trace of this context what calls without Python are to find?
 
-    The structure of the call is that of (args, {}); a leaf is an array, a Python float, or one
+    On the CPU that depends on the block around a call, elsewhere on where its arguments are.
+    """
+    if device == "cpu":
+        return context == STANDARD and not types.other_rules_in_use()
+    return context == (STANDARD, device) and not types.other_rules_in_use(but=config.CHOSEN_DEVICE)
+
+
+def with_names(entry, count, names, before):
+    """A function of so many arguments by position, and some by name, which calls an entry with all
+    of them by position.
+    """
+    def called(*args, **kwargs):
+        if len(args) == count and len(kwargs) == len(names):
+            try:
+                given = [kwargs[name] for name in names]
+            except KeyError:
+                return before(*args, **kwargs)
+            out = entry(*args, *given)
+            if out is not missed:
+                return out
+        return before(*args, **kwargs)
+    return called
+
+
+def forms_of(apart, given):
+    """What an entry expects of each argument, by position and then by name; None where it could
+    not tell.
+
+    The structure of the call is that of (args, kwargs); a leaf is an array, a Python float, or one
     object.
     """
     keys = iter(apart.keys)
-    structures = apart.structure.children[0].children
-    found = [form_of(s, x, keys) for s, x in zip(structures, args)]
+    structures = [s for part in apart.structure.children for s in part.children]
+    found = [form_of(s, x, keys) for s, x in zip(structures, given)]
     return None if None in found else found
 
 
@@ -106,9 +142,9 @@ def is_held(found):
 def leaf_form(key, given):
     """The form of a leaf."""
     if isinstance(key, ArrayType):
-        return "array"
-    if key is float:
-        return "float"
+        return ARRAY
+    if key in NUMBERS.values():
+        return key.__name__
     return Same(given) if isinstance(key, Static) else None
 
 

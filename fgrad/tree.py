@@ -15,6 +15,7 @@ what remains when the leaves are gone: hashable and comparable, so it can be par
 
 from __future__ import annotations
 
+import builtins
 import functools
 from collections import OrderedDict, defaultdict
 from enum import Enum
@@ -32,6 +33,7 @@ __all__ = [
 __dir__ = __all__.copy     # dir() lists these and nothing else
 
 dataclasses = lazily("dataclasses")              # as long to import as all that stands here
+each = builtins.map        # `map` is that of trees, below
 DISPLAYED = 40             # nodes within nodes up to which Python surely reads an expression
 
 
@@ -92,7 +94,7 @@ def alike(a, b):
     if isinstance(a, (float, complex)):
         return repr(a) == repr(b)
     if isinstance(a, tuple):
-        return len(a) == len(b) and (False not in map(is_, a, b) or False not in map(alike, a, b))
+        return len(a) == len(b) and (False not in each(is_, a, b) or False not in each(alike, a, b))
     if isinstance(a, frozenset):
         return {(x.__class__, x) for x in a} == {(x.__class__, x) for x in b}
     parts = getattr(a, "__dataclass_fields__", ())

@@ -204,9 +204,12 @@ def other_rules(variable, value, unusual):
         variable.reset(token)
 
 
-def other_rules_in_use():
-    """Has any thread 64-bit defaults, or a strictness of its own, at the moment?"""
-    return bool(_blocks)
+def other_rules_in_use(but=None):
+    """Has any thread 64-bit defaults, or a strictness of its own, at the moment?
+
+    but: a variable that does not count.
+    """
+    return any(variable is not but for variable in _blocks)
 
 
 def rules():

@@ -19,7 +19,8 @@ import fgrad.numpy as fnp
 from fgrad import pytree, random, signature, static, tree
 from fgrad.compile import uncollected
 from fgrad.core import Array
-from fgrad.errors import ArgumentError, ConcretizationError, DonationError, FgradWarning
+from fgrad.errors import (
+    ArgumentError, ConcretizationError, DonationError, FgradWarning, RangeError)
 from fgrad.jitted import Jitted, jit
 from fgrad.transforms import grad, jvp, value_and_grad, vmap
 from fgrad.types import default_dtype
@@ -66,7 +67,64 @@ def test_a_second_call_finds_the_trace_and_makes_calls_native():
     assert native == [False, True, True, True]
 
 
+def is_native(f):
+    return type(f).__call__ is not type(f).call
+
+
+def test_python_ints_and_bools_leave_calls_native():
+    """They took fifty microseconds."""
+    f = jit(lambda x, n, keep: fnp.where(keep, x * n, -x))
+    for n in (3, 2, -1, 0, 2 ** 62, -2 ** 63, True + 1):
+        for keep in (True, False):
+            near(f(fnp.ones(2, "float64"), n, keep), np.full(2, float(n if keep else -1)))
+    assert is_native(f) and f.cache_info()[1:] == (1, 1)
+    for beyond in (2 ** 63, -2 ** 70):
+        with pytest.raises(RangeError, match="does not fit into i64"):
+            f(fnp.ones(2, "float64"), beyond, True)
+
+
 @pytest.mark.filterwarnings("ignore::fgrad.errors.FgradWarning")
+def test_arguments_by_name_leave_calls_native():
+    """They took fifty microseconds."""
+    @jit
+    def f(x, y=1.0, *, z, more=None):
+        return x + 10 * y + 100 * z + (0 if more is None else 1000 * more)
+    one = fnp.ones(2)
+    for _ in range(4):
+        near(f(one, one, z=one), np.full(2, 111))
+        near(f(one, z=one, y=2 * one), np.full(2, 121))
+        near(f(z=2 * one, x=one, y=2.0), np.full(2, 221))
+        near(f(one, z=3), np.full(2, 311))
+        near(f(one, z=one, more=one), np.full(2, 1111))
+    assert is_native(f) and f.cache_info().misses == 5
+    for wrong in (lambda: f(one, w=one), lambda: f(one), lambda: f(one, z=one, w=one)):
+        with pytest.raises(TypeError):
+            wrong()
+
+
+def test_static_and_donated_arguments_by_name_leave_calls_native():
+    f = jit(lambda x, *, n, state: [x * n, state + 1], static_argnames="n",
+            donate_argnames="state")
+    for n in (2, 3, 2, 3, 2, 3, 2, 3):
+        state = fresh(2)
+        product, new = f(fnp.ones(2), state=state, n=n)
+        near(product, np.full(2, n))
+        near(new, np.full(2, 2))
+        with pytest.raises(DonationError):
+            state + 1
+    assert is_native(f) and f.cache_info().misses == 2
+
+
+@pytest.mark.filterwarnings("ignore::fgrad.errors.FgradWarning")
+def test_static_values_are_told_apart_however_deep():
+    """They were not where they were tuples in tuples, equal but of other types, or of other signs.
+    """
+    f = jit(lambda x, s: x * 0 + s[0][0], static_argnums=1)
+    assert [f(fnp.arange(1), ((v,),)).dtype for v in (1, 1.0, True)] == ["i4", "f4", "i4"]
+    g = jit(lambda x, s: 1 / (x * s[0][0]), static_argnums=1)
+    assert [float(g(fnp.ones(()), ((v,),))) for v in (0.0, -0.0)] == [np.inf, -np.inf]
+
+
 def test_several_signatures_stay_native_side_by_side():
     f = jit(lambda x: x * 2)
     values = [fnp.ones(n) for n in range(1, 6)] + [fnp.ones(2, "float64"), fnp.arange(3)]
@@ -265,8 +323,25 @@ def test_a_closed_over_tracer_of_an_outer_transform_is_differentiated():
     near(jvp(f, (2.0,), (1.0,))[1], 3.0)
 
 
-def test_donated_memory_is_taken_over_and_the_argument_is_gone():
+@pytest.fixture(params=[0, 3], ids=["first call", "later calls"])
+def practise(request):
+    """practise(f, make): calls f with what make() gives, so often that later calls have an entry.
+    """
+    def called(f, make):
+        for _ in range(request.param):
+            f(*make())
+        assert is_native(f) == bool(request.param)
+    return called
+
+
+def fresh(n=1000):
+    """An Array whose memory is its own."""
+    return fnp.array(np.ones(n, np.float32))
+
+
+def test_donated_memory_is_taken_over_and_the_argument_is_gone(practise):
     f = jit(lambda x, y: x * 2 + y, donate_argnums=0)
+    practise(f, lambda: (fresh(), fresh()))
     x, y = fnp.ones(1000) * 1, fnp.ones(1000)
     pointer = x.np.__array_interface__["data"][0]
     out = f(x, y)
@@ -277,8 +352,9 @@ def test_donated_memory_is_taken_over_and_the_argument_is_gone():
     near(y, np.ones(1000))
 
 
-def test_donated_memory_that_somebody_else_sees_is_copied():
+def test_donated_memory_that_somebody_else_sees_is_copied(practise):
     f = jit(lambda x: x * 2, donate_argnames="x")
+    practise(f, lambda: (fresh(),))
     x = fnp.ones(1000) * 1
     view = np.asarray(x)
     near(f(x), np.full(1000, 2))
@@ -297,9 +373,10 @@ class Lent:
 
 
 @pytest.mark.parametrize("size", [1000, 20000])
-def test_donated_memory_that_is_part_of_another_array_is_copied(size):
+def test_donated_memory_that_is_part_of_another_array_is_copied(size, practise):
     """It was overwritten: an array's slices, and what `asarray` makes of NumPy's, share memory."""
     f = jit(lambda x: x * 2, donate_argnums=0)
+    practise(f, lambda: (fresh(9),))
     whole, mine = fnp.ones(size) * 1, np.ones(size, np.float32)
     words = np.frombuffer(bytearray(mine.tobytes()), np.float32)
     plus = jit(lambda x: x + 1)
@@ -312,8 +389,9 @@ def test_donated_memory_that_is_part_of_another_array_is_copied(size):
 
 
 @pytest.mark.parametrize("size", [1000, 20000, 1 << 18])
-def test_memory_that_is_an_arrays_own_is_taken_over(size):
+def test_memory_that_is_an_arrays_own_is_taken_over(size, practise):
     f, plus = jit(lambda x: x * 2, donate_argnums=0), jit(lambda x: x + 1)
+    practise(f, lambda: (fresh(size),))
     for make in (lambda: fnp.array(np.ones(size, np.float32)),
                  *[lambda: plus(fnp.zeros(size))] * 4):          # the later ones are native calls
         x = make()
@@ -321,8 +399,9 @@ def test_memory_that_is_an_arrays_own_is_taken_over(size):
         assert f(x).np.__array_interface__["data"][0] == pointer
 
 
-def test_an_array_donated_twice_is_given_away_once():
+def test_an_array_donated_twice_is_given_away_once(practise):
     f = jit(lambda x, y: (x * 2, y + 1), donate_argnums=(0, 1))
+    practise(f, lambda: (fresh(), fresh()))
     x = fnp.ones(1000) * 1
     a, b = f(x, x)
     near(a, np.full(1000, 2))
@@ -331,8 +410,51 @@ def test_an_array_donated_twice_is_given_away_once():
         np.asarray(x)
 
 
-def test_memory_donated_step_after_step_stays_in_place():
+def test_a_donated_array_that_is_another_argument_or_closed_over_is_copied(practise):
+    closed = fresh()
+    f = jit(lambda x, y: (x * 2, y + closed), donate_argnums=0)
+    practise(f, lambda: (fresh(), fresh()))
+    x = fresh()
+    two, more = f(x, x)
+    near(two, np.full(1000, 2))
+    near(more, np.full(1000, 2))
+    for _ in range(2):
+        with pytest.raises(DonationError):
+            f(x, fresh())
+    near(f(closed, fresh())[0], np.full(1000, 2))
+    with pytest.raises(DonationError):
+        closed + 1
+
+
+def test_donated_trees_are_given_away_whole_and_others_kept(practise):
+    def step(params, state, x):
+        return {"w": params["w"] - x, "b": params["b"]}, (state[0] + 1,)
+    f = jit(step, donate_argnums=(0, 1))
+
+    def make():
+        return {"w": fresh(), "b": fresh(3)}, (fnp.zeros(()),), np.ones(1000, np.float32)
+    practise(f, make)
+    (params, state, x), pointer = make(), None
+    for k in range(4):
+        before = params
+        params, state = f(params, state, x)
+        near(params["w"], np.full(1000, -k))
+        assert float(state[0]) == k + 1 and params["b"].tolist() == [1, 1, 1]
+        where = params["w"].np.__array_interface__["data"][0]
+        assert pointer in (None, where)
+        pointer = where
+        for gone in before.values():
+            with pytest.raises(DonationError):
+                gone + 1
+    near(x, np.ones(1000))
+    mine = np.ones(1000, np.float32)
+    f({"w": mine, "b": fresh(3)}, (1.0,), x)
+    near(mine, np.ones(1000))
+
+
+def test_memory_donated_step_after_step_stays_in_place(practise):
     step = jit(lambda x: x * 2, donate_argnums=0)
+    practise(step, lambda: (fresh(),))
     first = fnp.ones(1000) * 1
     pointer = first.np.__array_interface__["data"][0]
     second = step(first)

@@ -28,6 +28,37 @@ def plain_tree(lib, tree):
     return (lambda t: {name: a + 1 for name, a in t.items()}), tree
 
 
+def jit_donated(lib, tree):
+    """Each call is given what the one before it made, and may write over it."""
+    step, state = lib.jit(lambda t: lib.tree.map(increment, t), donate_argnums=0), [tree]
+
+    def call():
+        state[0] = step(state[0])
+        return state[0]
+    return call,
+
+
+def in_place(lib, tree):
+    def call():
+        for a in tree.values():
+            a += 1
+        return tree
+    return call,
+
+
+def scaled(x, *, by, n):
+    return x * by + n
+
+
+def by_name(lib, x):
+    f = lib.jit(scaled)
+    return lambda x: f(x, by=0.5, n=3), x
+
+
+def plain_by_name(lib, x):
+    return lambda x: scaled(x, by=0.5, n=3), x
+
+
 def tanh_of_matmul(np):
     return lambda x, w: np.sum(np.tanh(x @ w))
 
@@ -74,6 +105,10 @@ WORKLOADS = [
     Workload("jit_add1", {"jax": lambda lib, x: (lib.jit(increment), x),
                           "torch": plain(increment), "numpy": plain(increment)}, normal(1)),
     Workload("jit_tree20", {"jax": jit_tree, "torch": plain_tree, "numpy": plain_tree}, tree_of_20),
+    Workload("jit_tree20_donated", {"jax": jit_donated, "torch": in_place, "numpy": in_place},
+             tree_of_20),
+    Workload("jit_by_name", {"jax": by_name, "torch": plain_by_name, "numpy": plain_by_name},
+             normal(1)),
     Workload("eager_add", eager(operator.add),
              lambda rng: (np.ones(3, "float32"), np.ones(3, "float32"))),
     Workload("eager_grad_tanh_matmul", gradients(tanh_of_matmul), two_squares),

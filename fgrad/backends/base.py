@@ -13,20 +13,6 @@ from ..errors import DeviceError
 from ..later import lazily
 
 
-class Same:
-    """The form of an argument that must be this very object; it is no input."""
-
-    def __init__(self, object):
-        self.object = object
-
-
-class Attributes:
-    """The form of an argument of this very class: forms of its attributes, by name."""
-
-    def __init__(self, cls, parts):
-        self.cls, self.parts = cls, parts
-
-
 class Backend:
     """Runs Plans on the devices of one kind."""
 

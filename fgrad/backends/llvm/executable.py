@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import sys
+from sys import getrefcount
 
 import numpy as np
 
 from ... import tree
 from ...aligned import copied, empty
 from ...bf16 import BF16
-from ...core import Array, array_of, frozen_array, memory_in_order, memory_of
+from ...core import (
+    Array, array_of, donated, frozen_array, give_away, memory_in_order, memory_of)
 from ...later import lazily
 from ...types import BOOL, ArrayType, held_as
-from ..base import Attributes, Same
+from ..forms import ARRAY, missed, paths, taker
 from . import host, objects, runner, target, threads
 
 host_call = lazily("fgrad.backends.llvm.host_call")         # for steps that NumPy runs
@@ -71,10 +72,11 @@ class Executable:
         x.flags.writeable = False
         return array_of(x, type.dtype)
 
-    def native(self, types, forms, constants, structure, fallback, name, made=None):
+    def native(self, types, forms, constants, structure, fallback, name, donate=(), made=None):
         """A builtin that runs this executable for these forms, or None where none can.
 
-        types, made: of arguments and results, as the caller knows them.
+        types, made: of arguments and results, as the caller knows them.  donate: positions of the
+        inputs that are used no more.
         """
         own, made = made is None, made or self.made
         words = any(t.dtype is BF16 for t in [*types, *made])
@@ -86,26 +88,27 @@ class Executable:
             return native_call().entry(
                 self.address, types, made, fallback, Array, name, forms=forms,
                 constants=[self.table.words, *fixed], unlocks=self.image.long, keep=self, **form)
-        if self.image.outputs == [("made", k) for k in range(len(made))]:
+        if not donate and self.image.outputs == [("made", k) for k in range(len(made))]:
             form = returned(structure) if tree.shallow(structure, tree.DISPLAYED) else None
             return entry(fallback, returned=form,
                          assemble=tree.written_out(structure) if form is None else None)
-        if not own or any(of == "taken" for of, _ in self.image.outputs):
+        if not own or not donate and self.image.overwritten:
             return None
         if not made:
             made = [ArrayType(BOOL, ())]         # that nothing writes and nobody sees
-        return rearranged(entry, self.image.outputs, types, len(made), forms, constants,
-                          tree.written_out(structure), fallback)
+        call = rearranged(entry, self.image.outputs, types, len(made), forms, constants,
+                          tree.written_out(structure), missed if donate else fallback)
+        return giving(call, taker(forms), donate, self.image.overwritten, fallback) if donate \
+            else call
 
 
 def rearranged(entry, outputs, types, count, forms, constants, assemble, fallback):
     """A function that calls an entry and puts together what is returned from its new arrays, of
-    which there are `count`, arguments that are given back as they are, and constants.
+    which there are `count`, arguments that are given back as they are or written to, and constants.
 
     No two results are one Array: each may be given away.
     """
-    missed = object()
-    call, n = entry(lambda *args, **kwargs: missed), len(types)
+    call, n = entry(missed), len(types)
     at = [path for k, form in enumerate(forms) for path in paths(form, f"args[{k}]")]
     names = {"held": held, "Array": Array}
     names.update((f"type{k}", t) for k, t in enumerate(types))
@@ -116,6 +119,8 @@ def rearranged(entry, outputs, types, count, forms, constants, assemble, fallbac
         if of == "made":
             parts.append(f"Array({made}.np)" if k in seen else made)
             seen.add(k)
+        elif of == "taken":
+            parts.append(f"Array({at[k]}.np)")
         else:
             parts.append(f"held({at[k]}, type{k})" if k < n else f"Array(constant{k - n})")
     leaves = eval(f"lambda out, args: ({', '.join(parts)},)", names)
@@ -128,18 +133,45 @@ def rearranged(entry, outputs, types, count, forms, constants, assemble, fallbac
     return called
 
 
-def paths(form, at):
-    """The expressions of the inputs within an argument `at` of a form, see native_call.entry."""
-    if isinstance(form, str):
-        return [at]
-    if isinstance(form, Same):
-        return []
-    if isinstance(form, Attributes):
-        parts = [(f"{at}.{name}", part) for name, part in form.parts.items()]
-    else:
-        keyed = form.items() if isinstance(form, dict) else enumerate(form)
-        parts = [(f"{at}[{key!r}]", part) for key, part in keyed]
-    return [path for inside, part in parts for path in paths(part, inside)]
+def giving(call, take, donate, overwritten, fallback):
+    """A function that calls another one, after which the inputs at `donate` are used no more.
+
+    Those that are overwritten must be Arrays whose memory nobody else can see.
+    """
+    own, gone = alone(), donated(Array)
+
+    def called(*args, **kwargs):
+        given = None if kwargs else take(args)
+        if given is None:
+            return fallback(*args, **kwargs)
+        places = list(map(id, given))
+        twice = len(set(places)) < len(places)
+        for k in overwritten:
+            x = given[k]
+            if twice and places.count(id(x)) > 1:
+                return fallback(*args)
+            if x.__class__ is not Array or getrefcount(x.np) > own or not has_memory_alone(x.np):
+                return fallback(*args)
+        out = None
+        try:
+            out = call(*args)
+        finally:                                 # a run that was stopped has written to them, too
+            for k in donate if out is not missed else ():
+                x = given[k]
+                if x.__class__ is Array:
+                    del x.np
+                    x.__class__ = gone
+                else:
+                    give_away(x)
+        return fallback(*args) if out is missed else out
+    return called
+
+
+@functools.cache
+def alone():
+    """The reference count, in `giving`, of memory that only its Array holds."""
+    x = Array(np.zeros(1))
+    return getrefcount(x.np)
 
 
 def held(x, type):
@@ -153,7 +185,7 @@ def held(x, type):
 
 def given_away(value, array):
     """The memory of a donated argument: its own where nobody else can see it, else a copy."""
-    own = array is memory_of(value) and sys.getrefcount(array) <= unseen()
+    own = array is memory_of(value) and getrefcount(array) <= unseen()
     return array if own and has_memory_alone(array) else copied(array)
 
 
@@ -162,7 +194,7 @@ def has_memory_alone(array):
     if array.base is None:
         return array.flags.owndata
     if array.base.__class__ is np.ndarray:
-        return array.base.flags.owndata and sys.getrefcount(array.base) == 2
+        return array.base.flags.owndata and getrefcount(array.base) == 2
     return native_call().owns(array.base)
 
 
@@ -170,7 +202,7 @@ def has_memory_alone(array):
 def unseen():
     """The reference count, in `given_away`, of memory that only its Array and the call hold."""
     def count(value, array):
-        return array is memory_of(value) and sys.getrefcount(array)
+        return array is memory_of(value) and getrefcount(array)
     values = [Array(np.zeros(1))]
     arrays = [v.np for v in values]
     return count(values[0], arrays[0])
@@ -179,7 +211,7 @@ def unseen():
 def returned(structure):
     """The form in which native calls give back results, or None where they cannot."""
     if structure.kind is None:
-        return native_call().ARRAY
+        return ARRAY
     cls, keys = structure.kind.cls, structure.meta
     parts = [returned(c) for c in structure.children]
     if None in parts or cls not in (tuple, list, dict):

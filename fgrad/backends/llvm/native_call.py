@@ -26,7 +26,7 @@ import numpy as np
 from ... import config, slots
 from ...aligned import empty
 from ...types import F32, F64
-from ..base import Attributes, Same
+from ..forms import ARRAY, BOOL, FLOAT, INT, NUMBERS, Attributes, Same
 from . import host, objects, target
 from .native_results import OWNER
 from .native_text import TEXT
@@ -90,9 +90,6 @@ class Call(ctypes.Structure):
                 ("nodes", WORD), ("returned", WORD)]
 
 
-ARRAY, FLOAT = "array", "float"                  # forms of arguments, see `entry`
-
-
 # ---------------------------------------------------------------------------- making builtins
 
 
@@ -106,9 +103,9 @@ def entry(kernel_address, inputs, outputs, fallback, box, name, **options):
     box: the class of arrays, with slots `np`, `shape` and `dtype`.  Each input may be given as a
     box, an ndarray or a NumPy scalar; each result is a box of a read-only ndarray.
     Options: `forms`, one per positional argument, where these are not the inputs themselves: ARRAY,
-    FLOAT (a Python float for an f32 or f64 input without axes), Same(object), or a tuple, named
-    tuple, list, dict with string keys or Attributes of forms, whose ARRAYs and FLOATs are the
-    inputs in order;
+    FLOAT (a Python float for an f32 or f64 input without axes), INT or BOOL (an int for an i64, a
+    bool for a bool input without axes), Same(object), or a tuple, named tuple, list, dict with
+    string keys or Attributes of forms, whose ARRAYs and numbers are the inputs in order;
     `returned`, the form of what is returned, ARRAY or containers of ARRAYs as in `forms` (without
     it: the one result, or the tuple of several); `assemble`, a callable that is given the tuple of
     results and makes what is returned, where that has no such form; `constants`, ndarrays;
@@ -162,6 +159,9 @@ def add_nodes(form, types, rows, keys):
         type = next(types)
         assert type.shape == () and type.dtype in (F32, F64), f"no {type} for a Python float"
         rows.append(Node(1, type.dtype.itemsize, id(float)))
+    elif form in (INT, BOOL):
+        next(types)
+        rows.append(Node(7, 0, id(NUMBERS[form])))
     elif isinstance(form, Same):
         rows.append(Node(2, 0, id(form.object)))
     elif isinstance(form, Attributes):
@@ -267,9 +267,14 @@ def numpy_interface():
 
 def owns(base):
     """Is the base of an ndarray one of the capsules that own the memory of results?"""
-    check = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(
+    return bool(is_capsule()(base, OWNER.encode()))
+
+
+@functools.cache
+def is_capsule():
+    """CPython's PyCapsule_IsValid(object, name)."""
+    return ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(
         ("PyCapsule_IsValid", ctypes.pythonapi))
-    return bool(check(base, OWNER.encode()))
 
 
 # ---------------------------------------------------------------------------- probing layouts
@@ -391,11 +396,9 @@ def take(given, form, types, box, held):
     if form == ARRAY:
         held.append(array_of(given, next(types), box))
         return held[-1] is not None
-    if form == FLOAT:
-        if given.__class__ is float:
-            with np.errstate(over="ignore"):
-                held.append(np.asarray(given, next(types).dtype))
-        return given.__class__ is float
+    if form.__class__ is str:
+        held.append(number_of(given, NUMBERS[form], next(types)))
+        return held[-1] is not None
     if isinstance(form, Same):
         return given is form.object
     if isinstance(form, Attributes):
@@ -408,6 +411,17 @@ def take(given, form, types, box, held):
         return all(key in given and take(given[key], part, types, box, held)
                    for key, part in form.items())
     return all(take(x, part, types, box, held) for x, part in zip(given, form))
+
+
+def number_of(x, cls, type):
+    """A Python number of a class as an ndarray, or None where it is none, or beyond 64 bits."""
+    if x.__class__ is not cls:
+        return None
+    try:
+        with np.errstate(over="ignore"):
+            return np.asarray(x, type.dtype)
+    except OverflowError:
+        return None
 
 
 def array_of(x, type, box):

@@ -143,6 +143,28 @@ convert:
   ret void
 }
 
+; Places a Python int or bool, as i64, whose first byte is that of a bool; false beyond 64 bits.
+define internal i1 @whole(ptr %state, ptr %given) nounwind {
+entry:
+  %beyond.p = alloca i32
+  %index.p = getelementptr %State, ptr %state, i32 0, i32 5
+  %numbers.p = getelementptr %State, ptr %state, i32 0, i32 6
+  %i = load i64, ptr %index.p
+  %numbers = load ptr, ptr %numbers.p
+  %slot = getelementptr i64, ptr %numbers, i64 %i
+  %f = call ptr @api(i32 18)
+  %value = call i64 %f(ptr %given, ptr %beyond.p)
+  store i64 %value, ptr %slot
+  %beyond = load i32, ptr %beyond.p
+  %fits = icmp eq i32 %beyond, 0
+  br i1 %fits, label %here, label %miss
+here:
+  call void @place(ptr %state, ptr %slot, ptr %given)
+  ret i1 true
+miss:
+  ret i1 false
+}
+
 ; Places what the object holds, if it is what the node says; the node behind it, or null.
 define internal ptr @walk(ptr %state, ptr %node, ptr %given) nounwind {
 entry:
@@ -177,7 +199,11 @@ sort:
   %inside = getelementptr i8, ptr %given, i64 24
   switch i64 %kind, label %miss [ i64 1, label %float  i64 3, label %tuple
                                   i64 4, label %list   i64 5, label %dict
-                                  i64 6, label %compare ]
+                                  i64 6, label %compare  i64 7, label %whole ]
+whole:
+  %is.whole = call i1 @whole(ptr %state, ptr %given)
+  %after.whole = select i1 %is.whole, ptr %next, ptr null
+  ret ptr %after.whole
 float:
   call void @number(ptr %state, ptr %given, i64 %count)
   ret ptr %next

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ... import loop_key
+from ... import loop_key, tree
 from ...aligned import copied
 from ...core import memory_of, numpy_rule
 from ...errors import DeviceError
@@ -20,7 +20,7 @@ from ...records import frozen
 from ...text import Names, identifier
 from ...types import F64, held_as
 from ..base import Backend
-from . import device, emit, groups, loops, product
+from . import device, emit, entry, groups, loops, product
 from .arrays import DeviceArray, array_on_device
 from .contract import PREAMBLE
 
@@ -68,13 +68,14 @@ def target_of(record):
 class Launch:
     """A step: the function `name`, or a loop.Call or loop.Loop, on buffers.
 
+    global_size, local_size: work-items in all and in a group, one axis each; () of a call.
     inner: of a Loop, per inner Plan its Launches.
     """
     name: str
     call: object
     buffers: tuple
-    global_size: int = 0
-    local_size: int = 1
+    global_size: tuple = ()
+    local_size: tuple = ()
     inner: tuple = ()
 
 
@@ -104,8 +105,8 @@ class Program:
         made = self.known.get(step, self.written)
         if made.room:
             buffers = (Buffer(f"{made.name}Room", made.room), *buffers)
-        return [Launch(k.name, None, buffers, k.global_size, k.local_size)
-                for k in (made, made.then) if k]
+        return [Launch(k.name, None, buffers, (k.global_size,), (k.local_size,))
+                for k in (made, made.then) if k and k.global_size]
 
     def written(self, kernel):
         """The text of a kernel, which is added to what was made."""
@@ -166,17 +167,25 @@ class Executable:
         self.external = [*plan.inputs, *(b for b, _ in plan.constants)]
         self.built = on.build(program.text) if program.made else None
         self.steps = ordered(program.launches, self.built, self.external, plan.outputs)
+        self.taken = {*plan.donated.values()}
         self.constants = {}                      # number → (Array, Buffer) of the last call
 
     def __call__(self, values):
-        held = {b: self.buffer(k, v) for k, (b, v) in enumerate(zip(self.external, values))}
-        taken = {*self.plan.donated.values()}
-        others = {id(x) for b, x in held.items() if b not in taken}
+        return self.results([self.buffer(k, v) for k, v in enumerate(values)])
+
+    def results(self, buffers):
+        """The Arrays of the outputs, of the Buffers of the inputs and of the constants."""
+        held = loops.Held(zip(self.external, buffers))
+        others = set(map(id, buffers))
+        if self.taken:
+            others = {id(x) for b, x in held.items() if b not in self.taken}
+            held.look()
         self.run(self.steps, held, self.place)
         return [self.result(b, held, others) for b in self.plan.outputs]
 
     def run(self, steps, held, place):
         """Runs prepared steps on held: loop.Buffer → Buffer.  place(b, held) makes what is born."""
+        launch = self.device.launch
         for kernel, step, born, dead in steps:
             for b in born:
                 held[b] = place(b, held)
@@ -185,8 +194,8 @@ class Executable:
             elif kernel is None:
                 self.call(step.call, held)
             else:
-                self.device.launch(kernel, (step.global_size,), (step.local_size,),
-                                   *[held[b] for b in step.buffers])
+                launch(kernel, step.global_size, step.local_size,
+                       *[held[b] for b in step.buffers])
             for b in dead:
                 del held[b]
 
@@ -197,15 +206,19 @@ class Executable:
         kept = self.constants.get(k)
         if kept is not None and kept[0] is value:
             return kept[1]
-        made = self.device.write(settled(memory_of(value)))
+        made = self.written(value)
         if k >= len(self.plan.inputs):
             self.constants[k] = value, made
         return made
 
+    def written(self, value):
+        """A Buffer with the elements of an Array."""
+        return self.device.write(settled(memory_of(value)))
+
     def place(self, b, held):
         """A Buffer for what a step makes: a donated one, where no other argument has it too."""
         given = held.get(self.plan.donated.get(b))
-        if given is not None and given.host is None and sum(x is given for x in held.values()) == 1:
+        if given is not None and given.host is None and id(given) not in held.shared:
             return given
         return self.device.allocate(b.type.nbytes)
 
@@ -230,9 +243,15 @@ class Executable:
         for b, x in zip(step.outputs, out):
             held[b] = self.device.write(np.array(x, held_as(b.type.dtype)))
 
-    def native(self, *args):
-        """No native entry: a launch is Python's."""
-        return None
+    def native(self, types, forms, constants, structure, fallback, name, donate=(), made=None):
+        """A function that runs this executable for these forms, or None where none can.
+
+        donate: positions of the donated inputs; made: the types of the results where they are not
+        this executable's own.
+        """
+        if made is not None or not types or not tree.shallow(structure, tree.DISPLAYED):
+            return None
+        return entry.entry(self, types, forms, constants, structure, fallback, name, donate)
 
 
 def ordered(launches, built, given, outputs):
@@ -241,7 +260,7 @@ def ordered(launches, built, given, outputs):
     A Loop has its inner steps, a list per inner Plan, in place of a kernel.
     """
     seen, dead, steps = {*given}, {*given, *outputs}, []
-    for x in reversed([x for x in launches if x.call is not None or x.global_size]):
+    for x in reversed(launches):
         last = [b for b in dict.fromkeys(x.buffers) if is_buffer(b) and b not in dead]
         dead.update(last)
         steps.append((x, last))

@@ -21,7 +21,8 @@ class Tile:
     column_step sums to one register block.  `lanes` is the vector width (thread), the number of
     partial sums along k (plain), or the number of work-items (team).  In plain, rows x columns
     belong to one work-item, and row_step is the number of work-items in a group.  slices: into how
-    many the terms are cut (sliced).
+    many the terms are cut (sliced).  teams: how many times the work-items of a tile a group has,
+    each of them for its share of the terms (group, sliced).
     """
 
     rows: int
@@ -31,6 +32,7 @@ class Tile:
     column_step: int
     lanes: int
     slices: int = 1
+    teams: int = 1
 
 
 @frozen
@@ -98,7 +100,8 @@ def local_bytes(scheme, tile, K, size):
             kept = tile.rows * tile.columns if K > tile.depth else tile.row_step * tile.column_step
             return (tile.depth * (tile.rows + tile.columns) + kept + tile.lanes) * size
         case "group" | "sliced":
-            return tile.depth * (tile.rows + tile.columns + 8) * size
+            meet = tile.rows * tile.columns * (tile.teams > 1)
+            return (tile.teams * tile.depth * (tile.rows + tile.columns + 8) + meet) * size
         case "team":
             return tile.lanes * size
     return 0

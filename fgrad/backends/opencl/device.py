@@ -12,6 +12,7 @@ when it is waited for; a program takes 90 ms to build and 30 ms more at a kernel
 
 from __future__ import annotations
 
+import functools
 import importlib
 import os
 import re
@@ -447,6 +448,7 @@ class Device:
                     f"the memory of kernel {kernel.function_name}")
 
 
+@functools.lru_cache(maxsize=4096)
 def bucket_of(nbytes):
     """nbytes rounded up, so that at most a quarter is wasted and there are few sizes."""
     wanted = max(SMALLEST, nbytes)

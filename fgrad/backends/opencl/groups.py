@@ -22,7 +22,7 @@ from ...passes.parts import cost_of
 from ...records import frozen, replace
 from ...scalar import REDUCTIONS
 from ...types import BOOL
-from .emit import Emitter, Written, arguments, function_text, needs_long
+from .emit import Emitter, Written, arguments, function_text, needs_long, nothing
 from .instructions import Instructions, number, type_text
 from .names import Names
 
@@ -30,6 +30,10 @@ GROUP = 128                # work-items of a group, where each has an iteration 
 TEAM = 256                 # lanes of a team, unless there are too few teams to keep a GPU busy
 LEAST = 8                  # fewer lanes are not worth a barrier
 BUSY = 1024                # work-items for each unit of a GPU that keep it busy
+FULL = 2048                # work-items for each unit of a GPU that it runs at a time
+TURNS = 4                  # iterations of an item at most: a GPU begins 1.6 groups a nanosecond
+UNROLLED = 100             # work of an iteration up to which those of an item are written out
+LOOKS = 8                  # places that an item looks at together, where few are its own
 SIDE = 32                  # work-items that read together: what they read lies side by side
 
 
@@ -169,10 +173,10 @@ class GroupEmitter(Emitter):
 
     # -- who does what
 
-    def kernel(self, body, most):
+    def kernel(self, body, most, units):
         """The statements of a kernel; its parallel loops are the work-items, or the teams.
 
-        most: the work-items of a group, where each has an iteration for itself.
+        most: the work-items of a group, where each has iterations for itself, on so many units.
         """
         nest = nest_of(body)
         total = prod(f.var.extent for f in nest)
@@ -184,14 +188,30 @@ class GroupEmitter(Emitter):
                 self.iteration(nest)
             return
         self.group = min(most, 1 << (total - 1).bit_length())
-        self.groups = -(-total // self.group)
+        turns = max(1, min(TURNS, floor(total // (units * FULL))))
+        self.groups = -(-total // (self.group * turns))
         if not nest:
             self.body(body)
             return
         self.by_group(body[:-1])
-        self.line(f"const {self.int} item = get_global_id(0);")
-        with self.block(f"if (item < {total})"):
-            self.iteration(nest)
+        self.turns(nest, total, turns)
+
+    def turns(self, nest, total, turns):
+        """The parallel loops, of which a work-item has so many iterations, a group's apart."""
+        if turns == 1:
+            self.line(f"const {self.int} item = get_global_id(0);")
+            with self.block(f"if (item < {total})"):
+                self.iteration(nest)
+            return
+        share = self.group * turns
+        self.line(f"const {self.int} first = ({self.int})get_group_id(0) * {share} + "
+                  "get_local_id(0);")
+        if cost_of(nest[-1].body) <= UNROLLED:
+            self.line("#pragma unroll")
+        with self.block(f"for (int turn = 0; turn < {turns}; turn++)"):
+            self.line(f"const {self.int} item = first + turn * {self.group};")
+            with self.block(f"if (item < {total})") if total % share else nothing():
+                self.iteration(nest)
 
     def number_team(self, many):
         """The numbers of the lane, of the team in its group and, if there are many, of the item."""
@@ -235,6 +255,8 @@ class GroupEmitter(Emitter):
     def loop(self, s):
         nest = nest_in(s) if self.together else []
         if not nest:
+            if any(t.__class__ is Store and t.when for t in s.body):     # it looks for its own
+                self.line(f"#pragma unroll {LOOKS}")
             super().loop(s)
             return
         feeds = sorted(accumulators(s))
@@ -329,14 +351,14 @@ def element(dtype):
 
 def written(name, kernel, record):
     """The Written of a kernel without a Contract, for a GPU."""
-    names, instructions = Names(("item", "lane", "team", "reach")), Instructions()
+    names, instructions = Names(("item", "lane", "team", "reach", "first", "turn")), Instructions()
     pointers, params = arguments(kernel, names)
     pointers.update((b, names(b.name)) for b in kernel.scratch)
     with kernel.space:
         team = team_of(kernel, record)
         emitter = GroupEmitter(pointers, names, instructions, wide_index=needs_long(kernel),
                                team=team, read={b for b, _ in loads(kernel.body)})
-        emitter.kernel(kernel.body, min(GROUP, record.max_group))
+        emitter.kernel(kernel.body, min(GROUP, record.max_group), record.units)
     kept = [(element(b.type.dtype), pointers[b], max(1, b.type.size)) for b in kernel.scratch]
     shared = [(text, part, emitter.group) for part, text in emitter.parts_of.values()]
     where = "__local " if emitter.shares else ""

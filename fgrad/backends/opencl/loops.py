@@ -7,13 +7,25 @@ index. Relies on the Executable that calls it.
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 
 from ...types import BOOL, I32
 
 
+class Held(dict):
+    """The Buffers of a run: loop.Buffer → Buffer.  shared: ids of those that several have."""
+    shared = frozenset()
+
+    def look(self):
+        """Finds out which are shared."""
+        counts = Counter(map(id, self.values()))
+        self.shared = {key for key, count in counts.items() if count > 1}
+
+
 def run(executable, loop, inner, held):
-    """Runs a Loop on held: loop.Buffer → Buffer; its results are there afterwards."""
+    """Runs a Loop on what is Held; its results are there afterwards."""
     run = Run(executable, loop, inner, held)
     {"scan": run.scan, "while": run.while_, "cond": run.cond}[loop.kind]()
 
@@ -33,7 +45,7 @@ class Run:
     def step(self, k, given):
         """The Buffers of the results of inner Plan k."""
         plan = self.loop.plans[k]
-        held = dict(zip(plan.inputs, given))
+        held = Held(zip(plan.inputs, given))
         self.executable.run(self.inner[k], held, self.place)
         for b in plan.outputs:
             if b not in held:                    # without elements, so that no step made it
@@ -81,3 +93,4 @@ class Run:
         k = min(max(index, 0), len(self.loop.plans) - 1)
         for b, x in zip(self.loop.ys, self.step(k, self.consts)):
             self.held[b] = x
+        self.held.look()                         # a result may be what the branch was given

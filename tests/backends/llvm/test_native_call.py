@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from fgrad import slots
+from fgrad.backends.forms import ARRAY, BOOL as FLAG, FLOAT, INT, Attributes, Same
 from fgrad.backends.llvm import native_call, runner, target
-from fgrad.backends.llvm.native_call import ARRAY, FLOAT, Attributes, Same
-from fgrad.types import BF16, BOOL, DTYPES, F32, F64, I32, ArrayType
+from fgrad.types import BF16, BOOL, DTYPES, F32, F64, I32, I64, ArrayType
 from tests.at_once import at_once
 
 TYPES = {"f4": "float", "f8": "double", "f2": "half", "b1": "i8", "i1": "i8", "i2": "i16",
@@ -531,6 +531,28 @@ def test_trees_of_arguments_are_taken_apart(make):
     assert call(*tree(0.0, rate=1e300)).np == np.inf
     assert np.isnan(call(*tree(0.0, rate=float("nan"))).np)
     assert missed == []
+
+
+@pytest.mark.parametrize("form, good, bad", [
+    (INT, (0, 7, -1, 2 ** 63 - 1, -2 ** 63), (2 ** 63, -2 ** 63 - 1, True, 1.0, np.int64(1), None)),
+    (FLAG, (False, True), (0, 1, 2, np.bool_(True), None))])
+def test_ints_and_bools_are_taken_as_they_are(make, form, good, bad):
+    type, missed = ArrayType(I64 if form == INT else BOOL, ()), []
+    text = f"""
+    define void @kernel(ptr %data, ptr %constants) {{
+      %a = load ptr, ptr %data
+      %x = load {(word := "i64" if form == INT else "i8")}, ptr %a
+      %out.p = getelementptr ptr, ptr %data, i64 1
+      %out = load ptr, ptr %out.p
+      store {word} %x, ptr %out
+      ret void
+    }}
+    """
+    address = target.load(target.compile_text(text)).address("kernel")
+    call = make(address, [type], [type], lambda *a: missed.append(a) or "missed", Box, "step",
+                forms=[form])
+    assert [call(x).np.item() for x in good] == list(good)
+    assert [call(x) for x in bad] == ["missed"] * len(bad) and missed == [(x,) for x in bad]
 
 
 def second_of_three():

@@ -16,9 +16,16 @@ TILES = {
     "thread": Tile(16, 16, 24, 4, 8, 4),
     "group": Tile(16, 16, 8, 4, 4, 1),
     "sliced": Tile(16, 8, 4, 2, 2, 1, slices=3),
+    "group of teams": Tile(16, 16, 4, 4, 4, 1, teams=3),
+    "sliced by teams": Tile(8, 16, 4, 2, 4, 1, slices=2, teams=2),
     "plain": Tile(2, 4, 3, 8, 1, 1),
     "team": Tile(1, 1, 0, 1, 1, 16),
 }
+
+
+def named(name):
+    """The scheme and the Tile of this name: what stands behind the scheme's own says how."""
+    return {"scheme": name.split()[0], "tile": TILES[name]}
 
 
 def loads(M, N, K, unit_a, unit_b):
@@ -82,23 +89,23 @@ def check(device, cases):
 def test_every_scheme_multiplies_sizes_that_tiles_divide_and_do_not(device, scheme):
     sizes = [(1, 1, 1, 1), (1, 2, 3, 7), (1, 7, 17, 2), (1, 17, 3, 65), (1, 65, 64, 17),
              (1, 64, 64, 48), (2, 16, 32, 24), (3, 5, 18, 25)]
-    check(device, [Case(n, s, scheme=scheme, tile=TILES[scheme]) for n, s in enumerate(sizes)])
+    check(device, [Case(n, s, **named(scheme)) for n, s in enumerate(sizes)])
 
 
 @pytest.mark.parametrize("scheme", TILES)
 def test_every_scheme_reads_transposed_operands(device, scheme):
     units = product("km", "nk", [(1, 17, 19, 23), (2, 16, 16, 8)])
-    check(device, [Case(n, s, unit_a=a, unit_b=b, scheme=scheme, tile=TILES[scheme])
+    check(device, [Case(n, s, unit_a=a, unit_b=b, **named(scheme))
                    for n, (a, b, s) in enumerate(units)])
 
 
 @pytest.mark.parametrize("scheme", TILES)
 def test_every_scheme_takes_every_dtype_an_epilogue_and_long_indices(device, scheme):
-    tile, dtypes = TILES[scheme], ["float32", "int32", "uint32", "int64"]
+    dtypes = ["float32", "int32", "uint32", "int64"]
     dtypes += ["float64"] * device.record.fp64
-    cases = [Case(n, (2, 9, 20, 33), dtype, scheme=scheme, tile=tile, relu=dtype != "uint32")
+    cases = [Case(n, (2, 9, 20, 33), dtype, **named(scheme), relu=dtype != "uint32")
              for n, dtype in enumerate(dtypes)]
-    cases.append(Case(len(cases), (2, 9, 20, 33), scheme=scheme, tile=tile, wide=True))
+    cases.append(Case(len(cases), (2, 9, 20, 33), **named(scheme), wide=True))
     check(device, cases)
 
 
@@ -138,16 +145,16 @@ def test_long_sums_take_several_passes(device):
 
 def test_names_of_the_caller_do_not_collide(device):
     """a, c, i, j, l, k0, rows, As … are free: the text keeps to names with an underscore."""
-    for scheme, tile in TILES.items():
+    for name in TILES:
         arguments = "__global float *i, __global const float *a, __global const float *c"
-        store, more = "i[m * 6 + n] = x;", {"dtype": "float32", "tile": tile}
+        store, more = "i[m * 6 + n] = x;", {"dtype": "float32", "tile": TILES[name]}
         text, size, local = source("f", (1, 5, 6, 7), "a[m * 7 + k]", "c[k * 6 + n]", store,
-                                   arguments, scheme=scheme, **more)
+                                   arguments, scheme=name.split()[0], **more)
         out, ones = device.allocate(120), device.write(np.ones(42, np.float32))
         kernels, given = [("f", size, local)], [out, ones, ones]
-        if scheme == "sliced":
+        if name.startswith("sliced"):
             added, *sizes = tiles.adding("g", (1, 5, 6, 7), store, arguments, **more)
-            text, given = text + added, [device.allocate(120 * tile.slices), *given]
+            text, given = text + added, [device.allocate(120 * TILES[name].slices), *given]
             kernels.append(("g", *sizes))
         program = device.build(PREAMBLE + text)
         for name, *sizes in kernels:

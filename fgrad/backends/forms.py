@@ -1,0 +1,111 @@
+"""The forms of arguments: what an entry of a compiled function expects at each position.
+
+    a leaf        ARRAY, or a Python number: FLOAT, INT or BOOL
+    a container   a tuple, list or dict of forms, or `Attributes` of a class
+    Same          this very object, which is no input
+
+The leaves of forms, left to right, are the inputs of an executable.  `taker` writes them out as one
+expression of Python.  Relies on nothing; the executables of backends and `native_entry` rely on it.
+"""
+
+from __future__ import annotations
+
+import functools
+
+ARRAY, FLOAT, INT, BOOL = "array", "float", "int", "bool"
+NUMBERS = {FLOAT: float, INT: int, BOOL: bool}
+
+
+class Same:
+    """The form of an argument that must be this very object; it is no input."""
+
+    def __init__(self, object):
+        self.object = object
+
+
+class Attributes:
+    """The form of an argument of this very class: forms of its attributes, by name."""
+
+    def __init__(self, cls, parts):
+        self.cls, self.parts = cls, parts
+
+
+def missed(*args, **kwargs):
+    """What an entry calls, and gives back, where it does not recognise its arguments."""
+    return missed
+
+
+def parts(form, at):
+    """(expression, form) of each part of a container's form, where it is called `at`."""
+    if isinstance(form, (str, Same)):
+        return []
+    if isinstance(form, Attributes):
+        return [(f"{at}.{name}", part) for name, part in form.parts.items()]
+    keyed = form.items() if isinstance(form, dict) else enumerate(form)
+    return [(f"{at}[{key!r}]", part) for key, part in keyed]
+
+
+def paths(form, at):
+    """The expressions of the inputs within an argument of this form that is called `at`."""
+    if isinstance(form, str):
+        return [at]
+    return [path for inside, part in parts(form, at) for path in paths(part, inside)]
+
+
+def tests(form, at, names):
+    """Expressions that are all true where what is called `at` has the form, but for its arrays.
+
+    `names` gets the objects that they name.
+    """
+    if form == ARRAY:
+        return []
+    if isinstance(form, str):
+        return [f"{at}.__class__ is {form}"]
+    word = f"object{len(names)}"
+    if isinstance(form, Same):
+        names[word] = form.object
+        return [f"{at} is {word}"]
+    names[word] = form.cls if isinstance(form, Attributes) else form.__class__
+    found = [f"{at}.__class__ is {word}"]
+    if not isinstance(form, Attributes):
+        found.append(f"len({at}) == {len(form)}")
+    return found + [test for inside, part in parts(form, at) for test in tests(part, inside, names)]
+
+
+def leaves(form):
+    """The inputs within a form, each ARRAY or the name of a number's class."""
+    if isinstance(form, str):
+        return [form]
+    return [leaf for _, part in parts(form, "") for leaf in leaves(part)]
+
+
+def taker(forms):
+    """A function of the tuple of arguments: the list of their inputs, or None for other forms.
+
+    >>> take = taker([{"b": [ARRAY], "w": ARRAY}, FLOAT, Same(None)])
+    >>> take(({"w": 1, "b": [2]}, 0.5, None))
+    [2, 1, 0.5]
+    >>> take(({"w": 1, "b": (2,)}, 0.5, None)) is None
+    True
+    """
+    names = {}
+    found = [f"len(args) == {len(forms)}"]
+    inputs = []
+    for k, form in enumerate(forms):
+        found += tests(form, f"args[{k}]", names)
+        inputs += paths(form, f"args[{k}]")
+    text = f"lambda args: [{', '.join(inputs)}] if {' and '.join(found)} else None"
+    take = eval(code_of(text), names)
+
+    def taken(args):
+        try:
+            return take(args)
+        except (LookupError, AttributeError):    # a dict of other keys, an attribute that is gone
+            return None
+    return taken
+
+
+@functools.lru_cache(maxsize=256)
+def code_of(text):
+    """The code of an expression: blocks that come again and again make entries anew."""
+    return compile(text, "<forms>", "eval")
