@@ -32,12 +32,13 @@ from .later import lazily
 from .lowered import Lowered, summary
 from .native_entry import Chain
 from .text import counted
-from .types import other_rules, rules
+from .types import CHOICES, other_rules, rules
 
 profiling = lazily("fgrad.profiling")
 CacheInfo = namedtuple("CacheInfo", "hits misses size")
 TRACES = 64                # kept per function
 DISABLED = ContextVar("fgrad_disable_jit", default=False)     # set by disable_jit
+CHOICES.append(DISABLED)
 
 
 @block
@@ -150,9 +151,10 @@ class Jitted:
         return trace.results(values)
 
     def leave_native(self):
-        """Every call goes through Python again, until the next one of its signature has run."""
+        """Calls look at the blocks around them again, until the next one of its signature has run.
+        """
         with self.lock:
-            self.chain.clear()
+            self.chain.cut(self.chain.careful)
 
     # -- tracing ------------------------------------------------------------------------------
 
@@ -263,7 +265,7 @@ class Jitted:
     def clear_cache(self):
         """Forgets every trace."""
         with self.lock:
-            self.chain.clear()
+            self.chain.cut(0)
             self.traces.clear()
             self.specialised.clear()
             self.history.clear()

@@ -14,7 +14,7 @@ from types import MemberDescriptorType
 from . import config, types
 from .backends.forms import ARRAY, NUMBERS, Attributes, Same, missed
 from .errors import DonationError
-from .signature import STANDARD, Static
+from .signature import Static
 from .types import ArrayType
 
 CHAIN = 8                  # entries per function
@@ -23,55 +23,70 @@ _lock = threading.Lock()   # guards CHAINS
 
 
 class Chain:
-    """The entries of one function, latest last.  It changes under the lock of its owner only."""
+    """The entries of one function, latest last.  It changes under the lock of its owner only.
+
+    made_for: the trace of each.  careful: how many, from the first on, look at what the blocks
+    around a call have chosen; those behind know the usual rules only.
+    """
 
     def __init__(self, owner):
         self.owner = owner
-        self.entries, self.traces = [], weakref.WeakSet()
+        self.entries, self.made_for, self.careful = [], [], 0
+        self.hopeless = weakref.WeakSet()        # traces that can have no entry
         with _lock:
             CHAINS.add(self)
 
     def add(self, apart, trace, compiled, args, kwargs):
         """Puts an entry for calls of this very signature in front, where there can be one."""
-        if trace in self.traces or len(self.entries) == CHAIN:
-            return
-        if not standard(trace.key[-1], compiled.device):
-            return
-        native = getattr(compiled.executable, "native", None)
-        if native is None:
-            return
-        self.traces.add(trace)
-        names = sorted(kwargs)
-        forms = forms_of(apart, (*args, *[kwargs[name] for name in names]))
-        if forms is None:
+        if trace in self.made_for or trace in self.hopeless or len(self.entries) == CHAIN:
             return
         before = self.entries[-1] if self.entries else self.owner.call
-        try:
-            entry = native(trace.program.in_types, forms, compiled.constants, trace.out,
-                           missed if names else before, self.owner.__name__, donate=trace.donate)
-        except DonationError:                    # what it closes over has been given away
+        entry = entry_of(apart, trace, compiled, args, kwargs, before, self.owner.__name__)
+        if entry is None:
+            self.hopeless.add(trace)
             return
-        if entry is not None:
-            entry = with_names(entry, len(args), names, before) if names else entry
-            self.entries.append(entry)
-            type(self.owner).__call__ = staticmethod(entry)
+        on_cpu = compiled.device == "cpu"        # elsewhere arguments say on which device they are
+        if not on_cpu or types.other_rules_in_use():
+            now = types.circumstances(None if on_cpu else config.CHOSEN_DEVICE)
+            entry = within(entry, now, before)
+            self.careful += self.careful == len(self.entries)
+        self.entries.append(entry)
+        self.made_for.append(trace)
+        type(self.owner).__call__ = staticmethod(entry)
 
-    def clear(self):
-        """Every call goes through Python again."""
-        self.entries.clear()
-        self.traces.clear()
+    def cut(self, count):
+        """Takes all entries off but the first ones."""
+        del self.entries[count:], self.made_for[count:]
+        self.careful = min(self.careful, count)
         cls = type(self.owner)
-        cls.__call__ = cls.call
+        cls.__call__ = staticmethod(self.entries[-1]) if self.entries else cls.call
 
 
-def standard(context, device):
-    """Is a trace of this context what calls without Python are to find?
-
-    On the CPU that depends on the block around a call, elsewhere on where its arguments are.
+def entry_of(apart, trace, compiled, args, kwargs, before, name):
+    """A function that runs what was compiled for calls of this signature, and else calls `before`;
+    None where there can be none.
     """
-    if device == "cpu":
-        return context == STANDARD and not types.other_rules_in_use()
-    return context == (STANDARD, device) and not types.other_rules_in_use(but=config.CHOSEN_DEVICE)
+    native = getattr(compiled.executable, "native", None)
+    names = sorted(kwargs)
+    forms = forms_of(apart, (*args, *[kwargs[name] for name in names]))
+    if native is None or forms is None:
+        return None
+    try:
+        entry = native(trace.program.in_types, forms, compiled.constants, trace.out,
+                       missed if names else before, name, donate=trace.donate)
+    except DonationError:                        # what it closes over has been given away
+        return None
+    return entry and (with_names(entry, len(args), names, before) if names else entry)
+
+
+def within(entry, now, before):
+    """A function that calls an entry in the circumstances of now, and another function in others.
+    """
+    then = now()
+
+    def called(*args, **kwargs):
+        return (entry if now() == then else before)(*args, **kwargs)
+    return called
 
 
 def with_names(entry, count, names, before):
@@ -149,7 +164,7 @@ def leaf_form(key, given):
 
 
 def uninstall_all():
-    """Takes every entry off: they know the standard default dtypes only, and no interpreter."""
+    """Takes every entry off that knows the usual rules only, and those in front of it."""
     with _lock:
         chains = list(CHAINS)
     for chain in chains:

@@ -18,7 +18,7 @@ from .arguments import is_fixed, name_of, positions, refuse, several
 from .bf16 import BF16
 from .core import Array, Tracer, Value, as_value, too_large
 from .errors import ArgumentError
-from .types import F32, I64, SCALARS, SHORT, ArrayType
+from .types import I64, SCALARS, SHORT, ArrayType
 
 
 class Static:
@@ -237,9 +237,6 @@ def key_type(key):
     if isinstance(key, ArrayType):
         return key
     return key.type if isinstance(key, Number) else ArrayType(np.dtype(NUMBER_DTYPE[key]), ())
-
-
-STANDARD = F32             # types.rules() outside of every block
 
 
 def difference(old, new, old_paths, new_paths, name):

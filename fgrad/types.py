@@ -125,6 +125,7 @@ _wide = ContextVar("fgrad_default_is_64_bit", default=False)
 _strict = ContextVar("fgrad_strict_promotion", default=None)    # None: as FGRAD_STRICT says
 CHANGED = []               # functions called when rules other than the usual begin; jit adds one
 _blocks = []               # one item per open block with other rules, in any thread
+CHOICES = [_wide, _strict, config.CHOSEN_DEVICE]     # what such blocks set; jit adds one
 
 
 def default_float():
@@ -204,12 +205,15 @@ def other_rules(variable, value, unusual):
         variable.reset(token)
 
 
-def other_rules_in_use(but=None):
-    """Has any thread 64-bit defaults, or a strictness of its own, at the moment?
+def other_rules_in_use():
+    """Has any thread 64-bit defaults, or a strictness of its own, at the moment?"""
+    return bool(_blocks)
 
-    but: a variable that does not count.
-    """
-    return any(variable is not but for variable in _blocks)
+
+def circumstances(but=None):
+    """A function of nothing: what the blocks around a call have chosen, one variable apart."""
+    getters = [variable.get for variable in CHOICES if variable is not but]
+    return lambda: [get() for get in getters]
 
 
 def rules():

@@ -116,6 +116,56 @@ def test_static_and_donated_arguments_by_name_leave_calls_native():
 
 
 @pytest.mark.filterwarnings("ignore::fgrad.errors.FgradWarning")
+@pytest.mark.filterwarnings("ignore::fgrad.errors.FgradWarning")
+def test_calls_in_blocks_of_other_rules_are_native_too():
+    """They took fifty microseconds."""
+    f, whole = jit(lambda x: x / 2), np.arange(3)
+    for _ in range(3):
+        with default_dtype("float64"):
+            for _ in range(3):
+                assert f(whole).dtype == np.float64
+            assert is_native(f) and f.cache_info().misses <= 2
+            with fgrad.disable_jit():
+                assert f.function(whole).dtype == f(whole).dtype == np.float64
+        for _ in range(3):
+            assert f(whole).dtype == np.float32
+    entry = type(f).__call__
+    with fgrad.strict_promotion():
+        assert type(f).__call__ is not entry     # it knew the usual rules only
+    assert f(whole).dtype == np.float32 and f.cache_info().misses == 2
+
+
+def test_entries_of_blocks_do_not_reach_other_threads():
+    f, whole, seen = jit(lambda x: x / 2), np.arange(3), []
+    inside, outside = threading.Event(), threading.Event()
+
+    def other():
+        inside.wait()
+        seen.extend(str(f(whole).dtype) for _ in range(4))
+        outside.set()
+    thread = threading.Thread(target=other)
+    thread.start()
+    with default_dtype("float64"):
+        before = [str(f(whole).dtype) for _ in range(4)]
+        inside.set()
+        outside.wait()
+        after = [str(f(whole).dtype) for _ in range(4)]
+    thread.join()
+    assert before == after == ["float64"] * 4 and seen == ["float32"] * 4
+
+
+def test_a_function_without_jit_is_not_shadowed_by_its_entries():
+    calls = []
+    f = jit(lambda x: calls.append(1) or x + 1)
+    with default_dtype("float64"):
+        for _ in range(4):
+            f(fnp.ones(2))
+        assert len(calls) == 1 and is_native(f)
+        with fgrad.disable_jit():
+            f(fnp.ones(2)), f(fnp.ones(2))
+        assert len(calls) == 3
+
+
 def test_static_values_are_told_apart_however_deep():
     """They were not where they were tuples in tuples, equal but of other types, or of other signs.
     """

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from math import prod
 
 from ... import index, scalar
+from ...index import Dynamic, Quot
 from ...loop import Accumulate, For, Let, Store, accumulators
 from ...passes.parts import cost_of
 from ...records import frozen, replace
@@ -33,7 +34,8 @@ BUSY = 1024                # work-items for each unit of a GPU that keep it busy
 FULL = 2048                # work-items for each unit of a GPU that it runs at a time
 TURNS = 4                  # iterations of an item at most: a GPU begins 1.6 groups a nanosecond
 UNROLLED = 100             # work of an iteration up to which those of an item are written out
-LOOKS = 8                  # places that an item looks at together, where few are its own
+FEWEST, MOST = 16, 256     # work-items of a group that look for their places together
+TAKEN = "item", "lane", "team", "reach", "first", "turn", "own", "left"     # names of this file's
 SIDE = 32                  # work-items that read together: what they read lies side by side
 
 
@@ -155,6 +157,49 @@ def floor(n):
     return 1 << n.bit_length() - 1 if n else 0
 
 
+# ---------------------------------------------------------------------------- what items look for
+
+def is_search(loop, alike):
+    """Does a loop go through places of which few are an item's own, the same ones for all items
+    that agree in the variables `alike`, a mask?
+    """
+    tests = [s.when for s in loop.body if isinstance(s, Store)]
+    lets = {s.name: s.expr.free for s in loop.body if isinstance(s, Let)}
+    known = alike | loop.var.bit
+    return (loop.kind == "serial" and loop.step == 1 and loop.var.extent > FEWEST
+            and all(isinstance(s, (Let, Store)) for s in loop.body)
+            and bool(tests) and bool(tests[0]) and all(t == tests[0] for t in tests)
+            and not any(variables(x, lets) & ~known for x, _, _ in tests[0]))
+
+
+def variables(x, lets):
+    """A mask of the variables that an Ix depends on; lets: name → those of its value."""
+    mask = 0
+    for atom, _ in x.terms:
+        if isinstance(atom, Quot):
+            mask |= variables(atom.ix, lets)
+        elif isinstance(atom, Dynamic) and atom.node.op == "name":
+            mask |= lets.get(atom.node.data, atom.free)
+        else:
+            mask |= atom.free
+    return mask
+
+
+def searching(nest, most):
+    """The group size with which items of a nest look for their places together, or None.
+
+    A group's items must agree in what is looked for: they differ in inner variables of the nest.
+    """
+    for k in range(1, len(nest)):
+        alike = sum(f.var.bit for f in nest[:k])
+        inner = prod(f.var.extent for f in nest[k:])
+        size = max(n for n in range(1, min(most, MOST, inner) + 1) if inner % n == 0)
+        loops = [s for s in nest[-1].body if isinstance(s, For)]
+        if size >= FEWEST and any(is_search(s, alike) for s in loops):
+            return size, alike
+    return None
+
+
 # ---------------------------------------------------------------------------- text
 
 class GroupEmitter(Emitter):
@@ -162,7 +207,8 @@ class GroupEmitter(Emitter):
 
     `team`: the Team, or None.  `together`: do all lanes run what is being written?  `read`: the
     buffers that the kernel reads.  `unfed`: accumulators that hold nothing yet.  `shares`: do the
-    lanes of a group share what the kernel keeps for itself?
+    lanes of a group share what the kernel keeps for itself?  `alike`: a mask of the variables in
+    which the items of a group agree, where they look for places together.
     """
 
     def __init__(self, *args, team, read, **more):
@@ -170,14 +216,12 @@ class GroupEmitter(Emitter):
         self.team, self.read = team, read
         self.together = self.shares = team is not None
         self.unfed, self.parts_of, self.group, self.groups = set(), {}, 1, 1
+        self.alike = 0
 
     # -- who does what
 
-    def kernel(self, body, most, units):
-        """The statements of a kernel; its parallel loops are the work-items, or the teams.
-
-        most: the work-items of a group, where each has iterations for itself, on so many units.
-        """
+    def kernel(self, body, record):
+        """The statements of a kernel; its parallel loops are the work-items, or the teams."""
         nest = nest_of(body)
         total = prod(f.var.extent for f in nest)
         if self.team:
@@ -187,8 +231,11 @@ class GroupEmitter(Emitter):
             if nest:
                 self.iteration(nest)
             return
-        self.group = min(most, 1 << (total - 1).bit_length())
-        turns = max(1, min(TURNS, floor(total // (units * FULL))))
+        self.group = min(GROUP, record.max_group, 1 << (total - 1).bit_length())
+        turns = max(1, min(TURNS, floor(total // (record.units * FULL))))
+        found = searching(nest, record.max_group)
+        if found:
+            turns, (self.group, self.alike) = 1, found
         self.groups = -(-total // (self.group * turns))
         if not nest:
             self.body(body)
@@ -200,7 +247,7 @@ class GroupEmitter(Emitter):
         """The parallel loops, of which a work-item has so many iterations, a group's apart."""
         if turns == 1:
             self.line(f"const {self.int} item = get_global_id(0);")
-            with self.block(f"if (item < {total})"):
+            with self.block(f"if (item < {total})") if total % self.group else nothing():
                 self.iteration(nest)
             return
         share = self.group * turns
@@ -237,6 +284,35 @@ class GroupEmitter(Emitter):
         else:
             self.body(body)
 
+    def search(self, s):
+        """A loop whose places a group looks for together, an item at each; then each item goes
+        through those that were found, in their order.
+        """
+        n, size, words = s.var.extent, self.group, -(-self.group // 32)
+        start, name, word = [self.cnames(x) for x in (f"{s.var.name}From", s.var.name, "word")]
+        test = next(t.when for t in s.body if isinstance(t, Store))
+        fence = "barrier(CLK_LOCAL_MEM_FENCE);"
+        with self.block(f"for ({self.int} {start} = 0; {start} < {n}; {start} += {size})"):
+            self.line(f"if (get_local_id(0) < {words}) own[get_local_id(0)] = 0;")
+            self.line(fence)
+            self.line(f"const {self.int} {name} = {start} + (int)get_local_id(0);")
+            with self.block(f"if ({name} < {n})" if n % size else ""):
+                self.env[s.var] = name, 0
+                self.body([t for t in s.body if isinstance(t, Let) and not t.expr.free
+                           & ~(self.alike | s.var.bit)])
+                with self.block(f"if ({self.conditions(test)})"):
+                    self.line("atomic_or(&own[get_local_id(0) / 32], "
+                              "1u << get_local_id(0) % 32);")
+            self.line(fence)
+            with self.block(f"for (int {word} = 0; {word} < {words}; {word}++)"), self.block(
+                    f"for (uint left = own[{word}]; left; left &= left - 1)"):
+                self.line(f"const {self.int} {name} = {start} + {word} * 32 + 31 - "
+                          "clz(left & -left);")
+                self.body([replace(t, when=()) if isinstance(t, Store) else t for t in s.body])
+            self.line(fence)
+        for x in (start, name, word):
+            self.cnames.release(x)
+
     def iteration(self, nest):
         """The body of the parallel loops, for the iteration of the item's number."""
         self.places(nest, "item")
@@ -255,9 +331,10 @@ class GroupEmitter(Emitter):
     def loop(self, s):
         nest = nest_in(s) if self.together else []
         if not nest:
-            if any(t.__class__ is Store and t.when for t in s.body):     # it looks for its own
-                self.line(f"#pragma unroll {LOOKS}")
-            super().loop(s)
+            if self.alike and is_search(s, self.alike):
+                self.search(s)
+            else:
+                super().loop(s)
             return
         feeds = sorted(accumulators(s))
         for name in feeds:
@@ -351,18 +428,20 @@ def element(dtype):
 
 def written(name, kernel, record):
     """The Written of a kernel without a Contract, for a GPU."""
-    names, instructions = Names(("item", "lane", "team", "reach", "first", "turn")), Instructions()
+    names, instructions = Names(TAKEN), Instructions()
     pointers, params = arguments(kernel, names)
     pointers.update((b, names(b.name)) for b in kernel.scratch)
     with kernel.space:
         team = team_of(kernel, record)
         emitter = GroupEmitter(pointers, names, instructions, wide_index=needs_long(kernel),
                                team=team, read={b for b, _ in loads(kernel.body)})
-        emitter.kernel(kernel.body, min(GROUP, record.max_group), record.units)
+        emitter.kernel(kernel.body, record)
     kept = [(element(b.type.dtype), pointers[b], max(1, b.type.size)) for b in kernel.scratch]
     shared = [(text, part, emitter.group) for part, text in emitter.parts_of.values()]
     where = "__local " if emitter.shares else ""
     lines = [f"{where}{text} {word}[{size}];" for text, word, size in kept]
     lines += [f"__local {text} {part}[{size}];" for text, part, size in shared]
+    if emitter.alike:
+        lines.append(f"__local uint own[{-(-emitter.group // 32)}];")
     return Written(name, function_text(name, params, lines + emitter.out, emitter.group),
                    emitter.groups * emitter.group, emitter.group, instructions.used)

@@ -130,3 +130,44 @@ def test_nan_goes_through_a_team(device, monkeypatch):
     x = np.zeros((3, 1000), F)
     x[1, 777], x[2, 5] = np.nan, np.inf
     check(device, lambda x: (x.max(1), x.sum(1), x.min(1)), x)
+
+
+# ---- items with several iterations, and items that look for theirs together ---------------------
+
+@pytest.mark.parametrize("n", [2047, 4096, 5000, 8192, 10_000, 20_001])
+def test_items_of_large_kernels_take_turns(device, monkeypatch, n):
+    """2048 items are a unit's fill: behind that each has up to four iterations."""
+    record = replace(device.record, units=1)
+    monkeypatch.setattr(backend, "target_of", lambda record: GPU)
+    monkeypatch.setattr(device, "record", record)
+    x = np.random.default_rng(n).standard_normal(n).astype(F)
+    check(device, lambda x: (fnp.tanh(x) * x + 1, x[::-1] - x), x)
+    check(device, lambda x: fnp.sort(x) * 2 + x, x)
+    matrix = np.resize(x, (n // 7, 7))
+    check(device, lambda x: (x.T + 1, x.sum(1)), matrix, length=7)
+
+
+def test_how_many_turns_items_take():
+    for n, turns in ((100_000, 1), (132 * 4096, 2), (1 << 24, 4)):
+        _, text = kernels(lambda x: x * 2 + 1, (n,))
+        assert (f"turn < {turns};" in text) == (turns > 1)
+
+
+def scattered(rows, values):
+    return fnp.zeros((50, *values.shape[1:]), F).at[rows].add(values)
+
+
+@pytest.mark.parametrize("rows, columns, group", [
+    (100, 64, 64), (1000, 256, 256), (33, 100, 100), (300, 3 * 97, 97), (17, 10, 0), (500, 0, 0)])
+def test_items_look_for_their_places_together(device, monkeypatch, rows, columns, group):
+    """Each item went through all rows, of which few are its own."""
+    rng = np.random.default_rng(rows)
+    places = rng.integers(-50, 50, rows).astype(np.int32)
+    values = rng.integers(-9, 9, (rows, columns)).astype(F)
+    monkeypatch.setattr(backend, "target_of", lambda record: GPU)
+    plan, _ = planned(scattered, [Array(places), Array(values)], GPU)
+    text = backend.Program(plan, replace(RECORD, kind="gpu")).text
+    assert ("atomic_or" in text) == bool(group) and f"reqd_work_group_size({group}," in text \
+        or not group
+    check(device, scattered, places, values)
+    check(device, lambda p, v: fnp.ones((columns, 50), F).at[:, p].max(v.T), places, values)
