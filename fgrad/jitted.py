@@ -128,7 +128,9 @@ class Jitted:
 
         def name(k):
             return self.signature.leaf_name(tree.flatten_with_path(wrapped)[0][k][0])
-        return signature.take_apart(*wrapped, self.specialised, name)
+        apart = signature.take_apart(*wrapped, self.specialised, name)
+        apart.device = driver.device_of(apart.values, self.device)
+        return apart
 
     def run(self, apart, trace, args, kwargs):
         """The results of a call outside of every transformation.
@@ -136,7 +138,7 @@ class Jitted:
         After the second of a signature such calls are native: a function that is called once does
         not pay for that.
         """
-        device = driver.device_of(apart.values, self.device)
+        device = apart.device
         compiled = driver.compiled(trace.program, device, trace.donate)
         values, lent = [], lent_by_numpy(apart) if device == "cpu" else ()
         try:
@@ -160,7 +162,7 @@ class Jitted:
 
     def lookup(self, apart):
         """The Trace of a signature, made when there is none; None when a number becomes static."""
-        device = driver.device_of(apart.values, self.device)
+        device = apart.device
         context = rules() if device == "cpu" else (rules(), device)
         key = apart.structure, apart.keys, tuple(bound_axes().items()), context
         with self.lock:
@@ -274,7 +276,7 @@ class Jitted:
     def lower(self, *args, **kwargs):
         """The Lowered form for these arguments, which may be arrays or their types."""
         apart, trace = self.found(args, kwargs)
-        return Lowered(trace, driver.device_of(apart.values, self.device))
+        return Lowered(trace, apart.device)
 
 
 def name_of(function):

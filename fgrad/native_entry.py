@@ -9,10 +9,14 @@ from __future__ import annotations
 
 import threading
 import weakref
+from collections import OrderedDict, defaultdict
+from enum import Enum
 from types import MemberDescriptorType
 
+import numpy as np
+
 from . import config, types
-from .backends.forms import ARRAY, NUMBERS, Attributes, Same, missed
+from .backends.forms import ARRAY, NUMBERS, Attributes, Mapping, Same, missed
 from .errors import DonationError
 from .signature import Static
 from .types import ArrayType
@@ -126,15 +130,31 @@ def form_of(structure, given, keys):
     cls, names, children = structure.kind.cls, structure.meta, structure.children
     if cls is type(None):
         return Same(None)
-    if cls is dict and all(isinstance(name, str) for name in names):
-        parts = {name: form_of(s, given[name], keys) for name, s in zip(names, children)}
-        return None if None in parts.values() else parts
+    if issubclass(cls, dict):
+        return form_of_dict(structure, given, keys)
     if structure.kind.fields:
         return form_of_fields(structure, given, keys)
     if not issubclass(cls, (tuple, list)):
         return None
     parts = [form_of(s, x, keys) for s, x in zip(children, given)]
     return None if None in parts else structure.kind.make(names, parts)
+
+
+def form_of_dict(structure, given, keys):
+    """The form of a dict, an OrderedDict or a defaultdict, with keys that can be written out."""
+    cls, names = structure.kind.cls, structure.meta
+    factory, names = names if cls is defaultdict else (None, names)
+    if cls not in (dict, OrderedDict, defaultdict) or not all(map(is_plain, names)):
+        return None
+    parts = {name: form_of(s, given[name], keys) for name, s in zip(names, structure.children)}
+    if None in parts.values() or cls is defaultdict and factory is None:
+        return None
+    return parts if cls is dict else Mapping(cls, parts, factory)
+
+
+def is_plain(key):
+    """Is a key what its printed form says?"""
+    return key.__class__ in (str, int) or key.__class__ is tuple and all(map(is_plain, key))
 
 
 def form_of_fields(structure, given, keys):
@@ -160,7 +180,13 @@ def leaf_form(key, given):
         return ARRAY
     if key in NUMBERS.values():
         return key.__name__
-    return Same(given) if isinstance(key, Static) else None
+    return Same(given, has_equals(given)) if isinstance(key, Static) else None
+
+
+def has_equals(x):
+    """May there be another object that equals it, as of tuples, strings and frozen dataclasses?"""
+    alone = isinstance(x, (type, Enum, np.dtype)) or type(x).__eq__ is object.__eq__
+    return not alone
 
 
 def uninstall_all():

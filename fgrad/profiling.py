@@ -132,8 +132,8 @@ def profile(jitted, args, kwargs):
     if trace.captured or apart.traced or any(isinstance(v, ArrayType) for v in apart.values):
         raise ConcretizationError("profile runs the function, and there are no values to run it "
                                   "with.", expected="arrays, outside of every transformation")
-    device = driver.device_of(apart.values, jitted.device)
-    program, backend = driver.inlined(trace.program), base.find(device)
+    device, program = apart.device, driver.inlined(trace.program)
+    backend = base.find(device)
     clock = Clock(lambda: backend.wait(device), backend.is_whole)
     made = driver.built(program, device, trace.donate, clock.marked)
     marked = function_of(driver.of_values(made, program), program, jitted.__name__, device)

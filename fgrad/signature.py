@@ -125,8 +125,9 @@ class Call:
     """One call, taken apart: a key per leaf, the traced values, and where each came from.
 
     values: of the traced leaves, as Values.  places: their leaf numbers.  traced: is one of them
-    inside of a transformation?
+    inside of a transformation?  device: where it runs, which jit knows.
     """
+    device = None
 
     def __init__(self, structure, keys, values, places, leaves, traced):
         self.structure, self.keys, self.values = structure, keys, values

@@ -392,6 +392,8 @@ def map(function, tree, *rest, is_leaf=None):
     if not callable(function):
         raise ArgumentError(f"tree.map applies a function, not {noun_of(function)}.",
                             fix="map(function, tree)")
+    if not rest:
+        return _map_one(function, tree, is_leaf)
     first, shape = flatten(tree, is_leaf)
     try:
         others = [flatten_up_to(shape, r) for r in rest]
@@ -401,6 +403,14 @@ def map(function, tree, *rest, is_leaf=None):
             raise
         shape, others = whole, [flatten_up_to(whole, r) for r in rest]
     return _mapped(shape, iter([function(*xs) for xs in zip(first, *others)]))
+
+
+def _map_one(function, x, is_leaf):
+    kind = kind_of(x)
+    if kind is None or is_leaf is not None and is_leaf(x):
+        return function(x)
+    children, meta = kind.parts(x)
+    return kind.mapped(meta, [_map_one(function, c, is_leaf) for c in children])
 
 
 def is_one(x):

@@ -1,26 +1,31 @@
 """The forms of arguments: what an entry of a compiled function expects at each position.
 
     a leaf        ARRAY, or a Python number: FLOAT, INT or BOOL
-    a container   a tuple, list or dict of forms, or `Attributes` of a class
-    Same          this very object, which is no input
+    a container   a tuple, list or dict of forms, or `Attributes` of a class, or a `Mapping`
+    Same          this very object, or one that equals it, which is no input
 
 The leaves of forms, left to right, are the inputs of an executable.  `taker` writes them out as one
-expression of Python.  Relies on nothing; the executables of backends and `native_entry` rely on it.
+expression of Python.  Relies on pytrees; the executables of backends and `native_entry` rely on it.
 """
 
 from __future__ import annotations
 
 import functools
 
+from ..tree import alike
+
 ARRAY, FLOAT, INT, BOOL = "array", "float", "int", "bool"
 NUMBERS = {FLOAT: float, INT: int, BOOL: bool}
 
 
 class Same:
-    """The form of an argument that must be this very object; it is no input."""
+    """The form of an argument that must be this very object; it is no input.
 
-    def __init__(self, object):
-        self.object = object
+    or_equal: `taker` takes an equal one too, of the same types through and through.
+    """
+
+    def __init__(self, object, or_equal=False):
+        self.object, self.or_equal = object, or_equal
 
 
 class Attributes:
@@ -28,6 +33,15 @@ class Attributes:
 
     def __init__(self, cls, parts):
         self.cls, self.parts = cls, parts
+
+
+class Mapping:
+    """The form of a dict of another class: an OrderedDict, whose keys come in the order of these,
+    or a defaultdict with this factory.  No table can hold it.
+    """
+
+    def __init__(self, cls, parts, factory=None):
+        self.cls, self.parts, self.factory = cls, parts, factory
 
 
 def missed(*args, **kwargs):
@@ -41,6 +55,7 @@ def parts(form, at):
         return []
     if isinstance(form, Attributes):
         return [(f"{at}.{name}", part) for name, part in form.parts.items()]
+    form = form.parts if isinstance(form, Mapping) else form
     keyed = form.items() if isinstance(form, dict) else enumerate(form)
     return [(f"{at}[{key!r}]", part) for key, part in keyed]
 
@@ -61,15 +76,33 @@ def tests(form, at, names):
         return []
     if isinstance(form, str):
         return [f"{at}.__class__ is {form}"]
-    word = f"object{len(names)}"
+
+    def word(thing):
+        name = f"object{len(names)}"
+        names[name] = thing
+        return name
     if isinstance(form, Same):
-        names[word] = form.object
-        return [f"{at} is {word}"]
-    names[word] = form.cls if isinstance(form, Attributes) else form.__class__
-    found = [f"{at}.__class__ is {word}"]
+        same = f"{at} is {word(form.object)}"
+        return [f"({same} or alike({at}, {word(form.object)}))" if form.or_equal else same]
+    is_own = isinstance(form, (Attributes, Mapping))
+    found = [f"{at}.__class__ is {word(form.cls if is_own else form.__class__)}"]
     if not isinstance(form, Attributes):
-        found.append(f"len({at}) == {len(form)}")
+        found.append(f"len({at}) == {len(form.parts if is_own else form)}")
+    if isinstance(form, Mapping):
+        found.append(f"[*{at}] == {word([*form.parts])}" if form.factory is None else
+                     f"{at}.default_factory is {word(form.factory)}")
     return found + [test for inside, part in parts(form, at) for test in tests(part, inside, names)]
+
+
+def is_tabled(form):
+    """Can a table of records hold the form?"""
+    return not isinstance(form, Mapping) and all(is_tabled(part) for _, part in parts(form, ""))
+
+
+def takes_equals(form):
+    """Is there something in the form that need not be the very same object?"""
+    return (isinstance(form, Same) and form.or_equal
+            or any(takes_equals(part) for _, part in parts(form, "")))
 
 
 def leaves(form):
@@ -88,7 +121,7 @@ def taker(forms):
     >>> take(({"w": 1, "b": (2,)}, 0.5, None)) is None
     True
     """
-    names = {}
+    names = {"alike": alike}
     found = [f"len(args) == {len(forms)}"]
     inputs = []
     for k, form in enumerate(forms):

@@ -16,10 +16,10 @@ from ... import tree
 from ...aligned import copied, empty
 from ...bf16 import BF16
 from ...core import (
-    Array, array_of, donated, frozen_array, give_away, memory_in_order, memory_of)
+    Array, WordArray, array_of, donated, frozen_array, give_away, memory_in_order, memory_of)
 from ...later import lazily
 from ...types import BOOL, ArrayType, held_as
-from ..forms import ARRAY, missed, paths, taker
+from ..forms import ARRAY, is_tabled, leaves, missed, takes_equals, taker
 from . import host, objects, runner, target, threads
 
 host_call = lazily("fgrad.backends.llvm.host_call")         # for steps that NumPy runs
@@ -79,97 +79,119 @@ class Executable:
         inputs that are used no more.
         """
         own, made = made is None, made or self.made
-        words = any(t.dtype is BF16 for t in [*types, *made])
-        if words or not native_call().probe():
+        if not native_call().probe():
             return None
         fixed = [memory_in_order(c) for c in constants]
 
-        def entry(fallback, **form):
+        def entry(forms, fallback, **form):
+            inputs, outputs = [[t.with_dtype(held_as(t.dtype)) for t in ts] for ts in (types, made)]
             return native_call().entry(
-                self.address, types, made, fallback, Array, name, forms=forms,
+                self.address, inputs, outputs, fallback, Array, name, forms=forms,
                 constants=[self.table.words, *fixed], unlocks=self.image.long, keep=self, **form)
-        if not donate and self.image.outputs == [("made", k) for k in range(len(made))]:
-            form = returned(structure) if tree.shallow(structure, tree.DISPLAYED) else None
-            return entry(fallback, returned=form,
-                         assemble=tree.written_out(structure) if form is None else None)
-        if not own or not donate and self.image.overwritten:
-            return None
-        if not made:
-            made = [ArrayType(BOOL, ())]         # that nothing writes and nobody sees
-        call = rearranged(entry, self.image.outputs, types, len(made), forms, constants,
-                          tree.written_out(structure), missed if donate else fallback)
-        return giving(call, taker(forms), donate, self.image.overwritten, fallback) if donate \
-            else call
+        plain = not donate and self.image.outputs == [("made", k) for k in range(len(made))]
+        words = any(t.dtype is BF16 for t in [*types, *made])
+        tabled = plain and not words and all(map(is_tabled, forms))
+        if not tabled or any(map(takes_equals, forms)):
+            if (own or plain) and (donate or not self.image.overwritten):
+                fallback = self.by_leaves(entry, types, made, forms, constants, structure, donate,
+                                          fallback)
+            elif not tabled:
+                return None
+        if not tabled:
+            return fallback
+        form = returned(structure) if tree.shallow(structure, tree.DISPLAYED) else None
+        return entry(forms, fallback, returned=form,
+                     assemble=tree.written_out(structure) if form is None else None)
+
+    def by_leaves(self, entry, types, made, forms, constants, structure, donate, fallback):
+        """A function of the forms' arguments that calls an entry with their leaves, one by one.
+
+        Its results are put together from new arrays, arguments that are given back or written to,
+        and constants.  After it what is donated is used no more.
+        """
+        made = made or [ArrayType(BOOL, ())]     # that nothing writes and nobody sees
+        call = entry([leaf for form in forms for leaf in leaves(form)], missed)
+        take, assemble = taker(forms), tree.written_out(structure)
+        results = results_of(self.image.outputs, types, made, constants)
+        words = [k for k, t in enumerate(types) if t.dtype is BF16]
+        overwritten, gone = self.image.overwritten, donated(Array)
+
+        def called(*args, **kwargs):
+            given = None if kwargs else take(args)
+            if given is None or overwritten and not seen_by_nobody(given, overwritten):
+                return fallback(*args, **kwargs)
+            held = with_words(given, words) if words else given
+            if held is None:
+                return fallback(*args)
+            out = None
+            try:
+                out = call(*held)
+                if out is not missed:
+                    out = assemble(results(out, given))
+            finally:                             # a run that was stopped has written to them, too
+                for k in donate if out is not missed else ():
+                    x = given[k]
+                    if x.__class__ is Array:
+                        del x.np
+                        x.__class__ = gone
+                    else:
+                        give_away(x)
+            return fallback(*args) if out is missed else out
+        return called
 
 
-def rearranged(entry, outputs, types, count, forms, constants, assemble, fallback):
-    """A function that calls an entry and puts together what is returned from its new arrays, of
-    which there are `count`, arguments that are given back as they are or written to, and constants.
+def results_of(outputs, types, made, constants):
+    """A function of an entry's new arrays and the arguments that gives the tuple of results.
 
     No two results are one Array: each may be given away.
     """
-    call, n = entry(missed), len(types)
-    at = [path for k, form in enumerate(forms) for path in paths(form, f"args[{k}]")]
-    names = {"held": held, "Array": Array}
+    names = {"held": held, "Array": Array, "WordArray": WordArray}
     names.update((f"type{k}", t) for k, t in enumerate(types))
     names.update((f"constant{k}", memory_of(c)) for k, c in enumerate(constants))
-    parts, seen = [], set()
+    parts, seen, n = [], set(), len(types)
     for of, k in outputs:
-        made = "out" if count == 1 else f"out[{k}]"
+        new = "out" if len(made) == 1 else f"out[{k}]"
         if of == "made":
-            parts.append(f"Array({made}.np)" if k in seen else made)
+            words = made[k].dtype is BF16
+            again = f"{'WordArray' if words else 'Array'}({new}.np)"
+            parts.append(again if words or k in seen else new)
             seen.add(k)
         elif of == "taken":
-            parts.append(f"Array({at[k]}.np)")
+            parts.append(f"Array(given[{k}].np)")
+        elif k < n:
+            parts.append(f"held(given[{k}], type{k})")
         else:
-            parts.append(f"held({at[k]}, type{k})" if k < n else f"Array(constant{k - n})")
-    leaves = eval(f"lambda out, args: ({', '.join(parts)},)", names)
-
-    def called(*args, **kwargs):
-        out = call(*args, **kwargs)
-        if out is missed:
-            return fallback(*args, **kwargs)
-        return assemble(leaves(out, args))
-    return called
+            words = constants[k - n].dtype is BF16
+            parts.append(f"{'WordArray' if words else 'Array'}(constant{k - n})")
+    return eval(f"lambda out, given: ({', '.join(parts)},)", names)
 
 
-def giving(call, take, donate, overwritten, fallback):
-    """A function that calls another one, after which the inputs at `donate` are used no more.
+def with_words(given, places):
+    """The arguments, of those at some places the words; None where one is no Array of bf16."""
+    held = [*given]
+    for k in places:
+        if given[k].__class__ is not WordArray:
+            return None
+        held[k] = given[k].words
+    return held
 
-    Those that are overwritten must be Arrays whose memory nobody else can see.
-    """
-    own, gone = alone(), donated(Array)
 
-    def called(*args, **kwargs):
-        given = None if kwargs else take(args)
-        if given is None:
-            return fallback(*args, **kwargs)
-        places = list(map(id, given))
-        twice = len(set(places)) < len(places)
-        for k in overwritten:
-            x = given[k]
-            if twice and places.count(id(x)) > 1:
-                return fallback(*args)
-            if x.__class__ is not Array or getrefcount(x.np) > own or not has_memory_alone(x.np):
-                return fallback(*args)
-        out = None
-        try:
-            out = call(*args)
-        finally:                                 # a run that was stopped has written to them, too
-            for k in donate if out is not missed else ():
-                x = given[k]
-                if x.__class__ is Array:
-                    del x.np
-                    x.__class__ = gone
-                else:
-                    give_away(x)
-        return fallback(*args) if out is missed else out
-    return called
+def seen_by_nobody(given, places):
+    """Are the arguments at some places Arrays whose memory nobody else can see?"""
+    own, ids = alone(), list(map(id, given))
+    twice = len(set(ids)) < len(ids)
+    for k in places:
+        x = given[k]
+        if x.__class__ is not Array or getrefcount(x.np) > own or not has_memory_alone(x.np):
+            return False
+        if twice and ids.count(id(x)) > 1:
+            return False
+    return True
 
 
 @functools.cache
 def alone():
-    """The reference count, in `giving`, of memory that only its Array holds."""
+    """The reference count, in `seen_by_nobody`, of memory that only its Array holds."""
     x = Array(np.zeros(1))
     return getrefcount(x.np)
 
@@ -178,6 +200,8 @@ def held(x, type):
     """An argument as a result: an Array of its memory, or of a copy of what is another's."""
     if x.__class__ is Array:
         return Array(x.np)
+    if x.__class__ is WordArray:
+        return WordArray(x.words)
     if x.__class__ is np.ndarray:
         return frozen_array(copied(x))
     return Array(type.dtype.type(x))
@@ -217,7 +241,7 @@ def returned(structure):
     if None in parts or cls not in (tuple, list, dict):
         return None
     if cls is dict:
-        return dict(zip(keys, parts)) if {key.__class__ for key in keys} <= {str} else None
+        return dict(zip(keys, parts))
     return cls(parts)
 
 
