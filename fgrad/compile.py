@@ -9,6 +9,7 @@ on the passes and the backends; jit relies on it.
 
 from __future__ import annotations
 
+import functools
 import gc
 import threading
 from collections import OrderedDict, namedtuple
@@ -156,12 +157,18 @@ def clear_caches():
 
 def device_of(values, wanted=None):
     """The device to run on: that asked for, else one that holds an argument, else the default."""
-    if wanted is not None:
-        return wanted
-    for x in values:
-        if x.__class__ is not Array and isinstance(x, Array) and x.device != "cpu":
-            return x.device
-    return config.device()
+    if wanted is None:
+        for x in values:
+            if x.__class__ is not Array and isinstance(x, Array) and x.device != "cpu":
+                return x.device
+    name = wanted or config.device()
+    return name if name == "cpu" else canonical_name(name)
+
+
+@functools.lru_cache(maxsize=64)
+def canonical_name(device):
+    """The one name of a device: what is compiled for "gpu" is there for "opencl:0", too."""
+    return base.find(device).canonical(device)
 
 
 def device_name(device):

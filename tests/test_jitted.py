@@ -138,6 +138,20 @@ def test_an_ordered_dict_in_another_order_is_given_back_in_that_order():
         assert [*out] == [*names]
 
 
+def test_numpys_arrays_with_strides_leave_calls_native():
+    f = jit(lambda x, y: (x @ y, x, y))
+    data = np.arange(12, dtype=np.float32).reshape(3, 4)
+    for k in range(5):
+        product, x, y = f(data[:, :-1], data.T[:3])
+        near(product, data[:, :-1] @ data.T[:3])
+        data += 1                                # what was given back is nobody's but ours
+        near(x, data[:, :-1] - 1)
+        near(y, data.T[:3] - 1)
+    near(f(np.eye(3, dtype=np.float32), fnp.ones((3, 3)))[0], np.ones((3, 3)))
+    assert f.cache_info() == (1, 1, 1)
+    assert f(data[:, :-1].astype(int), data.T[:3])[1].dtype == np.int64
+
+
 def test_equal_static_values_leave_calls_native():
     """They took fifty microseconds where they were not one object."""
     f = jit(lambda x, s: x.reshape(s), static_argnums=1)
@@ -238,6 +252,19 @@ def test_several_signatures_stay_native_side_by_side():
             assert out.dtype == v.dtype
             near(out, 2 * np.asarray(v))
     assert f.cache_info().misses == len(values)
+
+
+@pytest.mark.filterwarnings("ignore::fgrad.errors.FgradWarning")
+def test_functions_of_many_signatures_stay_native():
+    """Beyond eight they took fifty microseconds."""
+    f = jit(lambda t, x: t["w"] * x.sum())
+    for _ in range(4):
+        for n in range(20):
+            near(f({"w": fnp.ones(3)}, np.ones(n, np.float32)), np.full(3, n))
+    assert f.cache_info() == (20, 20, 20)
+    for n in range(40):                          # more than there are entries for
+        near(f({"w": fnp.ones(2)}, np.ones(n, np.float32)), np.full(2, n))
+        near(f({"w": fnp.ones(2)}, np.ones(n, np.float32)), np.full(2, n))
 
 
 def test_a_python_number_mixes_like_a_number():

@@ -20,6 +20,10 @@ class Backend:
         """The passes' description of a device, by name."""
         raise NotImplementedError
 
+    def canonical(self, device):
+        """The one name of a device that has several."""
+        return device
+
     def tuner(self, device):
         """What chooses the Schedules of hot kernels (passes/schedule.py); None: nothing does."""
         return None

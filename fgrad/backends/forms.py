@@ -1,6 +1,7 @@
 """The forms of arguments: what an entry of a compiled function expects at each position.
 
-    a leaf        ARRAY, or a Python number: FLOAT, INT or BOOL
+    a leaf        ARRAY, or STRIDED: an array that may have to be copied to be contiguous; or a
+                  Python number: FLOAT, INT or BOOL
     a container   a tuple, list or dict of forms, or `Attributes` of a class, or a `Mapping`
     Same          this very object, or one that equals it, which is no input
 
@@ -14,7 +15,7 @@ import functools
 
 from ..tree import alike
 
-ARRAY, FLOAT, INT, BOOL = "array", "float", "int", "bool"
+ARRAY, STRIDED, FLOAT, INT, BOOL = "array", "strided", "float", "int", "bool"
 NUMBERS = {FLOAT: float, INT: int, BOOL: bool}
 
 
@@ -72,10 +73,8 @@ def tests(form, at, names):
 
     `names` gets the objects that they name.
     """
-    if form == ARRAY:
-        return []
     if isinstance(form, str):
-        return [f"{at}.__class__ is {form}"]
+        return [f"{at}.__class__ is {form}"] if form in NUMBERS else []
 
     def word(thing):
         name = f"object{len(names)}"
@@ -96,7 +95,8 @@ def tests(form, at, names):
 
 def is_tabled(form):
     """Can a table of records hold the form?"""
-    return not isinstance(form, Mapping) and all(is_tabled(part) for _, part in parts(form, ""))
+    return (form != STRIDED and not isinstance(form, Mapping)
+            and all(is_tabled(part) for _, part in parts(form, "")))
 
 
 def takes_equals(form):
@@ -106,7 +106,7 @@ def takes_equals(form):
 
 
 def leaves(form):
-    """The inputs within a form, each ARRAY or the name of a number's class."""
+    """The inputs within a form: their own forms."""
     if isinstance(form, str):
         return [form]
     return [leaf for _, part in parts(form, "") for leaf in leaves(part)]

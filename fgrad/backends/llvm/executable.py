@@ -19,7 +19,7 @@ from ...core import (
     Array, WordArray, array_of, donated, frozen_array, give_away, memory_in_order, memory_of)
 from ...later import lazily
 from ...types import BOOL, ArrayType, held_as
-from ..forms import ARRAY, is_tabled, leaves, missed, takes_equals, taker
+from ..forms import ARRAY, STRIDED, is_tabled, leaves, missed, takes_equals, taker
 from . import host, objects, runner, target, threads
 
 host_call = lazily("fgrad.backends.llvm.host_call")         # for steps that NumPy runs
@@ -110,17 +110,19 @@ class Executable:
         and constants.  After it what is donated is used no more.
         """
         made = made or [ArrayType(BOOL, ())]     # that nothing writes and nobody sees
-        call = entry([leaf for form in forms for leaf in leaves(form)], missed)
+        kinds = [leaf for form in forms for leaf in leaves(form)]
+        call = entry([ARRAY if kind == STRIDED else kind for kind in kinds], missed)
         take, assemble = taker(forms), tree.written_out(structure)
         results = results_of(self.image.outputs, types, made, constants)
         words = [k for k, t in enumerate(types) if t.dtype is BF16]
+        strided = [k for k, kind in enumerate(kinds) if kind == STRIDED]
         overwritten, gone = self.image.overwritten, donated(Array)
 
         def called(*args, **kwargs):
             given = None if kwargs else take(args)
             if given is None or overwritten and not seen_by_nobody(given, overwritten):
                 return fallback(*args, **kwargs)
-            held = with_words(given, words) if words else given
+            held = memories(given, words, strided) if words or strided else given
             if held is None:
                 return fallback(*args)
             out = None
@@ -166,13 +168,18 @@ def results_of(outputs, types, made, constants):
     return eval(f"lambda out, given: ({', '.join(parts)},)", names)
 
 
-def with_words(given, places):
-    """The arguments, of those at some places the words; None where one is no Array of bf16."""
+def memories(given, words, strided):
+    """The arguments, of Arrays of bf16 the words, of NumPy's arrays with strides a copy; None where
+    one is no Array of bf16.
+    """
     held = [*given]
-    for k in places:
+    for k in words:
         if given[k].__class__ is not WordArray:
             return None
         held[k] = given[k].words
+    for k in strided:
+        if given[k].__class__ is np.ndarray:
+            held[k] = np.ascontiguousarray(given[k])
     return held
 
 

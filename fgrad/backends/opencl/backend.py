@@ -33,6 +33,9 @@ class OpenCL(Backend):
     def target(self, name):
         return target_of(device.find(name).record)
 
+    def canonical(self, name):
+        return f"opencl:{device.find(name).record.index}"
+
     def compile(self, plan, name):
         return Executable(plan, device.find(name))
 

@@ -16,7 +16,7 @@ from ... import tree
 from ...bf16 import BF16
 from ...core import Array, WordArray, give_away
 from ...errors import boundary
-from ..forms import ARRAY, leaves, taker
+from ..forms import NUMBERS, leaves, taker
 from .arrays import DeviceArray, DeviceWords
 
 CLASS, BUFFER, DEVICE = map(attrgetter, ("__class__", "buffer", "device"))
@@ -84,7 +84,7 @@ class Inputs:
 
     def buffer(self, x, type, kind):
         """The Buffer of one input, written if it lies on the host, or None."""
-        if kind != ARRAY:
+        if kind in NUMBERS:
             return self.number(x, type)
         if x.__class__ in HERE:
             same = x.type is type and x.buffer.device is self.executable.device

@@ -102,6 +102,15 @@ def test_the_device_of_an_argument_runs_the_function(device):
     assert fgrad.jit(ops.neg)(y).__class__ is DeviceArray
 
 
+def test_a_device_of_several_names_is_compiled_for_once(device):
+    f = fgrad.jit(lambda x: x + 1)
+    with fgrad.device("opencl"):
+        y = f(uniform(0, 3))                     # named by the block, then by where y is
+    with fgrad.device(f"opencl:{device.record.index}"):
+        assert f(uniform(1, 3)).device == f(y).device == y.device
+    assert f.cache_info().misses == 1
+
+
 def test_the_environment_chooses_the_default_device(device, monkeypatch):
     monkeypatch.setenv("FGRAD_DEVICE", "opencl")
     assert fgrad.jit(ops.neg)(uniform(4, 6)).__class__ is DeviceArray
