@@ -284,6 +284,8 @@ def windows(n, rows, k, dtype, longest):
     n, ranges = unguarded(n)
     if n.op != "load" or n.data[0].type.dtype != dtype:
         return None
+    if n.data[1].nodes or any(x.nodes for x, _, _ in ranges):    # rows that were gathered
+        return None
     for turned, (seen, other) in enumerate(((rows, k), (k, rows))):
         load, (*taps, channel) = apart_from_taps(n, ranges, seen[-1], other)
         outer, places = seen[:-len(taps)], seen[-len(taps):]
@@ -319,7 +321,7 @@ def along(channel, at, *ranges):
 def steps_between(place, tap, indices):
     """(stride, dilation), one of which is 1, by which all these indices know a place and a tap; or
     None."""
-    if not all(index.is_affine(x, v) and not x.nodes for x in indices for v in (place, tap)):
+    if not all(index.is_affine(x, v) for x in indices for v in (place, tap)):
         return None
     found = {(index.stride(x, place), index.stride(x, tap)) for x in indices} - {(0, 0)}
     ratios = {(s // gcd(s, d), d // gcd(s, d)) for s, d in found}

@@ -3,7 +3,7 @@
 import numpy as np
 
 import fgrad.numpy as fnp
-from fgrad import ops
+from fgrad import lax, ops
 from fgrad.interpreters.call import inline
 from fgrad.jitted import jit
 from fgrad.loop_check import check_plan
@@ -44,6 +44,22 @@ def test_a_place_known_at_run_time_may_be_part_of_an_index_known_outside_of_the_
 
 def test_arrays_without_elements_have_an_extent_when_they_are_joined():
     agree(lambda x: fnp.stack([x, x]), np.zeros((0,), "f4"))
+
+
+def test_rows_that_were_gathered_are_convolved_along_their_length():
+    """As words of a text are: their vectors are gathered, and the next layer is a convolution."""
+    table = np.linspace(-1, 1, 50 * 8, dtype="f4").reshape(50, 8)
+    words = np.random.default_rng(0).integers(0, 50, (3, 12))
+
+    def f(table, words):
+        kernel = fnp.arange(4 * 8 * 16, dtype="float32").reshape(4, 8, 16) % 5 * 0.25
+        return lax.conv_general_dilated(table[words], kernel, (1,), "SAME",
+                                        dimension_numbers=("NLC", "LIO", "NLC"))
+    agree(f, table, words)
+    agree(lambda t, w: grad(lambda t: fnp.mean(f(t, w) ** 2))(t), table, words)
+    agree(lambda x: lax.conv_general_dilated(
+        x[np.array([-3, 1, 2, 2])], fnp.ones((3, 2, 16)), (1,), [(0, -1)],
+        dimension_numbers=("NLC", "LIO", "NLC")), np.resize(table, (4, 7, 2)))
 
 
 def test_what_stands_under_contradicting_guards_is_never_read():
