@@ -289,7 +289,7 @@ def test_later_calls_are_native(shape, dtype):
         for got, x in zip((a, b, c, d["exp"]), want, strict=True):
             assert got.dtype == x.dtype and got.shape == x.shape
             np.testing.assert_allclose(np.asarray(got), x, rtol=2e-5)
-    assert "builtin" in type(type(f).__call__).__name__
+    assert f.cache_info().hits == 1              # the later ones began without Python
     if len(shape) == 2:                          # views are not contiguous
         np.testing.assert_allclose(np.asarray(f(z[::2, ::-1], z.real[::2, ::-1])[0]),
                                    z[::2, ::-1] * turn, rtol=2e-5)

@@ -557,6 +557,20 @@ def test_a_donated_array_that_is_another_argument_or_closed_over_is_copied(pract
         closed + 1
 
 
+@pytest.mark.parametrize("function", [lambda x: x, lambda x: (x, x), lambda x: (), lambda x: None,
+                                      lambda x: {"n": 2, "x": x}])
+def test_what_gives_back_its_argument_or_nothing_gives_it_away_all_the_same(function):
+    f, plain = jit(function, donate_argnums=0), jit(function)
+    for k in range(4):
+        x = fnp.full(3, k)
+        out = f(x)
+        assert tree.structure(out) == tree.structure(plain(fnp.full(3, k)))
+        assert all(leaf.tolist() in ([k] * 3, 2) for leaf in tree.leaves(out))
+        with pytest.raises(DonationError):
+            x + 1
+    assert f.cache_info() == (1, 1, 1)
+
+
 def test_donated_trees_are_given_away_whole_and_others_kept(practise):
     def step(params, state, x):
         return {"w": params["w"] - x, "b": params["b"]}, (state[0] + 1,)

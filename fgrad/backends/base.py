@@ -34,7 +34,9 @@ class Backend:
     def compile(self, plan, device):
         """An executable: executable(values) → list of Arrays; `arena`: bytes that it works in.
 
-        values: the inputs of the plan, then its constants, as fgrad Arrays of the right types.
+        values: the inputs of the plan, then its constants, as fgrad Arrays of the right types.  It
+        may have `native(types, forms, constants, structure, fallback, name, donate)`, which makes a
+        function for the calls of one signature (native_entry.py), or None.
         """
         raise NotImplementedError
 

@@ -18,7 +18,7 @@ from ...bf16 import BF16
 from ...core import (
     Array, WordArray, array_of, donated, frozen_array, give_away, memory_in_order, memory_of)
 from ...later import lazily
-from ...types import BOOL, ArrayType, held_as
+from ...types import held_as
 from ..forms import ARRAY, STRIDED, is_tabled, leaves, missed, takes_equals, taker
 from . import host, objects, runner, target, threads
 
@@ -88,17 +88,15 @@ class Executable:
             return native_call().entry(
                 self.address, inputs, outputs, fallback, Array, name, forms=forms,
                 constants=[self.table.words, *fixed], unlocks=self.image.long, keep=self, **form)
+        rest = entry, types, made, forms, constants, structure, donate, fallback
         plain = not donate and self.image.outputs == [("made", k) for k in range(len(made))]
+        if not own and not plain or self.image.overwritten and not donate:
+            return None
         words = any(t.dtype is BF16 for t in [*types, *made])
-        tabled = plain and not words and all(map(is_tabled, forms))
-        if not tabled or any(map(takes_equals, forms)):
-            if (own or plain) and (donate or not self.image.overwritten):
-                fallback = self.by_leaves(entry, types, made, forms, constants, structure, donate,
-                                          fallback)
-            elif not tabled:
-                return None
-        if not tabled:
-            return fallback
+        if not plain or words or not all(map(is_tabled, forms)):
+            return self.by_leaves(*rest)
+        if any(map(takes_equals, forms)):        # a table knows the very same object only
+            fallback = self.by_leaves(*rest)
         form = returned(structure) if tree.shallow(structure, tree.DISPLAYED) else None
         return entry(forms, fallback, returned=form,
                      assemble=tree.written_out(structure) if form is None else None)
@@ -109,7 +107,6 @@ class Executable:
         Its results are put together from new arrays, arguments that are given back or written to,
         and constants.  After it what is donated is used no more.
         """
-        made = made or [ArrayType(BOOL, ())]     # that nothing writes and nobody sees
         kinds = [leaf for form in forms for leaf in leaves(form)]
         call = entry([ARRAY if kind == STRIDED else kind for kind in kinds], missed)
         take, assemble = taker(forms), tree.written_out(structure)
@@ -143,7 +140,7 @@ class Executable:
 
 
 def results_of(outputs, types, made, constants):
-    """A function of an entry's new arrays and the arguments that gives the tuple of results.
+    """A function of an entry's new arrays and the arguments that gives the list of results.
 
     No two results are one Array: each may be given away.
     """
@@ -165,7 +162,7 @@ def results_of(outputs, types, made, constants):
         else:
             words = constants[k - n].dtype is BF16
             parts.append(f"{'WordArray' if words else 'Array'}(constant{k - n})")
-    return eval(f"lambda out, given: ({', '.join(parts)},)", names)
+    return eval(f"lambda out, given: [{', '.join(parts)}]", names)
 
 
 def memories(given, words, strided):
