@@ -210,7 +210,20 @@ def result(type):
                   type.dtype.num, nbytes)
 
 
-@functools.cache
+def kept(function):
+    """The function of one argument, which keeps what it made for each: builtins hold addresses of
+    it.  Threads that come at once all get what one of them made.
+    """
+    made = {}
+
+    @functools.wraps(function)
+    def called(key):
+        found = made.get(key)
+        return made.setdefault(key, function(key)) if found is None else found
+    return called
+
+
+@kept
 def extents(shape):
     """The extents as an array of C integers, kept for the process, and so is the shape."""
     dims = (ctypes.c_int64 * max(len(shape), 1))(*shape)
@@ -218,7 +231,7 @@ def extents(shape):
     return dims
 
 
-@functools.cache
+@kept
 def method(name):
     """The method record of builtins called `name`; kept, since builtins point to it for life."""
     return MethodDef(name.encode(), native().address("fg.call"), METHOD, b"A compiled function.")

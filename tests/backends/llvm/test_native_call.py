@@ -3,6 +3,7 @@
 import gc
 import subprocess
 import sys
+import threading
 from collections import OrderedDict
 from typing import NamedTuple
 
@@ -553,6 +554,53 @@ def test_ints_and_bools_are_taken_as_they_are(make, form, good, bad):
                 forms=[form])
     assert [call(x).np.item() for x in good] == list(good)
     assert [call(x) for x in bad] == ["missed"] * len(bad) and missed == [(x,) for x in bad]
+
+
+def test_threads_at_once_keep_one_record_whose_address_all_of_them_hold():
+    """Each kept its own, all but the last of which were freed: builtins pointed to nothing."""
+    made, seen, barrier = [], [], threading.Barrier(4)
+
+    @native_call.kept
+    def record(name):
+        barrier.wait(timeout=60)
+        made.append(object())
+        return made[-1]
+    at_once(lambda: seen.append(record("f")), *[()] * 4)
+    assert len(made) == 4 and len(set(map(id, seen))) == 1 and record("f") is seen[0]
+    for function, key in ((native_call.extents, (3, 5)), (native_call.method, "a name")):
+        assert function(key) is function(key)
+
+
+def test_many_threads_may_make_entries_at_once():
+    """It ended with a segmentation fault."""
+    script = """if True:
+        import random, threading, numpy as np, fgrad, fgrad.numpy as fnp
+        f = fgrad.jit(lambda x, s: {"a": x * s + 1, "x": x})
+        h = fgrad.jit(lambda x: x / 2)
+        wrong = []
+
+        def work(seed):
+            drawn = random.Random(seed)
+            try:
+                for _ in range(1000):
+                    v, n = drawn.randrange(1, 50), drawn.randrange(1, 6)
+                    if drawn.random() < 0.5:
+                        right = f(fnp.full(n, float(v)), v)["a"].tolist() == [v * v + 1] * n
+                    else:
+                        right = h(np.arange(n)).tolist() == [k / 2 for k in range(n)]
+                    wrong.extend([] if right else [(v, n)])
+            except BaseException as error:
+                wrong.append(error)
+        threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not wrong, wrong[0]"""
+    for _ in range(3):
+        done = subprocess.run([sys.executable, "-W", "ignore", "-c", script], capture_output=True,
+                              text=True)
+        assert done.returncode == 0, done.stderr
 
 
 def second_of_three():
