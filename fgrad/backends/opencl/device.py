@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import itertools
 import os
 import re
 import threading
@@ -246,10 +247,10 @@ class Device:
         self.context = cl.Context([record.handle])
         self.queue = cl.CommandQueue(self.context)
         self.pool = defaultdict(deque)          # bucket in bytes -> pyopencl buffers
-        self.retired = deque()                  # host memory the queue may still use, oldest first
-        self.retired_bytes = 0
+        self.retired = deque()                  # (number, what the queue may still use), in order
+        self.retired_count, self.retired_bytes = itertools.count(), 0
         self.programs = WeakValueDictionary()   # source -> Program, while somebody holds it
-        self.building = threading.Lock()
+        self.building, self.dropping = threading.Lock(), threading.Lock()
         self.launching = threading.Lock()       # a kernel's arguments and its launch are one step
 
     def __repr__(self):
@@ -360,14 +361,14 @@ class Device:
 
     def retire(self, nbytes, *kept):
         """Keeps objects alive until the queue has passed this point."""
-        self.retired.append(kept)
+        self.retired.append((next(self.retired_count), kept))
         self.retired_bytes += nbytes            # a lost update in a race only delays a wait
 
     def read(self, buffer, shape, dtype):
         """The Buffer's first elements as a new ndarray; waits for everything enqueued before."""
         out = np.empty(shape, dtype)
         if out.nbytes:
-            settled = len(self.retired)
+            settled = self.last_retired()
             self.cl.enqueue_copy(self.queue, out, buffer.memory, is_blocking=True)
             self.drop(settled)
         return out
@@ -380,17 +381,28 @@ class Device:
 
     def sync(self):
         """Waits until everything enqueued is done."""
-        settled = len(self.retired)
+        settled = self.last_retired()
         self.queue.finish()
         self.drop(settled)
 
+    def last_retired(self):
+        """The number of what was retired last, -1 if nothing is.
+
+        What has a lower number was enqueued before: a number is taken behind the queue's call.
+        """
+        try:
+            return self.retired[-1][0]
+        except IndexError:
+            return -1
+
     def drop(self, settled):
-        """Lets go of the first `settled` retired objects: the queue has passed them."""
-        for _ in range(settled):
-            try:
+        """Lets go of what was retired up to that number: the queue has passed it.
+
+        Of several threads that wait each drops what it has waited for, and no more.
+        """
+        with self.dropping:
+            while self.retired and self.retired[0][0] <= settled:
                 self.retired.popleft()
-            except IndexError:                  # another thread waited too
-                break
         self.retired_bytes = 0
 
     # ---- programs and launches

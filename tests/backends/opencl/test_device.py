@@ -295,3 +295,20 @@ def test_a_launch_that_runs_short_trims_the_pool_and_tries_once_more(device, mon
     monkeypatch.setattr(cl, "enqueue_nd_range_kernel", short_once)
     device.launch(kernel, (5,), None, y, x, 2)
     assert len(calls) == 2 and device.read(y, (5,), np.float32).tolist() == [2] * 5
+
+
+# ---- threads -------------------------------------------------------------------------------------
+
+def test_a_wait_lets_go_of_what_was_retired_before_it_and_of_no_more(device):
+    """Two threads that waited at once dropped twice as much, which the queue still used."""
+    device.sync()
+    assert not device.retired and device.last_retired() == -1
+    a, b = object(), object()
+    device.retire(8, a)
+    settled = device.last_retired()
+    device.retire(8, b)
+    for _ in range(2):
+        device.drop(settled)
+        assert [kept for _, kept in device.retired] == [(b,)]
+    device.sync()
+    assert not device.retired

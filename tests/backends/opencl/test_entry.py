@@ -7,6 +7,7 @@ import fgrad
 import fgrad.numpy as fnp
 from fgrad.backends.opencl import device as devices
 from fgrad.errors import DonationError
+from tests.at_once import at_once
 from tests.tolerance import assert_close
 
 
@@ -149,3 +150,20 @@ def test_memory_that_is_out_is_an_error_with_the_users_line(device, monkeypatch)
     monkeypatch.setattr(device, "allocate", none_left)
     with pytest.raises(devices.DeviceError, match="out of memory"):
         f(put(ones(3)))
+
+
+@pytest.mark.filterwarnings("ignore::fgrad.errors.FgradWarning")
+def test_threads_that_read_at_once_leave_each_other_what_is_still_used():
+    """They read numbers of memory that had been freed."""
+    f, wrong = fgrad.jit(lambda x, s: {"a": x * s + 1, "x": x}), []
+
+    def work(seed):
+        rng = np.random.default_rng(seed)
+        for _ in range(500):
+            v, n = int(rng.integers(1, 50)), int(rng.integers(1, 4))
+            x = np.full(n, v, np.float32)
+            out = f(put(x) if rng.random() < 0.7 else x, v)
+            if out["a"].tolist() != [v * v + 1] * n or out["x"].tolist() != [v] * n:
+                wrong.append((out, v, n))
+    at_once(work, *[(k,) for k in range(6)])
+    assert wrong == []
