@@ -31,7 +31,7 @@ def entry(executable, types, forms, constants, structure, fallback, name, donate
     """
     take, assemble = taker(forms), tree.written_out(structure)
     inputs = Inputs(types, [kind for form in forms for kind in leaves(form)], executable)
-    own = [c if c.__class__ in HERE else DeviceArray(executable.written(c), c.type)
+    own = [c if is_on(c, executable.device) else DeviceArray(executable.written(c), c.type)
            for c in constants]
 
     @boundary
@@ -50,6 +50,11 @@ def entry(executable, types, forms, constants, structure, fallback, name, donate
 
 
 HERE = DeviceArray, DeviceWords
+
+
+def is_on(x, device):
+    """Does an Array lie on this device?"""
+    return x.__class__ in HERE and x.buffer.device is device
 
 
 class Inputs:
@@ -87,7 +92,7 @@ class Inputs:
         if kind in NUMBERS:
             return self.number(x, type)
         if x.__class__ in HERE:
-            same = x.type is type and x.buffer.device is self.executable.device
+            same = x.type is type and is_on(x, self.executable.device)
             return x.buffer if same else None
         if x.__class__ is np.ndarray and x.dtype is type.dtype:
             x = Array(x)

@@ -6,7 +6,9 @@ import pytest
 import fgrad
 import fgrad.numpy as fnp
 from fgrad.backends.opencl import device as devices
+from fgrad.backends.opencl.arrays import array_on_device
 from fgrad.errors import DonationError
+from fgrad.types import ArrayType
 from tests.at_once import at_once
 from tests.tolerance import assert_close
 
@@ -121,6 +123,14 @@ def test_closed_over_arrays_of_host_and_device():
     fgrad.jit(lambda x: x * 100, donate_argnums=0)(there)
     with pytest.raises(DonationError):
         f(put(ones(3)))
+
+
+def test_closed_over_arrays_and_arguments_of_another_device_are_copied(device):
+    other = devices.Device(device.record)
+    there = array_on_device(other.write(3 * ones(3)), ArrayType("float32", (3,)))
+    f = practised(lambda x: x + there, put(ones(3)))
+    assert_close(f(put(2 * ones(3))), 5 * ones(3))
+    assert_close(f(there), 6 * ones(3))
 
 
 def test_bf16_and_results_that_are_arguments():
