@@ -22,7 +22,7 @@ from . import config, signature, tree
 from .aligned import copied
 from .arguments import check_function
 from .blocks import block
-from .core import EVALUATE, Value, array_of, bound_axes, current, memory_of
+from .core import EVALUATE, Value, array_of, bound_axes, current, give_away, memory_of
 from .errors import boundary
 from .history import History, Record, static_numbers
 from .interpreters.call import call
@@ -289,14 +289,6 @@ def name_of(function):
 def static_of(leaf, key):
     """The value that the function sees for a static leaf."""
     return leaf.value if leaf.__class__ is signature.Static else key.value
-
-
-def give_away(donated, results):
-    """Marks donated Arrays: they must not be used again, save one that is itself a result."""
-    kept = {id(x) for x in results}
-    for x in {id(x): x for x in donated}.values():
-        if id(x) not in kept:
-            x.give_away()
 
 
 def lent_by_numpy(apart):

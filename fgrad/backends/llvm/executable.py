@@ -16,7 +16,7 @@ from ... import tree
 from ...aligned import copied, empty
 from ...bf16 import BF16
 from ...core import (
-    Array, WordArray, array_of, donated, frozen_array, give_away, memory_in_order, memory_of)
+    Array, WordArray, array_of, frozen_array, give_away, memory_in_order, memory_of)
 from ...later import lazily
 from ...types import held_as
 from ..forms import ARRAY, STRIDED, is_tabled, leaves, missed, takes_equals, taker
@@ -113,7 +113,7 @@ class Executable:
         results = results_of(self.image.outputs, types, made, constants)
         words = [k for k, t in enumerate(types) if t.dtype is BF16]
         strided = [k for k, kind in enumerate(kinds) if kind == STRIDED]
-        overwritten, gone = self.image.overwritten, donated(Array)
+        overwritten = self.image.overwritten
 
         def called(*args, **kwargs):
             given = None if kwargs else take(args)
@@ -128,13 +128,8 @@ class Executable:
                 if out is not missed:
                     out = assemble(results(out, given))
             finally:                             # a run that was stopped has written to them, too
-                for k in donate if out is not missed else ():
-                    x = given[k]
-                    if x.__class__ is Array:
-                        del x.np
-                        x.__class__ = gone
-                    else:
-                        give_away(x)
+                if out is not missed:
+                    give_away([given[k] for k in donate])
             return fallback(*args) if out is missed else out
         return called
 

@@ -26,7 +26,7 @@ import numpy as np
 from ... import config, slots
 from ...aligned import empty
 from ...types import F32, F64
-from ..forms import ARRAY, BOOL, FLOAT, INT, NUMBERS, Attributes, Same
+from ..forms import ARRAY, BOOL, FLOAT, INT, NUMBERS, Attributes, Same, leaves, taker
 from . import host, objects, target
 from .native_results import OWNER
 from .native_text import TEXT
@@ -367,13 +367,17 @@ def make_python(kernel_address, inputs, outputs, fallback, box, name, *, forms=N
     """What `entry` describes, in Python."""
     kernel = ctypes.PYFUNCTYPE(None, WORD, WORD)(kernel_address)
     forms = (ARRAY,) * len(inputs) if forms is None else tuple(forms)
+    take, kinds = taker(forms), [kind for form in forms for kind in leaves(form)]
     constant_data = [array.ctypes.data for array in constants]
     shapes = [tuple(type.shape) for type in outputs]
     form = shape_of(outputs) if returned is None else returned
 
     def call(*args, **keywords):
-        held = []
-        if keywords or not take(args, forms, iter(inputs), box, held):
+        given = None if keywords else take(args)
+        held = [None] if given is None else [
+            array_of(x, type, box) if kind == ARRAY else number_of(x, type)
+            for x, type, kind in zip(given, inputs, kinds)]
+        if any(array is None for array in held):
             return fallback(*args, **keywords)
         made = [empty(shape, type.dtype) for type, shape in zip(outputs, shapes)]
         data = [array.__array_interface__["data"][0] for array in (*held, *made)]
@@ -404,32 +408,8 @@ def put_together(form, boxes):
     return form.__class__([put_together(part, boxes) for part in form])
 
 
-def take(given, form, types, box, held):
-    """Appends the ndarrays of what is given to `held`; false where it is not what the form says."""
-    if form == ARRAY:
-        held.append(array_of(given, next(types), box))
-        return held[-1] is not None
-    if form.__class__ is str:
-        held.append(number_of(given, NUMBERS[form], next(types)))
-        return held[-1] is not None
-    if isinstance(form, Same):
-        return given is form.object
-    if isinstance(form, Attributes):
-        return given.__class__ is form.cls and all(
-            take(getattr(given, name, None), part, types, box, held)
-            for name, part in form.parts.items())
-    if given.__class__ is not form.__class__ or len(given) != len(form):
-        return False
-    if isinstance(form, dict):
-        return all(key in given and take(given[key], part, types, box, held)
-                   for key, part in form.items())
-    return all(take(x, part, types, box, held) for x, part in zip(given, form))
-
-
-def number_of(x, cls, type):
-    """A Python number of a class as an ndarray, or None where it is none, or beyond 64 bits."""
-    if x.__class__ is not cls:
-        return None
+def number_of(x, type):
+    """A Python number as an ndarray, or None of an int beyond 64 bits."""
     try:
         with np.errstate(over="ignore"):
             return np.asarray(x, type.dtype)

@@ -43,8 +43,7 @@ def entry(executable, types, forms, constants, structure, fallback, name, donate
         try:
             return assemble(executable.results(buffers + list(map(BUFFER, own))))
         finally:
-            for k in donate:
-                give_away(given[k])
+            give_away([given[k] for k in donate])
     called.__name__ = called.__qualname__ = name
     return called
 
