@@ -47,12 +47,12 @@ LOG2 = (2.8853900817902027, 0.9617966732001804, 0.5770836115707918, 0.4116711346
 EXP2 = (0.9999999999525822, 0.6931471805307481, 0.2402265127908777, 0.055504109899484455,
         0.00961801704784435, 0.0013333411463497106, 0.00015472414737288786, 1.531904100466964e-05)
 
-#   -log2(1 - erf x) / x on [0, 3.93], and (2^r - 1) / r on |r| <= 1/2, for the relative error of
-#   erf: f32, by Lawson's iteration
-ERF = (1.62790704, 0.918447614, 0.148276985, -0.0276317727, -0.000231840211, 0.00240542204,
-       -0.000913202937, 0.000169777297, -1.33600661e-05)
-EXP2_LESS_1 = (0.693147182, 0.240226492, 0.0555035733, 0.00961823761, 0.00133907341,
-               0.000154034788)
+#   f32: (P(x^2) - 1) / x^2 and Q(x^2), x P / Q being tanh(x / 2) and tanh(atanh(erf x) / 2), and
+#   where that is `doubled` it is 1: relative errors 2^-26 and 2^-25 of the doubled ones
+TANH = ((0.029767064, 0.000114043665),
+        (2.0, 0.2262007, 0.0024115397, 2.4448932e-06), 9.0109)
+ERF = ((0.4503929, 0.14453104, 0.013165373, 0.0012759535),
+       (1.7724539, 0.8249284, 0.29634076, 0.0383859, 0.0057464889, 0.000101569130), 3.9193)
 
 #   erf(x) / x as a function of x^2 on [0, 1]; e^(x^2) erfc(x) of t = (x - 3) / (x + 3) on [1, 6]
 ERF_SMALL = (1.1283791670955126, -0.3761263890318334, 0.11283791670936534, -0.026866170641867457,
@@ -225,8 +225,22 @@ def cosh(x):
     return half + 0.25 / half
 
 
+def doubled(x, p, q, end):
+    """tanh(2 atanh(a / b)) = 2ab / (a^2 + b^2), an odd function that is 1 from `end` up.
+
+    a / b = x (1 + x^2 p(x^2)) / q(x^2); what it errs by matters less and less towards 1.
+    """
+    x = at_least(at_most(x, end), -end)
+    z = x * x
+    a, b = fma(x * z, horner(z, p), x), horner(z, q)
+    return a * (b + b) / fma(b, b, a * a)
+
+
 def tanh(x):
-    """e / (e + 2), e = e^(2|x|) - 1; the quotient is corrected by the rounding error of e + 2."""
+    """f32: `doubled`.  f64: e / (e + 2), e = e^(2|x|) - 1, the quotient corrected by the rounding
+    error of e + 2."""
+    if x.kind == "f32":
+        return doubled(x, *TANH)
     q = quarter_expm1(2.0 * at_most(absolute(x), 22.0))
     d = q + 0.5
     inverse = 1.0 / d
@@ -243,14 +257,9 @@ def logistic(x):
 
 
 def erf(x):
-    """f32: 1 - 2^(-|x| p(|x|)).  f64: a polynomial on |x| < 1, else 1 - e^(-x^2) g(|x|)."""
+    """f32: `doubled`.  f64: a polynomial on |x| < 1, else 1 - e^(-x^2) g(|x|)."""
     if x.kind == "f32":
-        f, a = x.format, at_most(absolute(x), 3.93)
-        slope = -horner(a, ERF)
-        shifted = fma(a, slope, f.magic + f.bias)
-        r = fma(a, slope, (f.magic + f.bias) - shifted)            # a slope = n + r
-        scale = (shifted.bits() << f.mantissa).as_float()          # 2^n
-        return copysign(fma(-scale, r * horner(r, EXP2_LESS_1), 1.0 - scale), x)
+        return doubled(x, *ERF)
     a = at_most(absolute(x), 6.0)
     z = a * a
     tail = power_of_e(-z) * horner((a - 3.0) / (a + 3.0), ERFC)

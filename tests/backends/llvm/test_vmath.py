@@ -321,3 +321,12 @@ def test_powers_of_a_constant_have_the_bits_of_powers_of_an_array(base, dtype):
     np.testing.assert_array_equal(np.asarray(of_constant), np.asarray(of_array))
     text = fgrad.show(lambda y: fnp.power(base, y), y, stage="llvm")
     assert re.search(r"call [^\n]*@fg\.pow\.[^\n]* alwaysinline", text)
+
+
+@pytest.mark.parametrize("name", ["tanh", "erf"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_odd_functions_of_limit_one_stay_within_it_and_reach_it(name, dtype):
+    x = np.concatenate([np.linspace(0, 20, SAMPLES), [20, 1e5, 1e30, inf]]).astype(DTYPES[dtype])
+    y = apply(name, 16, x)
+    assert y.max() == 1 and (y[x >= 19.1] == 1).all()
+    np.testing.assert_array_equal(apply(name, 16, -x), -y)
