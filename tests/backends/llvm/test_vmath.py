@@ -266,11 +266,10 @@ def test_one_large_angle_in_a_vector_does_not_disturb_the_others(dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_tanh_erf_and_logistic_stay_within_their_bounds(dtype):
+def test_logistic_and_sin_stay_within_their_bounds(dtype):
     x = np.linspace(-30, 30, 50_000).astype(DTYPES[dtype])
-    for name, low in (("tanh", -1), ("erf", -1), ("logistic", 0)):
-        out = apply(name, 16, x)
-        assert out.min() >= low and out.max() <= 1
+    out = apply("logistic", 16, x)
+    assert out.min() >= 0 and out.max() <= 1
     assert np.abs(apply("sin", 16, x)).max() <= 1
 
 
