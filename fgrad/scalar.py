@@ -316,7 +316,7 @@ def guard(ranges, inside, outside):
     Ranges that always hold are dropped; loads of `inside` happen only where all hold.
     """
     ranges = undecided(ranges)
-    if not ranges:
+    if not ranges or inside is outside:
         return outside if ranges is None else inside
     free = 0
     for x, _, _ in ranges:
