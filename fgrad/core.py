@@ -553,6 +553,10 @@ class Interpreter:
     def refuse_numpy(self, tracer):
         """Called before NumPy is refused the value of a tracer: the place to ask for a retrace."""
 
+    def finish(self):
+        """From now on everything goes below: a copied context may still hold this interpreter."""
+        self.process = self.below.process
+
     def holds(self, interpreter):
         """Is `interpreter` this one, or somewhere under it?"""
         while self is not None and self is not interpreter:

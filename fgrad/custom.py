@@ -26,7 +26,8 @@ from .core import (
 from .errors import ArgumentError
 from .interpreters.backward import pull, transposed
 from .interpreters.call import (
-    batch_program, call, chosen, ct_names, derived, merged, names_of, prefixed, split)
+    batch_program, call, chosen, ct_names, derived, merged, names_of, prefixed, recorded, split,
+    wider)
 from .interpreters.batch import batch
 from .interpreters.forward import filled, push
 from .interpreters.stage import evaluate, stage
@@ -113,12 +114,9 @@ class Custom(Primitive):
         return out[:m], out[m:]
 
     def linearize(self, below, args, active, params):
-        mask = tuple([node >= 0 for node in active])
-        program = params["program"]
-        first, second = program.derive(self.vjp_program, mask, params["rule"])
-        every = below.process(call, args, {"program": first})
-        m = len(program.outputs)
-        return every[:m], (call, every[:m], every[m:], {"program": second}, chosen(active, mask))
+        program, mask = params["program"], tuple([node >= 0 for node in active])
+        both = program.derive(self.vjp_program, mask, params["rule"])
+        return recorded(below, args, active, both, len(program.outputs))
 
     def record(self, outs, args, active, params):
         return call.record(outs, args, active, {"program": params["program"]})
@@ -257,13 +255,11 @@ def batch_back(back, dims, axis):
     closed = dims[n:]
     own = len(back.inputs) - len(closed)
     in_dims = (*[0] * own, *closed)
-    types = [v.type if d is None else v.type.with_shape(v.shape[:d] + (size,) + v.shape[d:])
-             for v, d in zip(back.inputs, in_dims)]
 
     def batched(*args):
         outs, out_dims = batch(lambda *xs: evaluate(back, xs), args, in_dims, axis)
         return tuple([returned(to_front(x, d, size), to) for x, d, to in zip(outs, out_dims, dims)])
-    return derived(back, "vmap", batched, types, names_of(back))
+    return derived(back, "vmap", batched, wider(back, in_dims, size), names_of(back))
 
 
 def returned(ct, d):

@@ -13,6 +13,7 @@ reads them.  Programs are never changed: a pass makes a new one.
 from __future__ import annotations
 
 import importlib
+import operator
 
 from .errors import CheckError
 from .later import lazily
@@ -139,6 +140,13 @@ class Program:
         if (how, key) not in self.derived:
             self.derived[how, key] = how(self, *key)
         return self.derived[how, key]
+
+    def rewritten(self, change):
+        """The Program with equations change(eqn) in place of each; itself where none differs."""
+        eqns = [e for eqn in self.eqns for e in change(eqn)]
+        if len(eqns) == len(self.eqns) and all(map(operator.is_, eqns, self.eqns)):
+            return self
+        return Program(self.name, self.inputs, eqns, self.outputs, self.hidden)
 
     def check(self):
         """The Program itself, if it is well formed; else CheckError.

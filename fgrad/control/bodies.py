@@ -25,7 +25,7 @@ from ..arguments import is_array, leaf_names, lifted, name_of, place_of, tree_te
 from ..core import Array, Primitive, as_value, bound_axes
 from ..errors import ArgumentError, TreeError
 from ..interpreters.backward import pull
-from ..interpreters.call import call, chosen, derived, inline, merged
+from ..interpreters.call import call, chosen, derived, inline, merged, recorded
 from ..interpreters.forward import filled
 from ..interpreters.stage import stage
 from ..ir import Equation, Program, Var
@@ -206,12 +206,11 @@ class Opened:
         self.program, self.consts = program, consts
 
 
-def with_inputs(program, inputs, outputs=None):
-    """The Program with other lists of inputs and outputs."""
-    if inputs == program.inputs and outputs is None:
+def with_inputs(program, inputs):
+    """The Program with another list of inputs."""
+    if inputs == program.inputs:
         return program
-    return Program(program.name, inputs, program.eqns,
-                   program.outputs if outputs is None else outputs, program.hidden)
+    return Program(program.name, inputs, program.eqns, program.outputs, program.hidden)
 
 
 # ---------------------------------------------------------------------------- messages
@@ -327,10 +326,6 @@ class Control(Primitive):
         """The Programs, in a tuple."""
         raise NotImplementedError
 
-    def count(self, params):
-        """The number of results."""
-        return len(self.programs(params)[-1].outputs)
-
     def axis_names(self, params):
         return frozenset().union(*[p.axis_names for p in self.programs(params)])
 
@@ -357,11 +352,8 @@ class Control(Primitive):
         return call.run(args, {"program": program})
 
     def linearize(self, below, args, active, params):
-        mask = tuple([node >= 0 for node in active])
-        first, second = self.vjp_programs(mask, params)
-        every = below.process(call, args, {"program": first})
-        m = self.count(params)
-        return every[:m], (call, every[:m], every[m:], {"program": second}, chosen(active, mask))
+        both = self.vjp_programs(tuple([node >= 0 for node in active]), params)
+        return recorded(below, args, active, both, len(self.programs(params)[-1].outputs))
 
     def record(self, outs, args, active, params):
         mask = tuple([node >= 0 for node in active])

@@ -17,7 +17,7 @@ from .. import arguments, tree
 from ..arguments import lifted
 from ..core import EVALUATE, Primitive, current
 from ..errors import ArgumentError, boundary
-from ..interpreters.call import Call, call, chosen, vjp_program
+from ..interpreters.call import Call, call, recorded, vjp_program
 from ..interpreters.stage import stage
 from ..ir import Equation, Program, Var
 
@@ -79,12 +79,9 @@ class Checkpoint(Call):
         return self.run(args, {"program": params["program"]})
 
     def linearize(self, below, args, active, params):
-        mask = tuple([node >= 0 for node in active])
-        program = params["program"]
-        first, second = program.derive(recomputing, mask, params["policy"])
-        every = below.process(call, args, {"program": first})
-        m = len(program.outputs)
-        return every[:m], (call, every[:m], every[m:], {"program": second}, chosen(active, mask))
+        program, mask = params["program"], tuple([node >= 0 for node in active])
+        both = program.derive(recomputing, mask, params["policy"])
+        return recorded(below, args, active, both, len(program.outputs))
 
     def record(self, outs, args, active, params):
         return call.record(outs, args, active, {"program": params["program"]})

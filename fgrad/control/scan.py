@@ -21,9 +21,8 @@ from .. import text, tree
 from ..arguments import check_function, place_of, tree_text
 from ..core import array_of, memory_of
 from ..errors import ArgumentError, ShapeError, boundary
-from ..interpreters.batch import batch
 from ..interpreters.call import (
-    chosen, ct_names, derived, merged, names_of, part, prefixed, vjp_program)
+    batched, chosen, ct_names, derived, merged, names_of, part, prefixed, vjp_program)
 from ..interpreters.forward import filled, push
 from ..interpreters.stage import evaluate
 from ..ops import add, to_front, zeros_like
@@ -361,20 +360,3 @@ def batch_body(body, const_dims, carry_mask, x_dims, axis):
         if grown == carry_mask:
             return *closed(program), carry_mask, (*carry_mask, *found[n_carry:])
         carry_mask = grown
-
-
-def batched(program, dims, axis, forced=()):
-    """(the Program over one more Axis, which results have it: in front, those of `forced` always).
-    """
-    n = axis.size
-    types = [v.type if d is None else v.type.with_shape(v.shape[:d] + (n,) + v.shape[d:])
-             for v, d in zip(program.inputs, dims)]
-    forced = (*forced, *[False] * (len(program.outputs) - len(forced)))
-    mask = []
-
-    def function(*args):
-        outs, out_dims = batch(lambda *xs: evaluate(program, xs), args, dims, axis)
-        mask[:] = [f or d is not None for f, d in zip(forced, out_dims)]
-        return tuple([to_front(x, d, n) if m else x for x, d, m in zip(outs, out_dims, mask)])
-    made = derived(program, "vmap", function, types, names_of(program))
-    return made, tuple(mask)

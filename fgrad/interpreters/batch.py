@@ -77,10 +77,6 @@ class Batch(Interpreter):
         """x with its batch axis at `dim`; the same for all where that is None."""
         return x if dim is None else Batched(self, x, dim)
 
-    def finish(self):
-        """From now on everything goes below: a copied context may still hold this interpreter."""
-        self.process = self.below.process
-
 
 def batch(function, values, dims, axis):
     """(values, dims) of function(*values), a list, over an Axis; per value `dims` says where the

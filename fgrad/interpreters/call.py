@@ -12,7 +12,7 @@ jit and custom rules rely on it.
 
 from __future__ import annotations
 
-from ..core import Primitive, current
+from ..core import NOTHING, Primitive, current
 from ..ir import Equation, Program, Var
 from ..later import lazily
 from ..ops import to_front
@@ -80,14 +80,27 @@ def transposed_program(program, mask):
 
 def batch_program(program, dims, axis):
     """The program over one more Axis, in front of every result."""
-    n = axis.size
-    types = [v.type if d is None else v.type.with_shape(v.shape[:d] + (n,) + v.shape[d:])
-             for v, d in zip(program.inputs, dims)]
+    return batched(program, dims, axis, (True,) * len(program.outputs))[0]
 
-    def batched(*args):
+
+def batched(program, dims, axis, forced=()):
+    """(the Program over one more Axis, which results have it: in front, those of `forced` always).
+    """
+    n, mask = axis.size, []
+    forced = (*forced, *[False] * (len(program.outputs) - len(forced)))
+
+    def function(*args):
         outs, out_dims = batch(lambda *xs: evaluate(program, xs), args, dims, axis)
-        return tuple([to_front(x, d, n) for x, d in zip(outs, out_dims)])
-    return derived(program, "vmap", batched, types, names_of(program))
+        mask[:] = [f or d is not None for f, d in zip(forced, out_dims)]
+        return tuple([to_front(x, d, n) if m else x for x, d, m in zip(outs, out_dims, mask)])
+    made = derived(program, "vmap", function, wider(program, dims, n), names_of(program))
+    return made, tuple(mask)
+
+
+def wider(program, dims, n):
+    """The types of the inputs with one more axis of n where dims say."""
+    return [v.type if d is None else v.type.with_shape(v.shape[:d] + (n,) + v.shape[d:])
+            for v, d in zip(program.inputs, dims)]
 
 
 def names_of(program):
@@ -177,13 +190,9 @@ class Call(Primitive):
 
     def linearize(self, below, args, active, params):
         """The row holds the residuals, and the program that gives cotangents from them."""
-        mask = tuple([node >= 0 for node in active])
         program = params["program"]
-        first, second = program.derive(vjp_program, mask)
-        every = below.process(self, args, {**params, "program": first})
-        m = len(program.outputs)
-        return every[:m], (self, every[:m], every[m:], {**params, "program": second},
-                           chosen(active, mask))
+        both = program.derive(vjp_program, tuple([node >= 0 for node in active]))
+        return recorded(below, args, active, both, len(program.outputs), params)
 
     def record(self, outs, args, active, params):
         """As in linearize: the row holds the constants, and the transposed program."""
@@ -204,6 +213,16 @@ class Call(Primitive):
 
 
 call = Call("call")
+
+
+def recorded(below, args, active, programs, m, params=NOTHING):
+    """(outs, row) of an operation with m results, whose derivative two Programs give: arguments →
+    results, residuals;   residuals, cotangents → cotangents of the active arguments.
+    """
+    first, second = programs
+    every = below.process(call, args, {**params, "program": first})
+    return every[:m], (call, every[:m], every[m:], {**params, "program": second},
+                       [node for node in active if node >= 0])
 
 
 # ---------------------------------------------------------------------------- inline

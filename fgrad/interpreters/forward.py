@@ -50,10 +50,6 @@ class Forward(Interpreter):
                           else x for x, dx in zip(out, t)])
         return out if t is None else Dual(self, out, t)
 
-    def finish(self):
-        """From now on everything goes below: a copied context may still hold this interpreter."""
-        self.process = self.below.process
-
 
 def push(function, primals, tangents):
     """(values, tangents) of function(*primals), a list of Values; a tangent None is zero.

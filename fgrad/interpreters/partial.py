@@ -97,10 +97,6 @@ class Linearize(Interpreter):
         """What a value is outside of this interpreter."""
         return x.primal if x.__class__ is Linear and x.owner is self else x
 
-    def finish(self):
-        """From now on everything goes below: a copied context may still hold this interpreter."""
-        self.process = self.below.process
-
 
 def record(function, primals):
     """(owner, results) of function(*primals), a list of Values; the inputs are rows 0, 1, …"""

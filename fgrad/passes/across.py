@@ -15,7 +15,7 @@ for substitution; schedule.py calls it where the target has loops within loops o
 from __future__ import annotations
 
 from .. import index, scalar
-from ..loop import Accumulate, Buffer, For, Let, Start, Store, accumulators
+from ..loop import Accumulate, Buffer, For, Let, Start, Store, accumulators, nodes_of
 from ..records import replace
 from ..types import ArrayType
 from .parts import substituted
@@ -42,10 +42,7 @@ def is_across(loop):
         return False
     for s in statements:
         inner |= s.var.bit if isinstance(s, For) else 0
-    nodes = {}
-    for s in statements:
-        if isinstance(s, (Accumulate, Let, Store)):
-            scalar.walk(s.expr, nodes)
+    nodes = nodes_of(loop.body)
     if any(n.op == "guard" and any(x.free & v.bit for x, _, _ in n.data) for n in nodes):
         return False
     written = {s.buffer for s in statements if isinstance(s, Store) and s.buffer.kind != "local"}
@@ -149,11 +146,7 @@ def widened(body, rows, v, wide):
     """The same, of the rows known to hold vectors: row → what replaces it."""
     def place(x):
         return index.combine([(x, wide), (index.of(v), 1)])
-    nodes = {}
-    for s in within(body):
-        if isinstance(s, (Accumulate, Let, Store)):
-            scalar.walk(s.expr, nodes)
-    to = {n: scalar.load(rows[n.data[0]], place(n.data[1])) for n in nodes
+    to = {n: scalar.load(rows[n.data[0]], place(n.data[1])) for n in nodes_of(body)
           if n.op == "load" and n.data[0] in rows}
     out = []
     for s in body:

@@ -10,7 +10,7 @@ nothing else, are computed though nobody may want them.  Relies on the operation
 from __future__ import annotations
 
 from .. import scalar
-from ..ir import Equation, Program, Var
+from ..ir import Equation, Var
 from ..ops import broadcast, ge, select
 from ..ops.elementwise import Elementwise
 from ..types import BOOL, ArrayType
@@ -24,12 +24,8 @@ MOVES = frozenset("""barrier broadcast concatenate convert dynamic_slice full ga
 
 def flat_branches(program):
     """The Program with cheap branches computed side by side; itself if there are none."""
-    if not any(eqn.op.nested and eqn.op.loop == "cond" for eqn in program.eqns):
-        return program
-    eqns = []
-    for eqn in program.eqns:
-        eqns += selected(eqn) if eqn.op.nested and eqn.op.loop == "cond" else [eqn]
-    return Program(program.name, program.inputs, eqns, program.outputs, program.hidden)
+    return program.rewritten(
+        lambda eqn: selected(eqn) if eqn.op.nested and eqn.op.loop == "cond" else [eqn])
 
 
 def selected(eqn):

@@ -23,12 +23,7 @@ STORED = frozenset("""cholesky conv_general dot_general eigh lu pinv
 
 def hoist(program):
     """The Program with the fixed parts of its loops in front of them; itself if there are none."""
-    eqns = []
-    for eqn in program.eqns:
-        eqns += hoisted(eqn) if eqn.op.nested else [eqn]
-    if len(eqns) == len(program.eqns) and all(a is b for a, b in zip(eqns, program.eqns)):
-        return program
-    return Program(program.name, program.inputs, eqns, program.outputs, program.hidden)
+    return program.rewritten(lambda eqn: hoisted(eqn) if eqn.op.nested else [eqn])
 
 
 def hoisted(eqn):

@@ -18,7 +18,7 @@ rows of sums side by side.  schedule.py calls `with_rows`; a backend that emits 
 from __future__ import annotations
 
 from .. import index, scalar
-from ..loop import Accumulate, For, Let, Start, Store, accumulators
+from ..loop import Accumulate, For, Let, Start, Store, accumulators, nodes_of
 from ..records import replace
 from ..scalar import EXPENSIVE
 from ..types import BOOL
@@ -70,10 +70,7 @@ def rows_of(loop, how):
     if not all(s.width > 1 and s.step == 1 for s in inner) or not all(
             is_of_row(s, v) for s in statements):
         return 1
-    nodes, own = {}, own_rows(loop)
-    for s in statements:
-        if not isinstance(s, Start):
-            scalar.walk(s.expr, nodes)
+    nodes, own = nodes_of(loop.body), own_rows(loop)
     written = {s.buffer for s in statements if isinstance(s, Store)}
     reads = [n.data for n in nodes if n.op == "load" and n.data[0] in written]
     if len(nodes) > NODES or not all(b in own and not x.nodes for b, x in reads):

@@ -35,22 +35,14 @@ LU = 48                    # rows up to which loops are faster than LAPACK
 
 def in_loops(program):
     """The Program with operations on matrices as loops where these are faster."""
-    if not any(is_faster(eqn) for eqn in program.eqns):
-        return program
-    eqns = []
-    for eqn in program.eqns:
-        eqns += written_out(eqn) if is_faster(eqn) else [eqn]
-    return Program(program.name, program.inputs, eqns, program.outputs, program.hidden)
+    return program.rewritten(lambda eqn: written_out(eqn) if is_faster(eqn) else [eqn])
 
 
 def in_halves(program):
     """The Program whose loops factorise a matrix that never changes apart from solving with it:
     that half moves out of them.
     """
-    eqns = [with_halves(eqn) if eqn.op.nested else eqn for eqn in program.eqns]
-    if all(a is b for a, b in zip(eqns, program.eqns)):
-        return program
-    return Program(program.name, program.inputs, eqns, program.outputs, program.hidden)
+    return program.rewritten(lambda eqn: [with_halves(eqn) if eqn.op.nested else eqn])
 
 
 def with_halves(eqn):
@@ -69,17 +61,13 @@ def apart(body, n_consts):
     """The body of a loop; `solve` of a matrix of its consts is `lu` of that, and two triangles."""
     steady = {*body.inputs[:n_consts], *(v for v, _ in body.hidden)}
     steady.update(v for e in fixed_equations(body, n_consts) for v in e.outs)
-    eqns, found = [], False
-    for eqn in body.eqns:
+
+    def change(eqn):
         a, b = eqn.args if eqn.op is ops.solve else (None, None)
         if a in steady and b not in steady and len(a.shape) == 2 and a.dtype in (F32, F64):
-            eqns += in_place_of(eqn, by_triangles, (a.type, b.type))
-            found = True
-        else:
-            eqns.append(eqn)
-    if not found:
-        return body
-    return Program(body.name, body.inputs, eqns, body.outputs, body.hidden)
+            return in_place_of(eqn, by_triangles, (a.type, b.type))
+        return [eqn]
+    return body.rewritten(change)
 
 
 @lru_cache(maxsize=256)

@@ -15,7 +15,7 @@ from math import prod
 
 from .. import index, scalar
 from ..loop import (
-    Accumulate, Contract, For, Kernel, Let, Start, Store, nodes_of, statements)
+    Accumulate, Contract, For, Kernel, Let, Store, nodes_of, statements)
 from ..records import frozen, replace
 from ..scalar import EXPENSIVE
 from . import across, borders, computed_places
@@ -24,7 +24,7 @@ from .jam import CHAINS, with_rows
 from .join_loops import joined
 from .memory import stores_of
 from .names import Words, name_loops, words_of
-from .parts import own_loops, substituted
+from .parts import blocks_of, own_loops, substituted
 from .short_loops import named, written_out
 from .stretches import in_stretches
 from .tails import apart
@@ -104,8 +104,7 @@ def arranged(kernel, how):
         given = flattened(given)
         if how.lanes > 1 and not kernel.aliases:
             given = joined(given, how.region, words)
-        body = [s for t in given
-                for s in (arrange(t, how, kernel.space, words) if isinstance(t, For) else [t])]
+        body = each_arranged(given, how, kernel.space, words)
         body = [coarser(s, how) for s in (with_rows(body, how) if how.jam else body)]
     written = dict.fromkeys(s.buffer for s in stores_of(body))
     kernel = replace(kernel, scratch=[b for b in written if b.kind == "local"])
@@ -159,13 +158,18 @@ def flattened(body):
     return out
 
 
+def each_arranged(body, how, space, words):
+    """The statements, each loop arranged."""
+    return [s for t in body
+            for s in (arrange(t, how, space, words) if isinstance(t, For) else [t])]
+
+
 def arrange(loop, how, space, words):
     """The loop, and the loops that its remainder needs, arranged.  words: the kernel's names."""
     if how.lanes > 1:
         stretches = in_stretches(loop, how, space, words)
         if stretches != [loop]:
-            return [s for t in flattened(stretches)
-                    for s in (arrange(t, how, space, words) if isinstance(t, For) else [t])]
+            return each_arranged(flattened(stretches), how, space, words)
         loop = written_out(loop, words)
         loop = replace(loop, body=flattened(borders.cut_short(loop.body, space, words)))
     loop = without_names(loop)
@@ -187,9 +191,7 @@ def arrange(loop, how, space, words):
             return tiled(loop, inner[0], how, space)
         if how.lanes > 1 and reads_again(loop, inner[0]):
             return places_at_once(loop, inner[0], how, space)
-    body = [s for t in loop.body
-            for s in (arrange(t, how, space, words) if isinstance(t, For) else [t])]
-    loop = replace(loop, body=body)
+    loop = replace(loop, body=each_arranged(loop.body, how, space, words))
     if how.lanes == 1:
         return [loop]
     return flattened(apart(loop, space, words, partial(vectorised, how=how)))
@@ -199,10 +201,7 @@ def vectorised(loop, how):
     """An innermost loop with lanes and copies of its body."""
     if how.lanes == 1 or carries(loop):
         return loop
-    nodes = {}
-    for s in loop.body:
-        if not isinstance(s, Start):
-            scalar.walk(s.expr, nodes)
+    nodes = nodes_of(loop.body)
     widest = max([n.dtype.itemsize for n in nodes] + [4 if not nodes else 1])
     lanes = max(1, 4 * how.lanes // max(widest, 4))
     width = min(lanes, 1 << (loop.var.extent - 1).bit_length())
@@ -331,10 +330,7 @@ def reads_again(loop, inner):
 
 def reads_of(body):
     """What some statements read: (buffer, index) pairs."""
-    nodes = {}
-    for s in body:
-        scalar.walk(s.expr, nodes)
-    return {n.data for n in nodes if n.op == "load"}
+    return {n.data for n in nodes_of(body) if n.op == "load"}
 
 
 def at_place(loop, inner, first, k):
@@ -344,17 +340,10 @@ def at_place(loop, inner, first, k):
 
 def places_at_once(loop, inner, how, space):
     """Several iterations of the outer loop in one body: what they share is read once."""
-    extent = loop.var.extent
-    out = []
-    for first, count, places in ((0, extent // PLACES, PLACES),
-                                 (extent // PLACES * PLACES, 1, extent % PLACES)):
-        if count * places:
-            v = space.variable(count)
-            start = index.plus(index.combine([(index.of(v), places)]), first)
-            body = [s for k in range(places) for s in at_place(loop, inner, start, k)]
-            deepest = vectorised(replace(inner, body=body), how)
-            out.append(replace(loop, var=v, body=[replace(deepest, unroll=1)]))
-    return flattened(out)
+    def of_block(start, count):
+        body = [s for k in range(count) for s in at_place(loop, inner, start, k)]
+        return [replace(vectorised(replace(inner, body=body), how), unroll=1)]
+    return flattened(blocks_of(loop, PLACES, space, of_block))
 
 
 # ---------------------------------------------------------------------------- transposed reads
@@ -365,10 +354,7 @@ def is_crossed(loop, inner):
     plain = all(isinstance(s, Store) and not s.how and not s.when for s in inner.body)
     if loop.step != 1 or inner.kind != "serial" or not plain:
         return False
-    nodes = {}
-    for s in inner.body:
-        scalar.walk(s.expr, nodes)
-    reads = [n.data[1] for n in nodes if n.op == "load"]
+    reads = [n.data[1] for n in nodes_of(inner.body) if n.op == "load"]
     return any(index.stride(x, i) == 1 and index.stride(x, j) > 1 for x in reads)
 
 

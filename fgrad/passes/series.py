@@ -16,7 +16,6 @@ from functools import lru_cache
 from .. import ops, tree
 from ..control import map as each, while_loop
 from ..interpreters.stage import stage
-from ..ir import Program
 from ..ops.iterated import STEPS, Iterated, mathematics
 from ..ops.mathematics import OF_TERMS, Term
 from ..types import F64
@@ -71,15 +70,8 @@ def nodes(values):
 
 def in_series(program):
     """The Program with what is found by iteration as loops."""
-    if not any(iterates(eqn) for eqn in program.eqns):
-        return program
-    eqns = []
-    for eqn in program.eqns:
-        if iterates(eqn):
-            eqns += in_place_of(eqn, traced, (eqn.op, eqn.args[0].type))
-        else:
-            eqns.append(eqn)
-    return Program(program.name, program.inputs, eqns, program.outputs, program.hidden)
+    return program.rewritten(lambda eqn: in_place_of(
+        eqn, traced, (eqn.op, eqn.args[0].type)) if iterates(eqn) else [eqn])
 
 
 def iterates(eqn):

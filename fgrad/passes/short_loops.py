@@ -17,7 +17,7 @@ from __future__ import annotations
 from math import inf
 
 from .. import index, scalar
-from ..loop import Accumulate, For, Let, Start, Store
+from ..loop import Accumulate, For, Let, Start, Store, nodes_of
 from ..records import replace
 from ..scalar import REDUCTIONS
 from .lets import name_shared
@@ -75,9 +75,7 @@ def in_straight_lines(kernel):
     with kernel.space:
         if not write(kernel.body, {}, out, said):
             return kernel
-        nodes = {}
-        for s in out:
-            scalar.walk(s.expr, nodes)
+        nodes = nodes_of(out)
         stores, words = [s for s in out if isinstance(s, Store)], Words(words_of(kernel.body))
         if len(nodes) > NODES or kernel.aliases and any(s.how for s in stores) or not {
                 s.buffer for s in stores}.isdisjoint(n.data[0] for n in nodes if n.op == "load"):
@@ -193,10 +191,9 @@ def is_near(body, v, gathers):
     """May all that some statements read and write along v be whole vectors?  And is nothing read
     that they write: stores of whole steps wait for the last of them.
     """
-    nodes, whole = {}, [s for steps in whole_steps(body, v) for s in steps]
+    nodes, whole = nodes_of(body), [s for steps in whole_steps(body, v) for s in steps]
     written = {s.buffer for s in body if isinstance(s, Store)}
     for s in body:
-        scalar.walk(s.expr, nodes)
         if isinstance(s, Store) and (
                 s.how or s not in whole and not is_stride(s.index, v, (1,))):
             return False

@@ -24,7 +24,7 @@ from __future__ import annotations
 from math import prod
 
 from .. import index, scalar
-from ..loop import Accumulate, For, Let, Start
+from ..loop import Accumulate, For, Let, Start, nodes_of
 from ..records import replace
 from ..scalar import EXPENSIVE
 from .jam import CHAINS, renamed
@@ -106,11 +106,9 @@ def streams_of(loop, size, how):
     """How many parts of a stretch are read side by side: one but where it comes from memory, and
     little is done with it.
     """
-    nodes = {}
-    for s in loop.body:
-        if isinstance(s, For):
-            return 1
-        scalar.walk(s.expr, nodes)
+    if any(isinstance(s, For) for s in loop.body):
+        return 1
+    nodes = nodes_of(loop.body)
     read = {n.data[0] for n in nodes if n.op == "load"}
     feeds = sum(isinstance(s, Accumulate) for s in loop.body)
     if (sum(b.type.nbytes for b in read) <= how.jam or size % how.streams

@@ -16,7 +16,7 @@ for substitution; schedule.py calls `apart`.
 from __future__ import annotations
 
 from .. import index, scalar
-from ..loop import Buffer, For, Let, Start, Store, accumulators, names
+from ..loop import Buffer, For, Let, Start, Store, accumulators, names, nodes_of
 from ..scalar import EXPENSIVE
 from ..types import ArrayType
 from .memory import stores_of
@@ -73,13 +73,7 @@ def is_separate(head, tail):
 
 def read(body):
     """The buffers that some statements read."""
-    out = set()
-    for s in body:
-        if isinstance(s, For):
-            out |= read(s.body)
-        elif not isinstance(s, Start):
-            out |= {n.data[0] for n in scalar.walk(s.expr) if n.op == "load"}
-    return out
+    return {n.data[0] for n in nodes_of(body) if n.op == "load"}
 
 
 def handed_over(head, tail):

@@ -9,8 +9,8 @@ tables only, never the text, so the function is compiled once per machine and ke
 
 It relies on CPython's calling convention and on the layout of ndarrays, NumPy scalars, slots and
 ctypes structures; `probe` compares each with what this process shows.  Where something differs (a
-debug or free-threaded build, another interpreter) or FGRAD_NATIVE_CALL=0, `entry` makes the twin in
-Python, with the same meaning.  Relies on `target.py`; the backend's executables rely on it.
+debug or free-threaded build, another interpreter) or FGRAD_NATIVE_CALL=0, the backend's executables
+make no such entry, and calls begin in Python.  Relies on `target.py`; executables rely on it.
 """
 
 from __future__ import annotations
@@ -24,9 +24,8 @@ import types
 import numpy as np
 
 from ... import config, slots
-from ...aligned import empty
 from ...types import F32, F64
-from ..forms import ARRAY, BOOL, FLOAT, INT, NUMBERS, Attributes, Same, leaves, taker
+from ..forms import ARRAY, BOOL, FLOAT, INT, NUMBERS, Attributes, Same
 from . import host, objects, target
 from .native_results import OWNER
 from .native_text import TEXT
@@ -93,8 +92,9 @@ class Call(ctypes.Structure):
 # ---------------------------------------------------------------------------- making builtins
 
 
-def entry(kernel_address, inputs, outputs, fallback, box, name, **options):
-    """A callable that runs a kernel: a builtin where `probe` allows it, else its Python twin.
+def entry(kernel_address, inputs, outputs, fallback, box, name, *, forms=None, returned=None,
+         assemble=None, constants=(), unlocks=False, keep=()):
+    """A builtin that runs a kernel; `probe` must hold.
 
     inputs, outputs: records with `dtype` and `shape`, one per positional argument and result.
     kernel_address: void(ptr *data, ptr *constants); data are those of inputs, outputs and constants
@@ -112,13 +112,6 @@ def entry(kernel_address, inputs, outputs, fallback, box, name, **options):
     `unlocks`, for kernels that give up the interpreter's lock while they run, and may leave an
     exception set; `keep`, any objects that must live as long as the callable.
     """
-    chosen = make if probe() and slots_of(box) else make_python
-    return chosen(kernel_address, inputs, outputs, fallback, box, name, **options)
-
-
-def make(kernel_address, inputs, outputs, fallback, box, name, *, forms=None, returned=None,
-         assemble=None, constants=(), unlocks=False, keep=()):
-    """The builtin function that `entry` describes; `probe` must hold."""
     fallback, assemble = callable_natively(fallback), callable_natively(assemble)
     arguments = (Argument * len(inputs))(*map(argument, inputs))
     results = (Result * len(outputs))(*map(result, outputs))
@@ -357,72 +350,3 @@ def slots_of(box):
         return None
     found = tuple(slots.offset(box, x) for x in members)
     return None if None in found else found
-
-
-# ---------------------------------------------------------------------------- the Python twin
-
-
-def make_python(kernel_address, inputs, outputs, fallback, box, name, *, forms=None, returned=None,
-                assemble=None, constants=(), unlocks=False, keep=()):
-    """What `entry` describes, in Python."""
-    kernel = ctypes.PYFUNCTYPE(None, WORD, WORD)(kernel_address)
-    forms = (ARRAY,) * len(inputs) if forms is None else tuple(forms)
-    take, kinds = taker(forms), [kind for form in forms for kind in leaves(form)]
-    constant_data = [array.ctypes.data for array in constants]
-    shapes = [tuple(type.shape) for type in outputs]
-    form = shape_of(outputs) if returned is None else returned
-
-    def call(*args, **keywords):
-        given = None if keywords else take(args)
-        held = [None] if given is None else [
-            array_of(x, type, box) if kind == ARRAY else number_of(x, type)
-            for x, type, kind in zip(given, inputs, kinds)]
-        if any(array is None for array in held):
-            return fallback(*args, **keywords)
-        made = [empty(shape, type.dtype) for type, shape in zip(outputs, shapes)]
-        data = [array.__array_interface__["data"][0] for array in (*held, *made)]
-        pointers = (WORD * (len(data) + len(constant_data)))(*data, *constant_data)
-        start = ctypes.addressof(pointers)
-        kernel(start, start + ctypes.sizeof(WORD) * len(data))
-        for array in made:
-            array.flags.writeable = False
-        boxes = map(boxed, made, shapes)
-        return put_together(form, boxes) if assemble is None else assemble(tuple(boxes))
-
-    def boxed(array, shape):
-        new = object.__new__(box)
-        new.np, new._shape, new._dtype = array, shape, array.dtype
-        return new
-
-    call.__name__ = call.__qualname__ = name
-    call.keep = keep, tuple(constants)
-    return call
-
-
-def put_together(form, boxes):
-    """What has a form, of boxes in order."""
-    if form == ARRAY:
-        return next(boxes)
-    if isinstance(form, dict):
-        return {key: put_together(part, boxes) for key, part in form.items()}
-    return form.__class__([put_together(part, boxes) for part in form])
-
-
-def number_of(x, type):
-    """A Python number as an ndarray, or None of an int beyond 64 bits."""
-    try:
-        with np.errstate(over="ignore"):
-            return np.asarray(x, type.dtype)
-    except OverflowError:
-        return None
-
-
-def array_of(x, type, box):
-    """The ndarray that an input holds, or None where it is not what its type says."""
-    if x.__class__ is box:
-        x = getattr(x, "np", None)
-    if x.__class__ is type.dtype.type and type.shape == ():
-        x = np.asarray(x)
-    same = (x.__class__ is np.ndarray and x.dtype is type.dtype and x.shape == tuple(type.shape)
-            and x.flags.c_contiguous and x.flags.aligned)
-    return x if same else None

@@ -402,10 +402,10 @@ def share(whole):
             f"  %hi = udiv i64 %share.hi, %parts\n")
 
 
-def as_word(name, x, bits, mask="%mask", top="%top"):
+def as_word(name, x, bits, top="%top"):
     """The lines for %`name`, the word of an element."""
     return (f"  %{name}.s = ashr i{bits} {x}, {bits - 1}\n"
-            f"  %{name}.m = and i{bits} %{name}.s, {mask}\n"
+            f"  %{name}.m = and i{bits} %{name}.s, %mask\n"
             f"  %{name}.x = xor i{bits} {x}, %{name}.m\n"
             f"  %{name} = xor i{bits} %{name}.x, {top}\n")
 

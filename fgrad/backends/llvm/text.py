@@ -62,9 +62,9 @@ def constant(type, values):
     return "<" + ", ".join(f"{type} {v}" for v in values) + ">"
 
 
-def iota(type, lanes, start=0):
-    """The vector constant start, start + 1, …"""
-    return constant(type, range(start, start + lanes))
+def iota(type, lanes):
+    """The vector constant 0, 1, …"""
+    return constant(type, range(lanes))
 
 
 class Mask(str):

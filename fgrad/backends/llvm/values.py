@@ -169,10 +169,10 @@ class Values(Expressions, Addresses):
                        f"({doubles} {seen})")
         return self.op(f"bitcast {doubles} {kept} to {ints}")
 
-    def by_lane(self, one, dtype, count=None):
-        """The vector of one(k) for each lane; lanes from `count` on are zero."""
+    def by_lane(self, one, dtype):
+        """The vector of one(k) for each lane in use; the others are zero."""
         t, out = type_text(dtype, self.lanes), "zeroinitializer"
-        for k in range(self.count if count is None else count):
+        for k in range(self.count):
             out = self.op(f"insertelement {t} {out}, {element(dtype)} {one(k)}, i64 {k}")
         return out
 

@@ -269,10 +269,10 @@ def erf(x):
 # -- logarithms ---------------------------------------------------------------------------------
 
 
-def decompose(x, exponent=0.0):
+def decompose(x):
     """(m, k, places) with x = m 2^k, m from sqrt(1/2) to sqrt(2), for positive normal x.
 
-    places: k + bias + 1 as an integer.  k is a float, and less by `exponent`.
+    places: k + bias + 1 as an integer.  k is a float.
     """
     f = x.format
     root = f.pattern(math.sqrt(0.5))
@@ -280,7 +280,7 @@ def decompose(x, exponent=0.0):
     places = (above + ((f.bias + 1) << f.mantissa)) >> f.mantissa
     m = ((above & ((1 << f.mantissa) - 1)) + root).as_float()
     k = (places | f.pattern(f.magic)).as_float() - (f.magic + f.bias + 1)
-    return m, k - exponent if exponent else k, places
+    return m, k, places
 
 
 def normal(x):
