@@ -257,6 +257,10 @@ class Array(Value):
     def __reduce__(self):
         return frozen_array, (np.asarray(memory_of(self)), self.dtype)
 
+    def duplicate(self):
+        """An Array of the same elements in memory of its own, which outlives a donation of this."""
+        return frozen_array(copied(np.asarray(memory_of(self))), self.dtype)
+
     def give_away(self):
         """Lets go of the memory, which a compiled function has taken over: it is used no more."""
         for name in self.memory:
@@ -293,7 +297,8 @@ def refuse_donated(array):
     raise DonationError(
         "an array was used after its memory had been donated to a compiled function.",
         given=f"an array {array.type}",
-        fix=["use the function's result instead", "or leave it out of donate_argnums"])
+        fix=["use the function's result instead", "or x.copy() before, which lasts",
+             "or leave it out of donate_argnums"])
 
 
 def array_text(x, separator=", ", prefix="Array("):

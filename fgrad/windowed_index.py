@@ -11,12 +11,11 @@ import enum
 import functools
 from typing import NamedTuple
 
-import numpy as np
-
 from . import ops
 from .core import as_value
 from .errors import ArgumentError, ShapeError
-from .types import I64, INEXACT_KINDS
+from .numpy.indexing import fill_for
+from .types import I64
 
 FILL, CLIP = "fill", "clip"
 
@@ -106,18 +105,6 @@ def first_of(d, starts, index_map, x_batch, starts_batch, lead):
     if d in x_batch:
         return ops.iota(shape=lead, axis=starts_batch[x_batch.index(d)], dtype=I64)
     return ops.full(shape=lead, value=0, dtype=I64)
-
-
-def fill_for(dtype, fill_value):
-    """What is read outside: NaN, the smallest of signed and the largest of other integers."""
-    if fill_value is not None:
-        return fill_value
-    if dtype.kind in INEXACT_KINDS:
-        return float("nan")
-    if dtype.kind == "b":
-        return True
-    limits = np.iinfo(dtype)
-    return limits.min if dtype.kind == "i" else limits.max
 
 
 def gather(operand, start_indices, dimension_numbers, slice_sizes, *, unique_indices=False,

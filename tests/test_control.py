@@ -628,6 +628,17 @@ def test_associative_scan_solves_a_linear_recurrence_on_pairs():
          grad(lambda a: scan(lambda h, ab: (ab[0] * h + ab[1],) * 2, 0.0, (a, b))[1].sum())(a))
 
 
+@pytest.mark.parametrize("n", [5, 20])
+@pytest.mark.parametrize("wrong, shape", [
+    (lambda a, b: (a + b).sum(0), "f32[3]"), (lambda a, b: fnp.stack([a, b]), "f32[2,"),
+    (lambda a, b: fnp.concatenate([a, b]), "f32[")])
+def test_associative_scan_says_what_shape_was_not_expected(wrong, shape, n):
+    """IndexError, RecursionError and NumPy's ValueError, up to eight elements."""
+    with pytest.raises(TreeError, match="must return what it combines") as error:
+        associative_scan(wrong, fnp.ones((n, 3)))
+    assert f"out       {shape}" in str(error.value)
+
+
 @pytest.mark.parametrize("index, found", [
     (np.int8(100), 100), (np.uint8(200), 200), (np.int8(-1), 0), (np.uint64(2 ** 63), 299),
     (np.int64(-2 ** 40), 0), (2 ** 40, 299), (-2 ** 40, 0)])

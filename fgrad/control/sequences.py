@@ -101,7 +101,7 @@ def associative_scan(fn, elems, reverse=False, axis=0):
 
     def combine(first, second):
         out = fn(tree.unflatten(structure, first), tree.unflatten(structure, second))
-        return combined(fn, structure, leaves, out)
+        return combined(fn, structure, first, out)
     if leaves[0].shape[at[0]] > SHORT and config.device() == "cpu":
         return tree.unflatten(structure, in_order(fn, combine, leaves, at, reverse))
     turned = [rev(x, axes=(a,)) for x, a in zip(leaves, at)] if reverse else leaves
@@ -112,18 +112,21 @@ def associative_scan(fn, elems, reverse=False, axis=0):
 
 
 def combined(fn, structure, elems, out):
-    """The leaves of what fn returned.  Raises TreeError unless they are such as elems are."""
+    """The leaves of what fn returned for some parts of elems.  Raises TreeError unless they are
+    such as these are.
+    """
     found, other = tree.flatten(out)
     found = [lifted(x).settled() for x in found]
-    if other != structure or [x.dtype for x in found] != [x.dtype for x in elems]:
-        given = [x.type.without(range(x.ndim)) for x in (*elems, *found)]
+    if other != structure or [x.type for x in found] != [x.type for x in elems]:
+        same = other == structure and [x.shape for x in found] == [x.shape for x in elems]
+        given = [x.type for x in (*elems, *found)]
         n = len(elems)
         raise TreeError(
-            f"associative_scan: {place_of(fn)} must return what it combines: the tree, and the "
-            "dtypes, of elems.",
-            given=[f"elems {tree_text(tree.unflatten(structure, given[:n]))}",
-                   f"out   {tree_text(tree.unflatten(other, given[n:]))}"],
-            fix="convert elems to the dtype of the result before")
+            f"associative_scan: {place_of(fn)} must return what it combines: the tree, the shapes "
+            "and the dtypes of its arguments.",
+            given=[f"arguments {tree_text(tree.unflatten(structure, given[:n]))}",
+                   f"out       {tree_text(tree.unflatten(other, given[n:]))}"],
+            fix="convert elems to the dtype of the result before" if same else None)
     return found
 
 

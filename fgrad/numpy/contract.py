@@ -215,7 +215,9 @@ def kron(a, b):
 
 
 def cross(a, b, axis=-1):
-    """The cross product of vectors of 3 elements along an axis.   n[…,3] n[…,3] → n[…,3]
+    """The cross product of vectors along an axis.   n[…,3] n[…,3] → n[…,3],  n[…,2] n[…,2] → n[…]
+
+    Of vectors in the plane, the third element, which is all there is of it.
 
     >>> import fgrad.numpy as fnp
     >>> fnp.cross([1, 0, 0], [0, 1, 0])
@@ -223,16 +225,28 @@ def cross(a, b, axis=-1):
     """
     x, y = numbers(a, b)
     for v in (x, y):
-        if not v.shape or v.shape[axis_of(axis, v.ndim, "cross")] != 3:
-            raise ShapeError(f"cross needs vectors of 3 elements along axis {axis}.",
+        if not v.shape or v.shape[axis_of(axis, v.ndim, "cross")] not in (2, 3):
+            raise ShapeError(f"cross needs vectors of 3 or 2 elements along axis {axis}.",
                              given=typed(v))
-    shape = broadcast_shapes(x.shape, y.shape)
-    x, y = broadcast_to(x, shape), broadcast_to(y, shape)
-    k = axis_of(axis, x.ndim, "cross")
-    turned = lambda v, first: ops.concatenate(
-        *[ops.reduce.rows(v, j % 3, j % 3 + 1, k) for j in range(first, first + 3)], axis=k)
-    return same(ops.sub, same(ops.mul, turned(x, 1), turned(y, 2)),
-                same(ops.mul, turned(x, 2), turned(y, 1)))
+    (x0, x1, *x2), (y0, y1, *y2) = [elements(v, axis_of(axis, v.ndim, "cross")) for v in (x, y)]
+    third = difference(x0, y1, x1, y0)
+    if not x2 and not y2:
+        return third
+    x2, y2 = (*x2, ops.full_like(x0, 0))[0], (*y2, ops.full_like(y0, 0))[0]
+    rest = difference(x1, y2, x2, y1), difference(x2, y0, x0, y2)
+    k = axis_of(axis, third.ndim + 1, "cross")
+    shape = (*third.shape[:k], 1, *third.shape[k:])
+    return ops.concatenate(*[ops.reshape(v, shape=shape) for v in (*rest, third)], axis=k)
+
+
+def elements(v, axis):
+    """The elements of vectors along an axis, each without it."""
+    return [v[(slice(None),) * axis + (k,)] for k in range(v.shape[axis])]
+
+
+def difference(a, b, c, d):
+    """a b - c d."""
+    return binary(ops.sub, binary(ops.mul, a, b), binary(ops.mul, c, d))
 
 
 def tensordot(a, b, axes=2):

@@ -25,7 +25,7 @@ from .promotion import WEAK, broadcast_to, cast, in_dtype, in_kind, join
 # ---------------------------------------------------------------------------- from what there is
 
 def array(object, dtype=None, copy=True, ndmin=0):
-    """An array of a number, a list, a NumPy array (which is copied), or a value.
+    """An array of a number, a list, an array (which is copied), or a value that is being traced.
 
     Lists may hold values that are being traced: they are stacked.  Python numbers give f32 and i32;
     whatever has a dtype keeps it.  Raises ShapeError for ragged lists, DtypeError for what holds no
@@ -70,7 +70,7 @@ def ascontiguousarray(a, dtype=None):
 
 
 def copy(a):
-    """An array of the same elements; since arrays are immutable it may be the same one.
+    """An array of the same elements in memory of its own, which outlives a donation of `a`.
 
     >>> import fgrad.numpy as fnp
     >>> fnp.copy([1, 2])
@@ -82,7 +82,8 @@ def copy(a):
 def converted(x, dtype, copy):
     """x as a Value; `dtype` is what Python numbers should become."""
     if isinstance(x, Value):
-        return x if dtype is not None else x.settled()
+        x = x if dtype is not None else x.settled()
+        return x.duplicate() if copy and isinstance(x, Array) else x
     if x.__class__ in WEAK:
         return number(x, dtype)
     if isinstance(x, (list, tuple)):

@@ -215,16 +215,16 @@ def written_out(first, *rest):
 # ---------------------------------------------------------------------------- factorisations
 
 def cholesky(a, /, *, upper=False):
-    """L, lower triangular, with L @ Lᵀ = a; NaN unless a is positive definite.
+    """L, lower triangular, with L @ Lᴴ = a; NaN unless a is positive definite.
 
     f[…,n,n] → f[…,n,n].  Of a matrix that is not symmetric, the symmetric part is taken.
-    upper: the transpose of L.
+    upper: Lᴴ, the conjugate transpose of L.
 
     >>> cholesky([[4.0, 2.0], [2.0, 5.0]]).tolist()
     [[2.0, 0.0], [1.0, 2.0]]
     """
     out = back(ops.cholesky(matrices(a, "cholesky")), a)
-    return matrix_transpose(out) if upper else out
+    return matrix_transpose(conjugate(out)) if upper else out
 
 
 def qr(a, mode="reduced"):

@@ -19,7 +19,7 @@ from ..core import Array, Tracer, Value, as_value
 from ..errors import ArgumentError, ConcretizationError, PositionError, ShapeError
 from ..ops.index import roomy
 from ..text import counted
-from ..types import BOOL, I32, SHORT
+from ..types import BOOL, I32, INEXACT_KINDS, SHORT
 from .axes import axis_of, broadcast_shapes, text_of, typed
 from .promotion import broadcast_to, same
 
@@ -114,12 +114,13 @@ class Index:
             x = ops.rev(x, axes=tuple(self.turned))
         return x if x.shape == self.plain else ops.reshape(x, shape=self.plain)
 
-    def read(self, x, fill=0):
-        """x at this index."""
+    def read(self, x, fill=None):
+        """x at this index; fill: what mode "fill" reads out of range, None as in `fill_for`."""
         x = self.basic(x)
         if not self.arrays:
             return x
         mode = "fill" if self.mode == "fill" else "clip"
+        fill = fill_for(x.dtype, fill) if mode == "fill" else 0
         out = ops.gather(x, *self.arrays, axes=self.axes, mode=mode, fill=fill)
         return self.to_place(out)
 
@@ -276,10 +277,23 @@ MODES = {None: None, "raise": None, "clip": "clip", "promise_in_bounds": "clip",
 
 def mode_of(mode):
     """What an index out of range means: of the names for one thing the first in MODES."""
+    mode = getattr(mode, "value", mode)              # of a lax.GatherScatterMode
     if mode not in MODES:
         raise ArgumentError(f"an index has no mode {mode!r}.",
                             expected=", ".join(repr(name) for name in MODES))
     return MODES[mode]
+
+
+def fill_for(dtype, fill_value):
+    """What is read outside: NaN, the smallest of signed and the largest of other integers."""
+    if fill_value is not None:
+        return fill_value
+    if dtype.kind in INEXACT_KINDS:
+        return float("nan")
+    if dtype.kind == "b":
+        return True
+    limits = np.iinfo(dtype)
+    return limits.min if dtype.kind == "i" else limits.max
 
 
 def in_range(i, axis, shape, mode=None):
@@ -358,14 +372,15 @@ def plain_index(shape, key, mode):
 
 # ---------------------------------------------------------------------------- functions
 
-def take(a, indices, axis=None, mode=None, fill_value=0):
+def take(a, indices, axis=None, mode=None, fill_value=None):
     """Elements along an axis at integer indices; None: of the flat array.
 
     n[…,k,…] i[*s] → n[…,*s,…]
 
     mode: what an index out of range reads: "clip" the nearest element, "wrap" the one as many
-    places around, "fill" `fill_value`.  Without one a known index out of range raises
-    PositionError, and one known only at run time is clipped.  Negative indices count from the end.
+    places around, "fill" `fill_value`, by default NaN, of integers the smallest, of unsigned ones
+    the largest, True.  Without one a known index out of range raises PositionError, and one known
+    only at run time is clipped.  Negative indices count from the end; "clip" reads the first there.
 
     >>> take([1, 2, 3], [0, 4], mode="wrap").tolist()
     [1, 2]
@@ -377,10 +392,12 @@ def take(a, indices, axis=None, mode=None, fill_value=0):
     index = as_value(indices)
     if index.dtype.kind not in "iu":
         raise not_an_index(index)
+    if mode == "clip" and index.dtype.kind == "i":
+        index = same(ops.max, index, ops.full_like(index, 0))
     return Index(x.shape, (slice(None),) * k + (index,), mode).read(x, fill_value)
 
 
-def take_along_axis(arr, indices, axis=-1, mode=None, fill_value=0):
+def take_along_axis(arr, indices, axis=-1, mode=None, fill_value=None):
     """arr[…, indices[…], …]: indices of the shape of arr, except along `axis`; modes as in take.
 
     >>> import fgrad.numpy as fnp
@@ -401,4 +418,5 @@ def take_along_axis(arr, indices, axis=-1, mode=None, fill_value=0):
     i = broadcast_to(i, (*shape[:k], i.shape[k], *shape[k + 1:]))
     mode = mode_of(mode)
     i = in_range(i, k, x.shape, mode)
-    return ops.take_along(x, i, k, "fill" if mode == "fill" else "clip", fill_value)
+    fill = fill_for(x.dtype, fill_value) if mode == "fill" else 0
+    return ops.take_along(x, i, k, "fill" if mode == "fill" else "clip", fill)

@@ -223,8 +223,8 @@ class Methods:
         return cast(x, as_dtype(dtype))
 
     def copy(x):
-        """x itself, since it cannot change."""
-        return x
+        """The same elements in memory of their own, which outlive a donation of x."""
+        return x.duplicate() if isinstance(x, Array) else x
 
     def to_device(x, device, /, *, stream=None):
         """The array on a device, as `fgrad.device_put`.   n[*s] → n[*s]
@@ -245,10 +245,10 @@ class Methods:
         return sys.modules[__package__]
 
     def __copy__(x):
-        return x
+        return x.copy()
 
     def __deepcopy__(x, memo):
-        return x
+        return x.copy()
 
 
 FROM_FUNCTIONS = (

@@ -25,15 +25,17 @@ from .reductions import sum as sum_of
 def polyval(p, x):
     """The polynomial with coefficients p, highest power first, at x, by Horner's scheme.
 
+    n[k] n[*s] → n[*s].  Further axes of p have coefficients of their own for elements of x.
+
     >>> polyval([1.0, 0.0, 2.0], 3.0).item()
     11.0
     """
     coefficients, x = numbers(p, x)
-    if coefficients.ndim != 1:
+    if not coefficients.ndim:
         raise ShapeError("polyval needs a vector of coefficients.", given=typed(coefficients))
     out = ops.full_like(x, 0)
     for c in [coefficients[k] for k in range(coefficients.shape[0])]:
-        out = binary(ops.add, same(ops.mul, out, x), c)
+        out = binary(ops.add, binary(ops.mul, out, x), c)
     return out
 
 

@@ -10,6 +10,8 @@ is not written, unless a mode says what it means: x.at[i].add(y, mode="drop").
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from .. import ops
@@ -41,21 +43,23 @@ class Part:
 
     mode: what becomes of an index out of range: "drop" writes nothing there, "clip" the nearest
     element, "wrap" the one as many places around.  Without one a known index out of range raises
-    PositionError, and one known only at run time is dropped.
+    PositionError, and one known only at run time is dropped.  indices_are_sorted, unique_indices:
+    promises that JAX makes use of; results and speed are the same here.
     """
     __slots__ = ("x", "key")
 
     def __init__(self, x, key):
         self.x, self.key = x, key
 
-    def get(self, mode=None, fill_value=0):
-        """The elements; mode "fill" reads `fill_value` where an index is out of range.
+    def get(self, mode=None, fill_value=None, indices_are_sorted=False, unique_indices=False):
+        """The elements; mode "fill" reads `fill_value` where an index is out of range, by default
+        NaN, of integers the smallest, of unsigned ones the largest, True.
 
         Without a mode an index known only at run time is clipped.
         """
         return index_of(self.x.shape, self.key, mode).read(self.x, fill_value)
 
-    def set(self, values, mode=None):
+    def set(self, values, mode=None, indices_are_sorted=False, unique_indices=False):
         """x with these elements replaced; of equal indices the last one wins.
 
         Raises ShapeError when the values do not broadcast to the elements, DtypeError when x cannot
@@ -67,39 +71,47 @@ class Part:
         """
         return self.update("set", values, mode)
 
-    def add(self, values, mode=None):
+    def add(self, values, mode=None, indices_are_sorted=False, unique_indices=False):
         """x with the values added to these elements; equal indices add up."""
         return self.update("add", values, mode)
 
-    def subtract(self, values, mode=None):
+    def subtract(self, values, mode=None, indices_are_sorted=False, unique_indices=False):
         """x with the values subtracted from these elements."""
         return self.update("add", values, mode, ops.neg)
 
-    def multiply(self, values, mode=None):
+    def multiply(self, values, mode=None, indices_are_sorted=False, unique_indices=False):
         """x with these elements multiplied; `mul` is the same."""
         return self.update("mul", values, mode)
 
     mul = multiply
 
-    def divide(self, values, mode=None):
-        """x with these elements divided; of floats only."""
-        return self.set(binary_float(ops.div, self.get(mode), values), mode)
+    def divide(self, values, mode=None, indices_are_sorted=False, unique_indices=False):
+        """x with these elements divided, by each of the values of equal indices; of floats only."""
+        return self.by_all(partial(binary_float, ops.div), values, mode)
 
-    def power(self, values, mode=None):
-        """x with these elements raised to a power."""
-        return self.set(power(self.get(mode), values), mode)
+    def power(self, values, mode=None, indices_are_sorted=False, unique_indices=False):
+        """x with these elements raised to a power, to the product of those of equal indices."""
+        return self.by_all(power, values, mode)
 
-    def min(self, values, mode=None):
+    def min(self, values, mode=None, indices_are_sorted=False, unique_indices=False):
         """x with these elements, or the values where those are smaller."""
         return self.update("min", values, mode)
 
-    def max(self, values, mode=None):
+    def max(self, values, mode=None, indices_are_sorted=False, unique_indices=False):
         """x with these elements, or the values where those are larger."""
         return self.update("max", values, mode)
 
-    def apply(self, function, mode=None):
+    def apply(self, function, mode=None, indices_are_sorted=False, unique_indices=False):
         """x with function(elements) in their place."""
-        return self.set(function(self.get(mode)), mode)
+        return self.set(function(self.get(mode, 1)), mode)
+
+    def by_all(self, operation, values, mode):
+        """x with operation(elements, values) in their place, of equal indices all values' product.
+        """
+        if index_of(self.x.shape, self.key, mode).arrays:
+            one = ops.full_like(self.x.settled(), 1)
+            values = Part(Part(one, self.key).multiply(values, mode), self.key).get(mode, 1)
+        return self.set(operation(self.get(mode, 1), values), mode)
 
     # -- how --------------------------------------------------------------------------------------
 

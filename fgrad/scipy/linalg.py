@@ -1,4 +1,4 @@
-"""Linear algebra under SciPy's names; real dtypes.
+"""Linear algebra under SciPy's names.
 
 Options that only steer SciPy's memory and checks (overwrite_a, check_finite) are not taken.
 """
@@ -20,7 +20,7 @@ from ..numpy.factorisations import back, beside, matrices
 from ..numpy.linalg import det, inv
 from ..numpy.matrices import matrix
 from ..numpy.promotion import as_float, cast, join
-from ..types import F32, F64
+from ..types import F32, F64, part_of
 
 __all__ = ["block_diag", "cho_factor", "cho_solve", "cholesky", "det", "eigh", "expm", "hilbert",
            "inv", "lu", "lu_factor", "lu_solve", "qr", "solve", "solve_triangular", "svd",
@@ -34,7 +34,7 @@ SQUARINGS = 16             # at most
 
 
 def cholesky(a, lower=False):
-    """R, upper triangular, with Rᵀ @ R = a; lower: L with L @ Lᵀ = a.   f[…,n,n] → f[…,n,n]"""
+    """R, upper triangular, with Rᴴ @ R = a; lower: L with L @ Lᴴ = a.   f[…,n,n] → f[…,n,n]"""
     return linalg.cholesky(a, upper=not lower)
 
 
@@ -47,26 +47,29 @@ def cho_solve(c_and_lower, b):
     """x with a @ x = b, for (factor, lower) of a.   f[n,n] f[n] or f[n,k] → that of b"""
     c, lower = c_and_lower
     if lower:
-        return solve_triangular(c, solve_triangular(c, b, lower=True), trans=1, lower=True)
-    return solve_triangular(c, solve_triangular(c, b, trans=1))
+        return solve_triangular(c, solve_triangular(c, b, lower=True), trans=2, lower=True)
+    return solve_triangular(c, solve_triangular(c, b, trans=2))
 
 
 def solve_triangular(a, b, trans=0, lower=False, unit_diagonal=False):
     """x with a @ x = b, where only the upper (lower) triangle of a is read.
 
-    f[…,n,n] f[n] or f[…,n,k] → that of b.  trans: 1 or "T" solves with the transpose of a.
-    unit_diagonal: ones are taken for the diagonal.
+    f[…,n,n] f[n] or f[…,n,k] → that of b.  trans: 1 or "T" solves with the transpose of a, 2 or
+    "C" with its conjugate transpose.  unit_diagonal: ones are taken for the diagonal.
 
     >>> solve_triangular(fnp.array([[2.0, 1.0], [0.0, 4.0]]), fnp.array([4.0, 4.0])).tolist()
     [1.5, 1.0]
     """
     if trans not in (0, 1, 2, "N", "T", "C"):
-        raise ArgumentError(f"solve_triangular has no trans={trans!r}.", expected="0, 1, N or T")
+        raise ArgumentError(f"solve_triangular has no trans={trans!r}.",
+                            expected="0, 1, 2, N, T or C")
     x, y = matrices(a, "solve_triangular"), as_float(b)
     dtype = join([x.dtype, y.dtype])
     x, y = cast(x, dtype), cast(y, dtype)
     if trans not in (0, "N"):
         x, lower = fnp.matrix_transpose(x), not lower
+    if trans in (2, "C"):
+        x = fnp.conj(x)
     column = y.ndim == 1
     y = ops.reshape(y, shape=(*y.shape, 1)) if column else y
     if y.ndim < 2 or y.shape[-2] != x.shape[-1]:
@@ -92,7 +95,8 @@ def lu_factor(a):
 
 
 def lu_solve(lu_and_piv, b, trans=0):
-    """x with a @ x = b, for lu_factor(a); trans: 1 or "T" solves with the transpose of a.
+    """x with a @ x = b, for lu_factor(a); trans: 1 or "T" solves with the transpose of a, 2 or "C"
+    with its conjugate transpose.
 
     f[…,n,n] i32[…,n], f[n] or f[…,n,k] → that of b.  Raises ShapeError for other sizes, DtypeError
     for pivots of another dtype.
@@ -175,7 +179,7 @@ def expm(A):
     [[1.0, 0.0], [0.0, 1.0]]
     """
     x = matrices(A, "expm")
-    degree, most = DEGREES[x.dtype]
+    degree, most = DEGREES[part_of(x.dtype) if x.dtype.kind == "c" else x.dtype]
     size = fnp.max(fnp.sum(fnp.abs(x), -2), -1, initial=0.0)
     squarings = fnp.clip(fnp.ceil(fnp.log2(fnp.maximum(size, 1e-30) / most)), 0, SQUARINGS)
 

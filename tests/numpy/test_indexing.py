@@ -131,8 +131,12 @@ def test_a_mode_says_what_an_index_out_of_range_reads(mode):
     x = fnp.arange(6.0).reshape(2, 3)
     index = fnp.array(FAR)
     want = [[at_place(row, i, mode) for i in FAR] for row in x.tolist()]
-    ways = [lambda x, i: fnp.take(x, i, 1, mode=mode, fill_value=-1),
-            lambda x, i: x.at[:, i].get(mode=mode, fill_value=-1),
+    taken = fnp.take(x, index, 1, mode=mode, fill_value=-1)
+    below = [[row[0] if mode == "clip" and i < 0 else y for i, y in zip(FAR, line)]
+             for row, line in zip(x.tolist(), want)]                 # as NumPy clips them
+    assert taken.tolist() == below
+    assert jit(lambda x, i: fnp.take(x, i, 1, mode=mode, fill_value=-1))(x, index).tolist() == below
+    ways = [lambda x, i: x.at[:, i].get(mode=mode, fill_value=-1),
             lambda x, i: fnp.take_along_axis(x, fnp.stack([i, i]), 1, mode=mode, fill_value=-1)]
     for read in ways:
         assert read(x, index).tolist() == want
@@ -186,3 +190,33 @@ def test_modes_that_do_not_exist_and_axes_without_places():
     for index in (3, [0, 3]):
         with pytest.raises(IndexError, match="index 3 is out of range"):
             fnp.take(x, index)
+
+
+@pytest.mark.parametrize("dtype, outside", [
+    ("float32", np.nan), ("bfloat16", np.nan), ("complex64", np.nan), ("int8", -128),
+    ("uint16", 65535), ("bool", True)])
+def test_out_of_range_reads_what_is_no_number_unless_another_value_is_given(dtype, outside):
+    x = fnp.ones(3, dtype=dtype)
+    for read in (lambda i: fnp.take(x, i, mode="fill"), lambda i: x.at[i].get(mode="fill"),
+                 lambda i: fnp.take_along_axis(x, i, 0, mode="fill"),
+                 jit(lambda i: x.at[i].get(mode="fill"))):
+        np.testing.assert_array_equal(np.asarray(read(fnp.array([9, 0])).astype("complex64")),
+                                      np.array([outside, 1], "complex64"))
+
+
+def test_all_values_of_equal_indices_divide_and_raise():
+    i, d = fnp.array([1, 1, 7]), fnp.array([2.0, 3.0, 5.0])
+    for wrap in (lambda f: f, jit):
+        assert wrap(lambda x: x.at[i].divide(d, "drop"))(fnp.full(3, 6.0)).tolist() == [6, 1, 6]
+        assert wrap(lambda x: x.at[i].power(d, "drop"))(fnp.full(3, 2.0)).tolist() == [2, 64, 2]
+    slope = grad(lambda d: fnp.full(3, 6.0).at[i].divide(d, mode="drop").sum())(d)
+    assert slope.tolist() == [-0.5, pytest.approx(-1 / 3), 0]
+
+
+def test_promises_about_indices_are_taken_and_change_nothing():
+    x, i = fnp.zeros(3), fnp.array([0, 2])
+    promises = dict(indices_are_sorted=True, unique_indices=True)
+    assert x.at[i].set(1.0, **promises).tolist() == [1, 0, 1]
+    assert x.at[i].add(1.0, **promises).at[i].get(**promises).tolist() == [1, 1]
+    for name in ("subtract", "multiply", "divide", "power", "min", "max"):
+        getattr(x.at[i], name)(1.0, **promises)

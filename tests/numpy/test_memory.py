@@ -1,5 +1,6 @@
 """Arrays are immutable: nothing that a function gives shares memory with an array of NumPy."""
 
+import copy
 import warnings
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 
 import fgrad
 import fgrad.numpy as fnp
-from fgrad import lax, tree
+from fgrad import jit, lax, tree
 
 SHARING = {"asarray", "ascontiguousarray", "barrier"}     # as documented, and the bare operation
 WAYS = [
@@ -44,3 +45,16 @@ def test_writing_to_an_array_of_numpy_changes_no_array_made_of_it():
     y = fnp.reshape(x, (3, 1))
     x[:] = 9
     assert y.tolist() == [[1], [1], [1]]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8"])
+@pytest.mark.parametrize("way", [
+    fnp.copy, fnp.array, lambda x: x.copy(), lambda x: fnp.array(x, copy=True),
+    lambda x: fnp.asarray(x, copy=True), copy.copy, copy.deepcopy, jit(lambda x: x.copy())])
+def test_a_copy_lasts_when_the_original_is_donated_and_the_original_when_the_copy_is(way, dtype):
+    """They were one array: training with donation gave away the best parameters so far."""
+    double = jit(lambda a: a + a, donate_argnums=0)
+    x = fnp.ones(5, dtype=dtype)
+    assert double(way(x)).tolist() == [2] * 5 and x.tolist() == [1] * 5
+    y = way(x)
+    assert double(x).tolist() == [2] * 5 and y.tolist() == [1] * 5

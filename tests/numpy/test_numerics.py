@@ -1,5 +1,7 @@
 """Polynomials, convolution, integration, covariance and counting agree with NumPy."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -70,3 +72,20 @@ def test_places_of_triangles_and_flat_indices_agree_with_numpy():
                        ("unravel_index", (np.array([0, 5, 23]), (2, 3, 4)))]:
         for ours, theirs in zip(getattr(fnp, name)(*args), getattr(np, name)(*args)):
             np.testing.assert_array_equal(np.asarray(ours), theirs)
+
+
+def test_polynomials_may_have_coefficients_of_their_own_for_each_point():
+    p, x = np.arange(12.0).reshape(4, 3), np.array([0.5, -1, 2])
+    np.testing.assert_allclose(fnp.polyval(p, x), np.polyval(p, x))
+
+
+@pytest.mark.parametrize("a, b, axis", [((5, 2), (5, 2), -1), ((2, 4), (2, 4), 0),
+                                        ((5, 3), (3,), -1), ((5, 2), (5, 3), -1), ((3, 4), (2, 4), 0),
+                                        ((2, 4, 3), (4, 3), -1), ((2,), (3, 3), -1)])
+def test_cross_products_in_space_and_in_the_plane(a, b, axis):
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal(a), rng.standard_normal(b)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")            # NumPy's, of vectors in the plane
+        want = np.cross(x, y, axis=axis)
+    np.testing.assert_allclose(fnp.cross(x, y, axis=axis), want)

@@ -133,3 +133,31 @@ def test_lu_says_what_is_wrong():
         linalg.lu_solve((np.eye(3), np.int32([0, 1])), np.ones(3))
     with pytest.raises(DtypeError):
         linalg.lu_solve((np.eye(3), np.ones(3)), np.ones(3))
+
+
+Z = (X + 1j * X[::-1] + 4 * np.eye(4)).astype("complex128")
+ZB = B + 1j * B[::-1]
+
+
+@pytest.mark.parametrize("lower", [False, True])
+@pytest.mark.parametrize("trans, turned", [("N", lambda a: a), (1, lambda a: a.T),
+                                           (2, lambda a: a.conj().T), ("C", lambda a: a.conj().T)])
+def test_complex_systems_are_solved_by_triangles(lower, trans, turned):
+    """trans=2 was taken for 1, and so every Hermitian system was solved wrong."""
+    a = np.tril(Z) if lower else np.triu(Z)
+    got = linalg.solve_triangular(Z, ZB, trans, lower)
+    np.testing.assert_allclose(got, np.linalg.solve(turned(a), ZB), rtol=1e-9)
+    got = linalg.lu_solve(linalg.lu_factor(Z), ZB, trans)
+    np.testing.assert_allclose(got, np.linalg.solve(turned(Z), ZB), rtol=1e-9)
+    hermitian = Z @ Z.conj().T
+    factor = linalg.cho_factor(hermitian, lower)
+    np.testing.assert_allclose(linalg.cho_solve(factor, ZB), np.linalg.solve(hermitian, ZB))
+    np.testing.assert_allclose(factor[0], np.linalg.cholesky(hermitian) if lower
+                               else np.linalg.cholesky(hermitian).conj().T, rtol=1e-9)
+
+
+def test_the_exponential_of_a_complex_matrix():
+    w, v = np.linalg.eig(Z)
+    want = (v * np.exp(w)) @ np.linalg.inv(v)
+    np.testing.assert_allclose(linalg.expm(Z), want, rtol=1e-10)
+    np.testing.assert_allclose(linalg.expm(Z.astype("complex64")), want, rtol=1e-4)

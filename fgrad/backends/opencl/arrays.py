@@ -38,6 +38,13 @@ class DeviceArray(Array):
         """The device that holds the array: "opencl:0"."""
         return f"opencl:{self.buffer.device.record.index}"
 
+    def duplicate(self):
+        """An array of the same elements in a Buffer of its own."""
+        device, nbytes = self.buffer.device, self.buffer.nbytes
+        made = device.allocate(nbytes)
+        device.copy(made, self.buffer, nbytes)
+        return array_on_device(made, self.type)
+
     def block_until_ready(self):
         """The array itself, once the device has computed it."""
         self.buffer.device.sync()

@@ -177,3 +177,12 @@ def test_threads_that_read_at_once_leave_each_other_what_is_still_used():
                 wrong.append((out, v, n))
     at_once(work, *[(k,) for k in range(6)])
     assert wrong == []
+
+
+def test_a_copy_stays_on_the_device_and_lasts_when_the_original_is_donated():
+    double = fgrad.jit(lambda a: a + a, donate_argnums=0, device="opencl")
+    for dtype in ("float32", "bfloat16"):
+        x = put(fnp.ones(5, dtype=dtype))
+        y = x.copy()
+        assert y.device == x.device
+        assert double(x).tolist() == [2] * 5 and y.tolist() == [1] * 5
