@@ -380,8 +380,11 @@ class DynamicSlice(Primitive):
             zero = move.full(shape=(), value=0, dtype=I32)
             return self(x, *move.put(starts, d, zero), sizes=move.put(sizes, d, x.shape[d])), d
         n = move.size_of((x, *starts), dims)
-        places = block_indices(starts, start_dims, n, sizes, without(x.shape, (d,)))
-        return gather.batch((d, *(0,) * len(sizes)), x, *places, axes=tuple(range(len(sizes))))
+        cut, order, places = block_indices(starts, start_dims, n, sizes, without(x.shape, (d,)))
+        if not cut:
+            return move.to_front(x, d, n), 0
+        out, _ = gather.batch((d, *(0,) * len(cut)), x, *places, axes=cut)
+        return move.transpose(out, perm=tuple(map(order.index, range(len(order))))), 0
 
     def pull(self, x, /, *starts, sizes):
         def element(i):
@@ -424,9 +427,12 @@ class DynamicUpdateSlice(Primitive):
         x, update = move.to_front(x, d, n), move.to_front(update, e, n)
         if all(k is None for k in start_dims):
             return self(x, update, move.full(shape=(), value=0, dtype=I32), *starts), 0
-        places = block_indices(starts, start_dims, n, update.shape[1:], x.shape[1:])
-        lanes = move.iota(shape=update.shape, axis=0, dtype=I32)
-        return scatter_set(x, lanes, *places, update, axes=tuple(range(x.ndim))), 0
+        cut, order, places = block_indices(starts, start_dims, n, update.shape[1:], x.shape[1:])
+        if not cut:
+            return update, 0
+        lanes = move.iota(shape=places[0].shape, axis=0, dtype=I32)
+        update = move.transpose(update, perm=order)
+        return scatter_set(x, lanes, *places, update, axes=(0, *[a + 1 for a in cut])), 0
 
     def pull(self, x, update, /, *starts):
         def element(i):
@@ -482,14 +488,19 @@ def roomy(i):
 
 
 def block_indices(starts, dims, n, sizes, shape):
-    """Per axis the index array i32[n, *sizes] of blocks with one start per lane."""
-    out = []
-    for axis, (start, d, m, size) in enumerate(zip(starts, dims, sizes, shape)):
-        start = elementwise.clamp(0, roomy(move.to_front(start, d, n)), size - m)
+    """Of blocks with one start per lane: (the axes that they do not fill; the lanes, these axes and
+    the others, counted with the lanes in front; per such axis the index array i32[n, *their sizes]).
+    """
+    cut = tuple([a for a, (m, size) in enumerate(zip(sizes, shape)) if m != size])
+    lead, out = (n, *[sizes[a] for a in cut]), []
+    for place, a in enumerate(cut, 1):
+        start = elementwise.clamp(0, roomy(move.to_front(starts[a], dims[a], n)),
+                                  shape[a] - sizes[a])
         start = elementwise.convert(start, dtype=I32)
-        first = move.broadcast(start, shape=(n, *sizes), axes=tuple(range(1, len(sizes) + 1)))
-        out.append(elementwise.add(first, move.iota(shape=(n, *sizes), axis=axis + 1, dtype=I32)))
-    return out
+        first = move.broadcast(start, shape=lead, axes=tuple(range(1, len(lead))))
+        out.append(elementwise.add(first, move.iota(shape=lead, axis=place, dtype=I32)))
+    order = (0, *[a + 1 for a in cut], *[a + 1 for a in range(len(shape)) if a not in cut])
+    return cut, order, out
 
 
 gather = Gather("gather")

@@ -16,6 +16,7 @@ from .short_loops import SHORT
 
 OFTEN, MANY = 16, 1 << 14          # times a small value is read, among so many, to be stored
 GATHERED, CHEAP = 4, 2             # times an element is gathered, if it costs more, to be stored
+PARTS, SOME = 3, 1 << 10           # reads among which so many elements choose, to be stored
 STEP = 8                           # elements of a loop of vectors for one operation beside it
 ROOT = 6                           # the cost of what is worth storing: a square root
 KEPT = 1 << 20                     # bytes of a value that is worth storing to be read again
@@ -55,6 +56,7 @@ def holes(root_expr, nest, found, passes):
                 mask = bits(order)
         elif (again >= OFTEN and is_small(n, again, order[:depth])
               or is_gathered(n, order, depth, judged)
+              or is_chosen(n, iterations(order))
               or is_read_often(n, iterations(order[:depth]))):
             found.add(n.origin)
             continue
@@ -125,6 +127,16 @@ def is_gathered(n, order, depth, judged):
     judged.update(nodes)
     single = any(m.op == "load" and index.divides(m.data[1]) for m in nodes)
     return single and prologue_cost(n) * STEP > inner and all(m.op != "reduce" for m in nodes)
+
+
+def is_chosen(n, times):
+    """Is a value put together of several parts, among which each of its elements, at places known
+    at run time, would choose?  Stored, it is one read there: a crop of a padded image.
+    """
+    if n.op != "guard" or n.origin is None or times < max(SOME, n.origin.type.size // 2):
+        return False
+    return any(x.nodes for x, _, _ in n.data) and sum(
+        m.op == "load" for m in scalar.walk(n, below=attrgetter("args"))) >= PARTS
 
 
 def read_often(root, times):
