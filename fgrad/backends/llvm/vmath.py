@@ -2,8 +2,8 @@
 
 `definition` is the text of one function; the backend puts those it calls into a module, each once.
 What is seldom takes a branch that is as precise: angles beyond 1e5 (f32) or 2^30 (f64), powers of e
-of less than -66 or more than 21 (f32; -532 and 177 in f64), and logarithms of what is no positive
-normal number.  Else the functions are branch-free, but for remainders, which loop.  They call
+of less than -66 or more than 21 (f32; -532 and 177 in f64), logarithms of what is no positive
+normal number, and remainders whose quotient is beyond 3e6 (f32) or 1e15, which loop.  They call
 nothing outside the module, and use only `llvm.fma`, `rint`, `trunc`, `sqrt`, `fabs` and `copysign`,
 and on x86 a permutation: single instructions where there is hardware fma.  NaN, infinities, signs
 of zeros and denormals are those of IEEE 754 and C.  Relies on `vmath_exponential` and

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 
 from .vmath_values import (FORMATS, Value, absolute, any_lane, copysign, fma, horner, intrinsic,
-                           repeat, select, where_any)
+                           repeat, select, unless, where_any)
 
 #   (sin r - r) / r^3 and (cos r - 1 + r^2/2) / r^4 as functions of r^2, |r| <= pi/4
 SIN = {"f32": (-0.16666654, 0.008332096, -0.00019505627),
@@ -256,16 +256,33 @@ def atan2(y, x):
 def rem(x, y):
     """x - trunc(x / y) y, exactly: C's fmod, with the sign of x; NaN for infinite x or zero y.
 
-    Subtracts multiples q of |y| 2^k, k >= 0, with q below 2^53: both the product in the fma and the
-    difference are exact.  A rounded quotient may be 1 too large, which shows as a negative rest.
+    Large quotients are seldom: a branch.
     """
-    a, b = absolute(x).wide(), absolute(y).wide()
+    a, b = absolute(x), absolute(y)
+    quotient = a / b
+    usual = (quotient < x.format.magic / 4) & (b < math.inf)
+    return copysign(unless(any_lane(~usual), lambda: less_multiples(a, quotient, b),
+                           lambda: any_rest(a, b)), x)
+
+
+def less_multiples(a, quotient, b):
+    """a - trunc(quotient) b, exactly: both the product in the fma and the difference are exact.  A
+    rounded quotient may be 1 too large, which shows as a negative rest.
+    """
+    after = fma(-intrinsic("trunc", quotient), b, a)
+    return select(after < 0.0, after + b, after)
+
+
+def any_rest(x, y):
+    """`rem` of x and y that are not negative: subtracts multiples q of y 2^k, k >= 0, q below 2^53.
+    """
+    a, b = x.wide(), y.wide()
     usual = (a < math.inf) & (b > 0.0) & (b < math.inf)
     rest, divisor = select(usual, a, 0.0), select(usual, b, 1.0)
     exponent = stored_exponent(divisor)
     rest, = repeat(x.body, (rest,), lambda values: remainder_step(*values, divisor, exponent))
     other = select((a < math.inf) & b.equals(math.inf), a, math.nan)
-    return copysign(select(usual, rest, other).narrow(x.kind), x)
+    return select(usual, rest, other).narrow(x.kind)
 
 
 def remainder_step(rest, b, exponent):
@@ -276,8 +293,7 @@ def remainder_step(rest, b, exponent):
     half = k >> 1
     multiple = b * ((half + f.bias) << f.mantissa).as_float()
     multiple = multiple * (((k - half) + f.bias) << f.mantissa).as_float()
-    after = fma(-intrinsic("trunc", rest / multiple), multiple, rest)
-    after = select(after < 0.0, after + multiple, after)
+    after = less_multiples(rest, rest / multiple, multiple)
     return (after,), any_lane(after >= b)
 
 
