@@ -80,6 +80,15 @@ class Structure:
         """The number of leaves."""
         return self.count
 
+    def unflatten(self, leaves):
+        """The tree of this structure with these leaves, as `tree.unflatten`."""
+        return unflatten(self, leaves)
+
+    def flatten_up_to(self, tree):
+        """The parts of a tree that stand where this structure has leaves, as `tree.flatten_up_to`.
+        """
+        return flatten_up_to(self, tree)
+
 
 def alike(a, b):
     """Are two fixed values equal, and of the same types through and through?

@@ -196,6 +196,20 @@ def test_no_notice_is_given_where_nothing_is_differentiated_or_all_is_of_one_dty
     assert told(fgrad.grad(lambda w: fnp.sum(w.astype("float64") * x[0])), w) == []
 
 
+def test_a_numpy_scalar_that_makes_f64_of_f32_gives_a_notice():
+    """softmax(q @ k.T / np.sqrt(d)) was computed in f64 without a word."""
+    x = fnp.ones(3)
+    for f in (lambda x: x / np.sqrt(3), fgrad.jit(lambda x: np.float64(2) * x)):
+        NOTICED.discard("NumPy scalar")
+        (notice,) = told(f, x)
+        assert notice.startswith("an array of f32 meets a NumPy scalar of f64, such as np.sqrt(3)")
+    NOTICED.discard("NumPy scalar")
+    assert told(lambda: (x * np.float32(2), x * float(np.sqrt(3)), x.astype("float64") * np.pi,
+                         x.astype("float64") * np.sqrt(3), fnp.arange(3) * np.sqrt(3))) == []
+    with fgrad.default_dtype("float64"):
+        assert told(lambda: x * np.sqrt(3)) == []
+
+
 def test_a_type_has_a_shape_of_python_ints_however_it_is_written():
     made = [ArrayType(F32, shape) for shape in ((np.int64(7), 3), [7, np.int8(3)], (7, 3))]
     assert made[0] is made[1] is made[2] and str(made[0]) == "f32[7,3]"

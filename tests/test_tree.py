@@ -87,6 +87,12 @@ def test_a_pytree_without_fields_is_one_without_leaves():
     assert tree.leaves(Nothing()) == []
 
 
+def test_a_structure_makes_trees_and_takes_others_apart():
+    shape = tree.structure({"a": 0, "b": (0, 0)})
+    assert shape.unflatten([1, 2, 3]) == {"a": 1, "b": (2, 3)}
+    assert shape.flatten_up_to({"a": [1, 2], "b": (3, {"c": 4})}) == [[1, 2], 3, {"c": 4}]
+
+
 def test_structures_of_equal_parts_of_other_types_differ():
     x = object()
     assert tree.structure({1: x}) == tree.structure({1: x})

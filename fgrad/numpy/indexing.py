@@ -204,9 +204,10 @@ def entries_of(part):
 def not_an_index(part):
     """The error for an index that is neither int, slice, nor array of ints or bools."""
     what = SHORT[part.dtype] if isinstance(part, Value) else f"{type(part).__name__} {part!r}"
-    return PositionError(f"an index cannot be {what}.",
-                         expected="ints, slices, None, ..., or arrays of ints or bools",
-                             fix="convert it with astype(int)" if isinstance(part, Value) else None)
+    fix = ("convert it with astype(int)" if isinstance(part, Value) else
+           "a // b divides ints to an int" if isinstance(part, float) else None)
+    return PositionError(f"an index cannot be {what}.", fix=fix,
+                         expected="ints, slices, None, ..., or arrays of ints or bools")
 
 
 def known_mask(mask):

@@ -106,6 +106,17 @@ def beside_others(x, dtype):
     return cast(x, dtype)
 
 
+def say_if_widened(x, y):
+    """One notice is given where a NumPy scalar of f64 draws an array of less precision to f64."""
+    for array, other in ((x, y), (y, x)):
+        if (array.shape and array.dtype.kind == "f" and array.dtype != F64
+                and other.__class__ is Array and other.np.__class__ is np.float64
+                and default_float() != F64):
+            notice("NumPy scalar", f"an array of {SHORT[array.dtype]} meets a NumPy scalar of f64, "
+                   "such as np.sqrt(3): the result is f64, which is slower; float(np.sqrt(3)) "
+                   f"keeps {SHORT[array.dtype]}")
+
+
 def as_float(x):
     """x as a value of floats or complex numbers: others become the default float."""
     x = as_value(x)
@@ -226,6 +237,8 @@ def binary(op, x, y):
             return _current.get().process(op, (x, y), NOTHING)
         if x.dtype is not y.dtype or x.is_number != y.is_number:
             dtype = join([kind(x), kind(y)])
+            if dtype == F64:
+                say_if_widened(x, y)
             x, y = beside_others(x, dtype), beside_others(y, dtype)
         if x.shape != y.shape:
             shape = broadcast_shapes(x.shape, y.shape)

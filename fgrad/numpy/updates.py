@@ -16,7 +16,7 @@ import numpy as np
 
 from .. import ops
 from ..core import as_value
-from ..errors import DtypeError, ShapeError, boundary
+from ..errors import DtypeError, MutationError, ShapeError, boundary
 from ..types import BOOL, SCALARS, SHORT
 from .axes import text_of
 from .elementwise import power
@@ -33,6 +33,10 @@ class At:
 
     def __getitem__(self, index):
         return Part(self.x, index)
+
+    def __setitem__(self, index, values):
+        raise MutationError("x.at[i] says which elements are meant, and cannot be assigned to.",
+                            fix="y = x.at[i].set(values) is a changed copy")
 
     def __repr__(self):
         return f"{self.x!r}.at"

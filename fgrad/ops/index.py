@@ -489,7 +489,7 @@ def roomy(i):
 
 def block_indices(starts, dims, n, sizes, shape):
     """Of blocks with one start per lane: (the axes that they do not fill; the lanes, these axes and
-    the others, counted with the lanes in front; per such axis the index array i32[n, *their sizes]).
+    the others, counted with the lanes in front; per such axis its index array, i32[n, *sizes]).
     """
     cut = tuple([a for a, (m, size) in enumerate(zip(sizes, shape)) if m != size])
     lead, out = (n, *[sizes[a] for a in cut]), []

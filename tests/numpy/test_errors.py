@@ -336,3 +336,11 @@ def test_a_mistake_is_answered_by_what_was_meant(hint):
 def test_the_places_in_an_array_of_no_axes_have_none():
     assert fnp.argwhere(fnp.array(3)).shape == (1, 0)
     assert fnp.power([1.0, 2.0], 0.5).tolist() == [1.0, fnp.sqrt(2.0).item()]
+
+
+def test_an_assignment_to_at_and_an_index_by_a_quotient_say_what_to_write():
+    x = fnp.zeros(5)
+    with pytest.raises(TypeError, match=r"cannot be assigned to"):
+        x.at[0] = 1.0
+    with pytest.raises(IndexError, match="a // b divides ints to an int"):
+        x[x.shape[0] / 2]

@@ -80,8 +80,9 @@ def test_polynomials_may_have_coefficients_of_their_own_for_each_point():
 
 
 @pytest.mark.parametrize("a, b, axis", [((5, 2), (5, 2), -1), ((2, 4), (2, 4), 0),
-                                        ((5, 3), (3,), -1), ((5, 2), (5, 3), -1), ((3, 4), (2, 4), 0),
-                                        ((2, 4, 3), (4, 3), -1), ((2,), (3, 3), -1)])
+                                        ((5, 3), (3,), -1), ((5, 2), (5, 3), -1),
+                                        ((3, 4), (2, 4), 0), ((2, 4, 3), (4, 3), -1),
+                                        ((2,), (3, 3), -1)])
 def test_cross_products_in_space_and_in_the_plane(a, b, axis):
     rng = np.random.default_rng(0)
     x, y = rng.standard_normal(a), rng.standard_normal(b)
