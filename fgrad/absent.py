@@ -16,6 +16,7 @@ PRECISION = "products of f32 are computed in f32: leave it out"
 SEGMENTS = "it is fgrad.segment_{}"
 TRAINED = "model.apply(params, state, x, train=True) says so at each call"
 SEEDED = "fgrad.random.key(seed) makes the key that random functions are given"
+IMPLICIT = "fgrad.custom_vjp takes the rule of implicit differentiation"
 CALLED = "a layer is given the function: nn.Sequential(nn.Dense(8), nn.relu)"
 
 INSTEAD = {                # module → name → what does the same
@@ -48,18 +49,26 @@ INSTEAD = {                # module → name → what does the same
     "fgrad.config": {
         "update": f"64 bits need no switch ({X64}); FGRAD_NANS=1 is jax_debug_nans",
     },
-    "fgrad.lax": {"Precision": PRECISION},
+    "fgrad.lax": {"Precision": PRECISION, "custom_linear_solve": IMPLICIT,
+                  "custom_root": IMPLICIT},
     "fgrad.nn": {
         "AvgPool2d": "nn.AvgPool", "BatchNorm1d": "nn.BatchNorm", "BatchNorm2d": "nn.BatchNorm",
         "ConvTranspose2d": "nn.ConvTranspose",
         "CrossEntropyLoss": "nn.softmax_cross_entropy_with_integer_labels of numbers of classes, "
                             "nn.softmax_cross_entropy of shares",
-        "Embed": "nn.Embedding", "GELU": f"nn.gelu; {CALLED}", "MLP": "nn.Sequential",
+        "DenseGeneral": "nn.Dense", "EinsumDense": "nn.Dense",
+        "Embed": "nn.Embedding", "GELU": f"nn.gelu; {CALLED}",
+        "GRUCell": "nn.GRU takes whole sequences", "Identity": "nn.Lambda(lambda x: x)",
+        "LSTMCell": "nn.LSTM takes whole sequences", "MLP": "nn.Sequential",
         "MSELoss": "nn.mean_squared_error", "MaxPool2d": "nn.MaxPool",
         "Module": "a layer is a subclass of nn.Layer", "ModuleList": "nn.Sequential",
         "Parameter": "parameters are a pytree that you pass", "ReLU": f"nn.relu; {CALLED}",
+        "Reshape": "nn.Lambda(lambda x: x.reshape(-1, 8, 8))",
+        "SelfAttention": "nn.MultiHeadAttention",
         "Sigmoid": f"nn.sigmoid; {CALLED}", "SiLU": f"nn.silu; {CALLED}",
-        "Tanh": f"nn.tanh; {CALLED}", "avg_pool": "nn.AvgPool", "compact": "nn.Sequential",
+        "Softmax": f"nn.softmax; {CALLED}", "Tanh": f"nn.tanh; {CALLED}",
+        "Unflatten": "nn.Lambda(lambda x: x.reshape(-1, 8, 8))",
+        "Upsample": "nn.Lambda(lambda x: x.repeat(2, 1).repeat(2, 2))", "avg_pool": "nn.AvgPool", "compact": "nn.Sequential",
         "eval": TRAINED, "functional": "the functions are in nn itself: nn.relu, nn.softmax",
         "max_pool": "nn.MaxPool", "train": TRAINED,
     },
@@ -75,6 +84,16 @@ INSTEAD = {                # module → name → what does the same
     "fgrad.random": {
         "default_rng": SEEDED, "manual_seed": SEEDED, "seed": SEEDED,
         "rand": "random.uniform(key, shape)", "randn": "random.normal(key, shape)",
+    },
+    "fgrad.optim": {
+        "incremental_update": "fgrad.tree.map(lambda a, b: a + rate * (b - a), old, new)",
+        "l2_loss": "fgrad.nn.squared_error(a, b) / 2",
+        "lbfgs": "fgrad.optim.minimize_lbfgs, which runs until it has converged",
+    },
+    "fgrad.scipy": {
+        "integrate": "fgrad.numpy.trapezoid is the integral of samples",
+        "interpolate": "fgrad.numpy.interp is linear, along a line",
+        "optimize": "fgrad.optim.minimize_lbfgs and minimize_newton_cg",
     },
     "fgrad.ops": {f"segment_{how}": SEGMENTS.format(how) for how in ("max", "min", "prod", "sum")},
 }

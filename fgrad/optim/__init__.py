@@ -8,6 +8,7 @@
 For functions without noise there are `minimize_lbfgs` and `minimize_newton_cg`.
 """
 
+from .. import later as _later
 from ..errors import at_home as _at_home, bound as _bound
 from .base import (
     EmptyState, GradientTransformation, GradientTransformationExtraArgs, ScheduleState,
@@ -45,4 +46,5 @@ __all__ = [name for name in dir() if not name.startswith("_") and name not in (
     "base", "clipping", "combine", "full_batch", "masking", "moments", "optimizers", "orthogonal",
     "plateau", "schedules", "squares", "transformations", "wrappers")]
 __dir__ = __all__.copy     # dir() lists these and nothing else
+__getattr__ = _later.names(__name__, {})[0]          # other libraries' names are answered
 _bound(globals(), __all__, _at_home)

@@ -21,11 +21,15 @@ def function(step):
     into = None if any(t.dtype is BF16 for t in types) else op.into
     if op.prepare is not None:
         op.prepare(*types[:n], **params)
+    size, latest = ctypes.sizeof(ctypes.c_void_p) * len(types), [(None, None, None)]
 
     def run(buffers):
-        pointers = (ctypes.c_void_p * len(types)).from_address(buffers)
-        arrays = [view(p, t) for p, t in zip(pointers, types)]
-        args, outs = arrays[:n], arrays[n:]
+        known, args, outs = latest[0]
+        pointers = ctypes.string_at(buffers, size)
+        if known != pointers:                    # steps of a loop have the same buffers each time
+            arrays = [view(p, t) for p, t in zip(memoryview(pointers).cast("N"), types)]
+            args, outs = arrays[:n], arrays[n:]
+            latest[0] = pointers, args, outs
         if into is not None:
             into(outs, *args, **params)
             return
