@@ -136,8 +136,10 @@ def tree_text(x):
 # ---------------------------------------------------------------------------- functions
 
 def name_of(f):
-    """The function's name."""
-    return getattr(f, "__name__", None) or type(f).__name__
+    """What to call a function, a partial or a callable object."""
+    inner = getattr(f, "func", None)
+    return (getattr(f, "__name__", None) or getattr(inner, "__name__", None)
+            or type(f).__name__)
 
 
 def place_of(f):

@@ -20,7 +20,7 @@ from contextvars import ContextVar
 from . import compile as driver
 from . import config, signature, tree
 from .aligned import copied
-from .arguments import check_function
+from .arguments import check_function, name_of
 from .blocks import block
 from .core import EVALUATE, Value, array_of, bound_axes, current, give_away, memory_of
 from .errors import boundary
@@ -277,13 +277,6 @@ class Jitted:
         """The Lowered form for these arguments, which may be arrays or their types."""
         apart, trace = self.found(args, kwargs)
         return Lowered(trace, apart.device)
-
-
-def name_of(function):
-    """What to call a function, a partial or a callable object in messages."""
-    inner = getattr(function, "func", None)
-    return (getattr(function, "__name__", None) or getattr(inner, "__name__", None)
-            or type(function).__name__)
 
 
 def static_of(leaf, key):

@@ -53,8 +53,8 @@ _ERF_Q = (1, 13.2281951154744992508, 86.7072140885989742329, 354.937778887819891
           1656.66309194161350182, 557.535340817727675546)
 
 
-def _polynomial(coefficients, x):
-    """Horner's scheme."""
+def polynomial(coefficients, x):
+    """Horner's scheme, the highest power first."""
     out = coefficients[0]
     for c in coefficients[1:]:
         out = out * x + c
@@ -67,8 +67,8 @@ def _erf(x):
     v = x.astype(F64)
     a = np.minimum(np.abs(v), 6)
     z = a * a
-    small = v * (_polynomial(_ERF_T, z) / _polynomial(_ERF_U, z))
-    large = np.copysign(1 - np.exp(-z) * _polynomial(_ERF_P, a) / _polynomial(_ERF_Q, a), v)
+    small = v * (polynomial(_ERF_T, z) / polynomial(_ERF_U, z))
+    large = np.copysign(1 - np.exp(-z) * polynomial(_ERF_P, a) / polynomial(_ERF_Q, a), v)
     return np.where(a < 1, small, large).astype(x.dtype)
 
 

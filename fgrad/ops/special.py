@@ -15,6 +15,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from ..scalar import polynomial
 from ..types import F64, FLOATS, computed
 from .elementwise import (
     Elementwise, add, div, eq, exp, gt, hypot, log, lt, mul, neg, pow, rsqrt, select, sign, sin,
@@ -148,14 +149,6 @@ def row(name, doc, formula, partials):
     def scalar_of(x):
         return formula(OF_TERMS, Term(x)).node
     return Elementwise(name, FLOATS, doc, numpy=numpy, scalar=scalar_of, partials=partials)
-
-
-def polynomial(coefficients, x):
-    """Horner's scheme, the highest power first."""
-    out = coefficients[0]
-    for c in coefficients[1:]:
-        out = out * x + c
-    return out
 
 
 def ratio(above, below, x):

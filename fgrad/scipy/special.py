@@ -18,6 +18,7 @@ from ..numpy.promotion import as_float, cast, floating_together, same
 from ..numpy.special import erf
 from ..numpy.special import erf_inv as erfinv
 from ..numpy.ufuncs import floats
+from ..numpy.windows import i0
 from ..types import COMPUTED, F32
 
 __all__ = ["bernoulli", "beta", "betainc", "betaln", "comb", "digamma", "entr", "erf", "erfc",
@@ -40,12 +41,6 @@ expi = floats("expi", ops.expi, "Ei(x), the integral of exp(t) / t up to x; -inf
 spence = floats("spence", ops.spence, "Li₂(1 - x), the integral of -log t / (t - 1) from 1 to x.")
 i0e = floats("i0e", ops.bessel_i0e, "exp(-|x|) I₀(x), of the modified Bessel function.")
 i1e = floats("i1e", ops.bessel_i1e, "exp(-|x|) I₁(x), of the modified Bessel function.")
-
-
-def i0(x):
-    """I₀(x), the modified Bessel function of order 0.   f[*s] → f[*s]"""
-    x = as_float(x)
-    return same(ops.mul, ops.exp(ops.abs(x)), ops.bessel_i0e(x))
 
 
 def i1(x):
