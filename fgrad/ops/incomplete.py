@@ -164,10 +164,11 @@ def beta_rise(a, b, x):
 
 
 gamma_shift = Iterated("gamma_shift", gamma_shift_of, [None, shift_by_log_x])
-gammainc = Iterated("gammainc", lower_gamma, [gamma_by_a, gamma_density],
+gammainc = Iterated("gammainc", lower_gamma, [gamma_by_a, gamma_density], once_in=(0,),
                     doc="P(a, x): the share of the gamma distribution of a that is below x.")
 gammaincc = Iterated("gammaincc", upper_gamma, [lambda *args: neg(gamma_by_a(*args)),
                                                 lambda *args: neg(gamma_density(*args))],
+                     once_in=(0,),
                      doc="1 - P(a, x): the share of the gamma distribution of a above x.")
 betainc_by_a = Iterated(
     "betainc_by_a", lambda m, a, b, x: beta_slope(m, a, b, x, by_b=False),
@@ -178,6 +179,7 @@ betainc_by_b = Iterated(
                                           beta_rise(b, a, sub(1.0, x)))])
 betainc = Iterated("betainc", beta_share, [lambda out, *args: betainc_by_a(*args),
                                            lambda out, *args: betainc_by_b(*args), beta_density],
+                   once_in=(0, 1),
                    doc="The share of the beta distribution of a, b that is below x.")
 
 # log of a number drawn from the gamma distribution of a, beside a: it moves with a as its quantile.

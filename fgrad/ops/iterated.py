@@ -31,13 +31,14 @@ TINY = 1e-300
 class Iterated(Elementwise):
     """A row whose value is found by iteration; there is no derivative where a partial is None.
 
-    formula: a function of a mathematics and f64 values.  compiles: it is one of real numbers.
+    formula: a function of a mathematics and f64 values.  once_in: arguments that it has a first
+    derivative by, and no second.  compiles: the formula is one of real numbers.
     """
     pull = None
     numbers = False
 
-    def __init__(self, name, formula, partials, compiles=True, doc=None):
-        self.formula, self.compiles = formula, compiles
+    def __init__(self, name, formula, partials, once_in=(), compiles=True, doc=None):
+        self.formula, self.once_in, self.compiles = formula, once_in, compiles
         self.constant_in = tuple(k for k, partial in enumerate(partials) if partial is None)
         known = [partial or (lambda *args, k=k: self.refuse(k))
                  for k, partial in enumerate(partials)]

@@ -133,10 +133,9 @@ def is_chosen(n, times):
     """Is a value put together of several parts, among which each of its elements, at places known
     at run time, would choose?  Stored, it is one read there: a crop of a padded image.
     """
-    if n.op != "guard" or n.origin is None or times < max(SOME, n.origin.type.size // 2):
+    if not chooses(n) or n.origin is None or times < max(SOME, n.origin.type.size // 2):
         return False
-    return any(x.nodes for x, _, _ in n.data) and sum(
-        m.op == "load" for m in scalar.walk(n, below=attrgetter("args"))) >= PARTS
+    return sum(m.op == "load" for m in scalar.walk(n, below=attrgetter("args"))) >= PARTS
 
 
 def read_often(root, times):
@@ -199,11 +198,19 @@ def outermost(nodes):
 
 
 def work_of(n):
-    """The operations and reads of a scalar without reductions; none for one with such."""
+    """The operations and reads of a scalar without reductions; none for one with such.
+
+    A choice by a place known at run time keeps many loops from vectors, and counts as AGAIN.
+    """
     nodes = scalar.walk(n)
     if any(m.op == "reduce" for m in nodes):
         return 0
-    return sum(m.cost + (m.op == "load") for m in nodes)
+    return sum(AGAIN if chooses(m) else m.cost + (m.op == "load") for m in nodes)
+
+
+def chooses(n):
+    """Is a scalar one of two by a place known at run time?"""
+    return n.op == "guard" and any(x.nodes for x, _, _ in n.data)
 
 
 def at_once(root, found):
