@@ -32,6 +32,7 @@ from .reduce import reduce_sum
 BATCH = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 MATRICES = (F32, F64, *COMPLEX)
 BLOCK = 64                 # rows that one step of triangular substitution solves at once
+NEAR = 4096                # elements up to which a transposed matrix is read as it lies
 
 
 # ---------------------------------------------------------------------------- small functions
@@ -54,8 +55,9 @@ def adjoint(x):
 
 def hermitian(x):
     """(x + xᴴ) / 2 of a NumPy array."""
-    out = x + copied(np.swapaxes(x, -1, -2)).conj()
-    out *= x.dtype.type(0.5)
+    across = x.swapaxes(-1, -2)
+    out = x + (copied(across) if x.size > NEAR else across).conj()
+    out *= 0.5
     return out
 
 

@@ -156,12 +156,13 @@ def is_read_often(n, times):
 
     Stored, it is one read at such a place instead of several, or of what is computed from one.
     """
-    if n.op == "load" or n.origin is None or times < max(GATHERED * n.origin.type.size, MANY):
+    if n.op == "load" or n.origin is None or times < max(GATHERED * n.origin.type.size, SOME):
         return False
     nodes = scalar.walk(n, below=attrgetter("args"))
     placed = [m for m in nodes if m.op == "load" and m.data[1].nodes]
-    cost = len(placed) + sum(m.cost for m in nodes)
-    return bool(placed) and cost > CHEAP and all(m.op != "reduce" for m in nodes)
+    cost = sum(m.cost for m in nodes) + sum(8 if index.divides(m.data[1]) else 1 for m in placed)
+    return (bool(placed) and cost > CHEAP and (times >= MANY or times * cost >= 2 * MANY)
+            and all(m.op != "reduce" for m in nodes))
 
 
 def met_at_places(root, loops):
