@@ -904,6 +904,32 @@ def test_what_is_gathered_often_is_computed_once(function, target):
     assert_plan_agrees(inline(stage(function, few).program), target)
 
 
+def test_few_elements_that_are_dear_to_find_are_stored_before_many_read_them():
+    """x f[i] + (1 - x) f[i + 1], f made by irfft: the last stage was computed for each read."""
+    def f(z, x, i):
+        field = fnp.fft.irfft(z, 64)
+        return x * field[i] + (1 - x) * field[(i + 1) % 64]
+    rng = np.random.default_rng(0)
+    z = (rng.standard_normal(33) + 1j * rng.standard_normal(33)).astype("complex64")
+    x, i = rng.random(4000, "f4"), rng.integers(0, 63, 4000)
+    assert not re.search(r"<t\d+>/", str(show(f, z, x, i, stage="loops")))
+    np.testing.assert_allclose(jit(f)(z, x, i), f(z, x, i), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("mode", ["reflect", "edge", "wrap", "symmetric"])
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_crop_of_a_padded_image_is_read_where_the_padding_is_stored(mode, target):
+    """Each element chose among nine parts of the image: 20 times as long."""
+    def crop(x, start):
+        wide = fnp.pad(x, ((4, 4), (4, 4), (0, 0)), mode=mode)
+        return lax.dynamic_slice(wide, (start[0], start[1], 0), (20, 20, 3))
+    types = [ArrayType(F32, (5, 20, 20, 3)), ArrayType(I32, (5, 2))]
+    program = inline(stage(lambda x, i: vmap(crop)(x, i), types).program)
+    plan = assert_plan_agrees(program, target, length=1)
+    stored = [b.type for k in plan.steps for b in k.outputs]
+    assert ArrayType(F32, (5, 28, 28, 3)) in stored, str(plan)
+
+
 def test_a_window_slides_over_what_has_been_gathered():
     """Each place of a window looked up the rows of all: a quarter of the speed."""
     def f(words, table, w):
