@@ -142,6 +142,25 @@ def name_of(f):
             or type(f).__name__)
 
 
+def check_takes(f, count, what):
+    """Raises ArgumentError unless a function can be called with so many positional arguments."""
+    code = f.__code__ if f.__class__ is types.FunctionType else None
+    if code is not None and code.co_argcount == count and not code.co_kwonlyargcount:
+        return
+    try:
+        inspect.signature(f).bind(*range(count))
+    except TypeError as error:
+        raise ArgumentError(f"{what}: {place_of(f)} is called with "
+                            f"{text.counted(count, 'argument')}: {error}.") from None
+    except ValueError:                           # builtins do not always tell
+        pass
+
+
+def spoken(f):
+    """The function's name as code may have it: of a lambda, f."""
+    return name_of(f) if name_of(f).isidentifier() else "f"
+
+
 def place_of(f):
     """The function's name, and where it is written."""
     code = getattr(f, "__code__", None)
@@ -395,7 +414,7 @@ def not_scalar(out, f, what="grad"):
         return GradientError(f"{what} needs a float result, but {returned}.",
                              expected="f16, bf16, f32 or f64",
                              fix="compute in floats, or convert with astype")
-    name = name_of(f) if name_of(f).isidentifier() else "f"
+    name = spoken(f)
     fix = ["end with .sum() or .mean()", f"jacrev({name}) for all derivatives",
            f"vmap(grad({name})) for one gradient per example"]
     if isinstance(out, tuple) and len(out) == 2:

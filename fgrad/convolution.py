@@ -189,7 +189,16 @@ def check_groups(x, w, lhs, rhs, groups, batch_groups):
         raise ShapeError(f"the window expects {w.shape[rhs.index('I')]} channels, and x has "
                          f"{channels}" + (f" in {groups} groups." if groups > 1 else "."),
                          given=given, expected=f"{channels // groups} channels of w",
-                         fix=layout_of(x, groups * w.shape[rhs.index("I")], lhs, rhs))
+                         fix=layout_of(x, groups * w.shape[rhs.index("I")], lhs, rhs)
+                         or in_groups(channels, w.shape[rhs.index("I")], features))
+
+
+def in_groups(channels, wanted, features):
+    """How a window of fewer channels than x has would fit, or None."""
+    count = channels // max(wanted, 1)
+    if not wanted or channels % wanted or features % count:
+        return None
+    return f"feature_group_count={count}, where each group of {wanted} channels has its windows"
 
 
 def layout_of(x, channels, lhs, rhs):

@@ -457,7 +457,7 @@ class custom_jvp(Function):
         if self.rule is None:
             name = arguments.name_of(self.f)
             raise ArgumentError(f"custom_jvp: `{name}` has no derivative rule yet.",
-                                fix=f"decorate one with @{name}.defjvp")
+                                fix=f"decorate one with @{arguments.spoken(self.f)}.defjvp")
 
     def traces(self, given, trace, lent):
         """[the Trace of the rule]."""
@@ -510,7 +510,7 @@ class custom_vjp(Function):
         if self.forward is None:
             name = arguments.name_of(self.f)
             raise ArgumentError(f"custom_vjp: `{name}` has no derivative rule yet.",
-                                fix=f"{name}.defvjp(forward, backward)")
+                                fix=f"{arguments.spoken(self.f)}.defvjp(forward, backward)")
 
     def traces(self, given, trace, lent):
         """[the Trace of the forward rule, that of the backward rule]."""

@@ -1,7 +1,9 @@
 """What control flow says about wrong carries, branches, tests and bounds: it names the leaf."""
 
+import pytest
+
 import fgrad.numpy as fnp
-from fgrad.control import cond, fori_loop, scan, switch, while_loop
+from fgrad.control import associative_scan, cond, fori_loop, map, scan, switch, while_loop
 from fgrad.errors import ArgumentError, GradientError, ShapeError, TreeError
 from fgrad.jitted import jit
 from fgrad.transforms import grad
@@ -164,3 +166,25 @@ def test_a_fori_loop_of_a_traced_number_speaks_of_its_own_carry_only():
     assert "carry['t']: in i32[], out f32[]" in message(TreeError, run, fnp.array(3))
     slope = jit(grad(lambda x, n: fori_loop(0, n, lambda i, x: x * x, x)))
     assert "nor fori_loop with traced bounds" in message(GradientError, slope, 1.0, fnp.array(3))
+
+
+@pytest.mark.parametrize("call, said", [
+    (lambda x: cond(True, lambda: x, lambda y: y, x), "cond: `<lambda>` .* called with 1 argument:"),
+    (lambda x: switch(0, [lambda x: x, lambda x, y: x], x), "switch: .* 1 argument: missing"),
+    (lambda x: scan(lambda c: c, 0.0, x), "scan: .* called with 2 arguments: too many"),
+    (lambda x: while_loop(lambda: True, lambda c: c, x), "while_loop: .* called with 1 argument:"),
+    (lambda x: fori_loop(0, 3, lambda c: c, x), "fori_loop: .* called with 2 arguments: too many"),
+    (lambda x: map(lambda: 1.0, x), "map: .* called with 1 argument: too many"),
+    (lambda x: associative_scan(lambda a: a, x), "associative_scan: .* called with 2 arguments:")])
+def test_a_function_of_another_number_of_arguments_is_named(call, said):
+    """Python said that <lambda>() takes 0 positional arguments, of some lambda or other."""
+    for f in (call, jit(call)):
+        with pytest.raises(ArgumentError, match=said):
+            f(fnp.ones(3))
+
+
+def test_functions_with_defaults_and_builtins_are_called():
+    x = fnp.arange(3.0)
+    assert fori_loop(0, 3, lambda i, s, k=2: s * k, 1.0) == 8
+    assert map(lambda *args: args[0] + 1, x).tolist() == [1, 2, 3]
+    assert cond(True, fnp.sin, fnp.cos, 0.0) == 0

@@ -21,7 +21,8 @@ from types import FunctionType
 from weakref import WeakKeyDictionary
 
 from .. import config, text, tree
-from ..arguments import is_array, leaf_names, lifted, name_of, place_of, tree_text
+from ..arguments import (
+    check_takes, is_array, leaf_names, lifted, name_of, place_of, tree_text)
 from ..core import Array, Primitive, as_value, bound_axes
 from ..errors import ArgumentError, TreeError
 from ..interpreters.backward import pull
@@ -127,8 +128,11 @@ def body_of(what, f, structure, types, function=None):
 def staged(what, f, function, structure, types):
     """(the values of other transformations that it closed over; program, consts and out of a Body).
     """
+    given = tree.unflatten(structure, types)
+    if function is f:
+        check_takes(f, len(given), what)
     trace = stage(lambda *xs: function(*tree.unflatten(structure, xs)), types, name=name_of(f),
-                  names=leaf_names(function, tree.unflatten(structure, types), {}), what=what)
+                  names=leaf_names(function, given, {}), what=what)
     program, consts = closed(trace.program, trace.captured)
     return trace.captured, shared(program), consts, trace.out
 
@@ -230,7 +234,16 @@ def check_trees(bodies, what, names):
         raise TreeError(f"the branches of {what} return different {kind}.",
                         given=text.columns(rows) + differing(first, other),
                         expected="one tree, and the same types in it",
-                        fix="return the same kind of result from every branch")
+                        fix=agreed(first, other))
+
+
+def agreed(first, other):
+    """How the results of two branches would be alike."""
+    pairs = [(a, b) for a, b in zip(first.types, other.types) if a != b]
+    if first.out == other.out and all(
+            a.shape == b.shape and "b" not in (a.dtype.kind, b.dtype.kind) for a, b in pairs):
+        return f".astype('{pairs[0][0].dtype}') of what the second returns, or the reverse"
+    return "return the same kind of result from every branch"
 
 
 def differing(first, other):

@@ -15,7 +15,7 @@ import math
 import numpy as np
 
 from .. import tree
-from ..arguments import check_function, is_array, place_of, tree_text
+from ..arguments import check_function, check_takes, is_array, place_of, tree_text
 from ..core import EVALUATE, Array, Tracer, as_value, current
 from ..errors import ArgumentError, GradientError, boundary
 from ..interpreters.call import chosen, derived, names_of, prefixed
@@ -117,6 +117,7 @@ def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
     Array(10, i32[])
     """
     check_function(body_fun, "fori_loop", "body_fun")
+    check_takes(body_fun, 2, "fori_loop")
     for name, bound in (("lower", lower), ("upper", upper)):
         if not is_array(bound) or as_value(bound).shape or as_value(bound).dtype not in INTS:
             given = tree_text(bound)

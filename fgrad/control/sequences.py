@@ -6,7 +6,7 @@ Relies on `scan.py` and on vmap; users rely on it.
 from __future__ import annotations
 
 from .. import config, tree
-from ..arguments import check_function, is_array, lifted, place_of, tree_text
+from ..arguments import check_function, check_takes, is_array, lifted, place_of, tree_text
 from ..errors import ArgumentError, AxisError, ShapeError, TreeError, boundary
 from ..ops import concatenate, pad, reshape, rev, slice, transpose
 from ..ops.move import to_front
@@ -30,6 +30,7 @@ def map(f, xs, *, batch_size=None):
     Array([1., 4., 9.], f32[3])
     """
     check_function(f, "map", "f")
+    check_takes(f, 1, "map")
     if batch_size is None:
         return scanned("map", f, each(f), None, xs)[1]
     batch_size = whole("map", "batch_size", batch_size, 1)
@@ -89,6 +90,7 @@ def associative_scan(fn, elems, reverse=False, axis=0):
     leaves, structure = tree.flatten(elems)
     if not leaves or not all(is_array(x) for x in leaves):
         raise ArgumentError("associative_scan needs arrays to combine.")
+    check_takes(fn, 2, "associative_scan")
     leaves = [lifted(x) for x in leaves]
     axis = whole("associative_scan", "axis", axis)
     if any(not -x.ndim <= axis < x.ndim for x in leaves):

@@ -56,11 +56,10 @@ def solve(a, b):
     [1.0, 0.5]
     """
     x, y, dtype = both_sides(a, b, "solve")
-    column = y.ndim == 1
+    column, given = y.ndim == 1, [f"a: {typed(x)}", f"b: {typed(y)}"]
     y = ops.reshape(y, shape=(*y.shape, 1)) if column else y
     if y.ndim < 2 or y.shape[-2] != x.shape[-1]:
-        raise ShapeError("solve needs as many rows on the right as the matrix has.",
-                         given=[f"a: {typed(x)}", f"b: {typed(y)}"])
+        raise ShapeError("solve needs as many rows on the right as the matrix has.", given=given)
     out = cast(ops.solve(*beside(x, y)), dtype)
     return ops.reshape(out, shape=out.shape[:-1]) if column else out
 

@@ -404,7 +404,8 @@ class DynamicUpdateSlice(Primitive):
         check_starts(self.name, x, starts, update.shape)
         if update.dtype != x.dtype:
             raise DtypeError(f"{self.name} needs x and update of one dtype.",
-                             given=[f"x: {x}", f"update: {update}"])
+                             given=[f"x: {x}", f"update: {update}"],
+                             fix="update.astype(x.dtype)")
         return x
 
     def numpy(self, x, update, /, *starts):
@@ -462,11 +463,13 @@ class UpdateSlice(DynamicUpdateSlice):
 def check_starts(name, x, starts, sizes):
     """Raises unless there is one scalar integer start per axis of x, and sizes fit."""
     starting = [f"start {k}: {s}" for k, s in enumerate(starts)]
-    given = [f"x: {x}", *starting, f"sizes: {tuple(sizes)}"]
     if len(starts) != x.ndim or any(s.shape != () or s.dtype not in INTS for s in starts):
-        raise ShapeError(f"{name} needs one scalar integer start for each axis of x.", given=given)
+        raise ShapeError(f"{name} needs one scalar integer start for each axis of x.",
+                         given=[f"x: {x}", *starting, f"sizes: {tuple(sizes)}"])
     if len(sizes) != x.ndim or any(not 0 <= m <= n for m, n in zip(sizes, x.shape)):
-        raise ShapeError(f"{name} needs a block that fits into x.", given=given)
+        raise ShapeError(f"{name} needs a block that fits into x.",
+                         given=[f"x: {x}", f"sizes of the block: {tuple(sizes)}"],
+                         expected=f"one size for each axis, at most {tuple(x.shape)}")
 
 
 def block(starts, sizes, shape):
