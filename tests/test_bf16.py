@@ -290,3 +290,16 @@ def test_what_numpy_computes_outside_of_operations_keeps_the_dtype():
                       (fnp.setdiff1d(x, y), [3.0]), (fnp.union1d(x, y), [0.1, 3.0, 7.0]),
                       (fnp.arange(0.1, 3.1, 2.9, dtype=BF16), [0.1, 3.0])):
         assert got.dtype is BF16 and got.tolist() == array(*want).tolist()
+
+
+def test_products_of_bf16_are_added_up_in_the_dtype_that_is_preferred():
+    x = fnp.full((2, 512), 1.01, dtype="bfloat16")
+    want = np.float32(x[0, 0].astype("float32")) ** 2 * 512
+    for product in (lambda x, **how: fnp.matmul(x, x.T, **how),
+                    lambda x, **how: fnp.dot(x, x.T, **how),
+                    lambda x, **how: fnp.einsum("ij,kj->ik", x, x, **how),
+                    lambda x, **how: fnp.tensordot(x, x, [[1], [1]], **how)):
+        for f in (product, fgrad.jit(product, static_argnames="preferred_element_type")):
+            assert f(x).dtype == "bfloat16"
+            out = f(x, preferred_element_type="float32")
+            assert out.dtype == "float32" and np.allclose(out, want, rtol=1e-6)

@@ -13,7 +13,7 @@ import functools
 from .. import ops, source
 from ..core import Value, _current, as_value
 from ..errors import ShapeError
-from ..types import BOOL, F32, default_int
+from ..types import BOOL, F32, as_dtype, default_int
 from .axes import axes_in_order, axis_of, broadcast_shapes, count_of, typed
 from .complex import conjugate
 from .promotion import binary, broadcast_to, cast, of_one_dtype, same
@@ -23,15 +23,18 @@ MATMUL = {(2, 2): dict(lhs="ij", rhs="jk", to="ik"), (1, 2): dict(lhs="j", rhs="
           (2, 1): dict(lhs="ij", rhs="j", to="i"), (1, 1): dict(lhs="j", rhs="j", to="")}
 
 
-def matmul(x1, x2, /):
+def matmul(x1, x2, /, *, preferred_element_type=None):
     """The matrix product of the last two axes; a vector is a row left, a column right.
 
-    n[…,i,j] n[…,j,k] → n[…,i,k]; the axes before them broadcast.  Raises ShapeError when inner
+    n[…,i,j] n[…,j,k] → n[…,i,k]; the axes before them broadcast.  preferred_element_type: the dtype
+    of the products and of the result, such as "float32" of bf16.  Raises ShapeError when inner
     sizes differ.
 
     >>> matmul([[1, 2], [3, 4]], [1, 1]).tolist()
     [3, 7]
     """
+    if preferred_element_type is not None:
+        x1, x2 = in_type(preferred_element_type, x1, x2)
     if not (isinstance(x1, Value) and isinstance(x2, Value) and x1.dtype is x2.dtype
             and x1.dtype.kind != "b"):
         x1, x2 = factors(x1, x2)
@@ -44,6 +47,11 @@ def matmul(x1, x2, /):
     if a[-1] != b[-2 if len(b) == 2 else 0]:
         raise inner_mismatch(x1, x2)
     return _current.get().process(ops.dot_general, (x1, x2), params)
+
+
+def in_type(dtype, *xs):
+    """The operands in the dtype that their product is wanted in, where there is one."""
+    return xs if dtype is None else [cast(as_value(x), as_dtype(dtype)) for x in xs]
 
 
 def numbers(*xs):
@@ -115,14 +123,16 @@ def stacked_matmul(x, y):
                    rhs=(batch if right else "") + ends["rhs"], to=batch + ends["to"])
 
 
-def dot(a, b):
+def dot(a, b, *, preferred_element_type=None):
     """The sum of products over the last axis of a and the last but one of b; scalars multiply.
+
+    preferred_element_type: as for `matmul`.
 
     >>> import fgrad.numpy as fnp
     >>> fnp.dot([[1, 2], [3, 4]], [1, 1])
     Array([3, 7], i32[2])
     """
-    x, y = factors(a, b)
+    x, y = factors(*in_type(preferred_element_type, a, b))
     if not x.shape or not y.shape:
         return binary(ops.mul, x, y)
     return contracted(x, y, (x.ndim - 1,), (max(y.ndim - 2, 0),), "dot")
@@ -249,16 +259,16 @@ def difference(a, b, c, d):
     return binary(ops.sub, binary(ops.mul, a, b), binary(ops.mul, c, d))
 
 
-def tensordot(a, b, axes=2):
+def tensordot(a, b, axes=2, *, preferred_element_type=None):
     """The sum of products over pairs of axes: the last `axes` of a, the first of b; or as listed.
 
-    Raises ShapeError when the sizes of a pair differ.
+    preferred_element_type: as for `matmul`.  Raises ShapeError when the sizes of a pair differ.
 
     >>> import fgrad.numpy as fnp
     >>> fnp.tensordot(fnp.ones((2, 3, 4)), fnp.ones((3, 4, 5))).shape
     (2, 5)
     """
-    x, y = factors(a, b)
+    x, y = factors(*in_type(preferred_element_type, a, b))
     if hasattr(axes, "__iter__"):
         left, right = [axes_in_order(part, v.ndim, "tensordot") for part, v in zip(axes, (x, y))]
     else:

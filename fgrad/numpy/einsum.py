@@ -12,18 +12,19 @@ from ..arguments import lifted
 from ..errors import ArgumentError, ShapeError
 from ..types import BOOL
 from .axes import typed
-from .contract import LETTERS, factors, product
+from .contract import LETTERS, factors, in_type, product
 from .matrices import diagonal
 
 
-def einsum(subscripts, *operands, optimize="greedy"):
+def einsum(subscripts, *operands, optimize="greedy", preferred_element_type=None):
     """The sum of products that the labels say: einsum("ij,jk->ik", a, b) is a @ b.
 
     A label that the result lacks is summed; "..." stands for further axes, which broadcast. 
     Without "->" the result has the labels that occur once, in alphabetical order.  As in NumPy,
     labels may be lists of ints behind each operand, the result's last.  optimize: how the order of
-    three operands and more is found, "greedy" or "optimal"; False: from left to right.  Raises
-    ShapeError when one label has two sizes, ArgumentError for labels that do not fit the operands.
+    three operands and more is found, "greedy" or "optimal"; False: from left to right.
+    preferred_element_type: as for `matmul`.  Raises ShapeError when one label has two sizes,
+    ArgumentError for labels that do not fit the operands.
 
     >>> einsum("i,i->", [1, 2], [3, 4]).item()
     11
@@ -32,6 +33,7 @@ def einsum(subscripts, *operands, optimize="greedy"):
     """
     if not isinstance(subscripts, str):
         subscripts, operands = in_letters((subscripts, *operands))
+    operands = in_type(preferred_element_type, *operands)
     xs = factors(*operands if len(operands) > 1 else map(lifted, operands))
     labels, to = parsed(subscripts, xs)
     xs, labels = map(list, zip(*[without_repeats(x, s) for x, s in zip(xs, labels)]))
