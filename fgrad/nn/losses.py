@@ -21,14 +21,24 @@ from .. import numpy as fnp
 from ..control import scan
 from ..core import Array, Tracer
 from ..custom import stop_gradient
-from ..errors import DtypeError, PositionError, ShapeError
+from ..errors import ArgumentError, DtypeError, PositionError, ShapeError
 from .activations import log_softmax, logsumexp, one_hot, sigmoid
 
 
 # ---------------------------------------------------------------------------- arguments
 
+def check_output(name, x):
+    """Raises ArgumentError for what `apply` of a model returns: its result, and the new state."""
+    if isinstance(x, tuple) and len(x) == 2 and hasattr(x[0], "shape") and isinstance(
+            x[1], (dict, list, tuple)):
+        raise ArgumentError(f"{name} is a tuple of an array and a state.",
+                            fix=f"{name}, state = model.apply(params, state, x) takes it apart")
+
+
 def check_alike(**pair):
     """Raises ShapeError unless two arrays, by name, have one shape; a number stands for all."""
+    for name, x in pair.items():
+        check_output(name, x)
     s, t = [getattr(x, "shape", ()) for x in pair.values()]
     if s == t or not s or not t:
         return
@@ -47,6 +57,7 @@ def check_alike(**pair):
 
 def check_labels(logits, labels):
     """Raises ShapeError unless there is one label per row of logits."""
+    check_output("logits", logits)
     shape, found = fnp.shape(logits), fnp.shape(labels)
     if shape and found == shape[:-1]:
         return

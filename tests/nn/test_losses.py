@@ -8,7 +8,7 @@ import pytest
 import fgrad
 import fgrad.numpy as fnp
 from fgrad import nn
-from fgrad.errors import DtypeError, PositionError, ShapeError
+from fgrad.errors import ArgumentError, DtypeError, PositionError, ShapeError
 
 RNG = np.random.default_rng(0)
 LOGITS = RNG.normal(size=(5, 4)).astype(np.float32)
@@ -130,3 +130,15 @@ def test_a_class_that_cannot_be_does_not_spoil_the_others():
     np.testing.assert_allclose(fgrad.grad(loss)(logits), [[0.5, 0, -0.5]], atol=1e-6)
     soft = nn.softmax_cross_entropy(logits, fnp.array([[0.5, 0.0, 0.5]]))
     assert float(soft[0]) == pytest.approx(math.log(2))
+
+
+def test_what_apply_returns_is_not_taken_for_predictions():
+    """TypeError: unsupported operand type(s) for -: 'tuple' and 'Array'."""
+    model = nn.Dense(4)
+    params, state = model.init(fgrad.random.key(0), fnp.ones((2, 3)))
+    returned = model.apply(params, state, fnp.ones((2, 3)))
+    for loss, target in ((nn.squared_error, fnp.ones((2, 4))),
+                         (nn.softmax_cross_entropy_with_integer_labels, fnp.zeros(2, "int32")),
+                         (nn.huber, fnp.ones((2, 4)))):
+        with pytest.raises(ArgumentError, match="is a tuple of an array and a state"):
+            loss(returned, target)
