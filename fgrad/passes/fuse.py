@@ -557,7 +557,8 @@ class Attempt:
         if g.product is not None:
             self.judge_product(g, root, nodes)
         else:
-            holes(root.expr, root.nest, self.found, g.passes)
+            holes(root.expr, root.nest, self.found, g.passes,
+                  vectors=self.target.kind == "cpu")
             self.found |= met_at_places(root.expr, root.nest)
 
     def accumulates(self, n, nest):

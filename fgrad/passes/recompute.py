@@ -25,12 +25,13 @@ NOWHERE = ()                       # within no guard
 TREE = 200                         # nodes of an expression under a guard, written out as a tree
 
 
-def holes(root_expr, nest, found, passes):
+def holes(root_expr, nest, found, passes, vectors=True):
     """Origins of reductions and dear values evaluated more than once per index under `nest`.
 
     And of reductions that several passes over a row evaluate for each of its elements: stored once,
     they leave these passes to vectors.  passes: of the kernel so far, filled in: origin → the
-    passes that evaluate it, each the loops around it and the reduction that it is.
+    passes that evaluate it, each the loops around it and the reduction that it is.  vectors: are
+    there vectors, which what chooses among reads would not be?
     """
     order = tuple([(v,) for v in nest])        # the variables of a reduction are one level
     judged = set()
@@ -56,7 +57,7 @@ def holes(root_expr, nest, found, passes):
                 mask = bits(order)
         elif (again >= OFTEN and is_small(n, again, order[:depth])
               or is_gathered(n, order, depth, judged)
-              or is_chosen(n, iterations(order))
+              or vectors and is_chosen(n, iterations(order))
               or is_read_often(n, iterations(order[:depth]))):
             found.add(n.origin)
             continue

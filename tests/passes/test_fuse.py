@@ -927,7 +927,7 @@ def test_a_crop_of_a_padded_image_is_read_where_the_padding_is_stored(mode, targ
     program = inline(stage(lambda x, i: vmap(crop)(x, i), types).program)
     plan = assert_plan_agrees(program, target, length=1)
     stored = [b.type for k in plan.steps for b in k.outputs]
-    assert ArrayType(F32, (5, 28, 28, 3)) in stored, str(plan)
+    assert (ArrayType(F32, (5, 28, 28, 3)) in stored) == (target.kind == "cpu"), str(plan)
 
 
 def test_a_window_slides_over_what_has_been_gathered():
