@@ -20,6 +20,7 @@ interface, and the results are to be thrown away.  One kernel that runs for long
 from __future__ import annotations
 
 import ctypes
+import re
 import time
 import weakref
 
@@ -95,7 +96,36 @@ define internal i64 @now() nounwind {
 }
 """
 
-IR = (POSIX_CLOCK if hasattr(time, "CLOCK_MONOTONIC") else WINDOWS_CLOCK) + large_pages.TEXT + """
+
+def with_heads(text):
+    """The text with the head of each instruction written out, such as `copy(to*, from*, bytes):`.
+
+    Operands are %copy.to, …, of i64 if no type is written.  One with a star is a slot:
+    %copy.to.slot is where its pointer lies, %copy.to.pointer that.  %copy.behind: what follows.
+    """
+    return re.sub(r"^(\w+)\((.*)\):$", head, text, flags=re.MULTILINE)
+
+
+def head(found):
+    """What a match of `with_heads` stands for."""
+    name, operands = found[1], found[2].split(", ")
+    lines = [f"{name}:"]
+    for k, operand in enumerate(operands, 1):
+        kind, _, word = operand.rpartition(" ")
+        x = f"%{name}.{word.rstrip('*')}"
+        lines += [f"{x}.at = getelementptr i64, ptr %pc, i64 {k}",
+                  f"{x} = load {kind or 'i64'}, ptr {x}.at, align 8"]
+        if word.endswith("*"):
+            lines += [f"{x}.slot = getelementptr ptr, ptr %table, i64 {x}",
+                      f"{x}.pointer = load ptr, ptr {x}.slot, align 8"]
+    lines.append(f"%{name}.behind = getelementptr i64, ptr %pc, i64 {len(operands) + 1}")
+    return "\n  ".join(lines)
+
+
+CLOCK = POSIX_CLOCK if hasattr(time, "CLOCK_MONOTONIC") else WINDOWS_CLOCK
+LABELS = "  ".join(f"i64 {number}, label %{name.lower()}" for name, number in vars(Op).items()
+                   if name.isupper() and number != Op.END)
+IR = CLOCK + large_pages.TEXT + with_heads("""
 %Watch = type { i64, i64, i64, i64 }   ; jumps until the next look, and after it; times, in ns, of
                                        ; the last look and of the last question for signals
 
@@ -335,46 +365,23 @@ ready:
   br label %step
 step:
   %pc = phi ptr [ %first, %ready ], [ %call.next, %serial ], [ %call.next, %parallel ],
-      [ %call.next, %python ], [ %copy.next, %copy ], [ %swap.next, %swap ], [ %set.next, %set ],
-      [ %put.next, %put ], [ %again.behind, %again ], [ %jump.next, %jump ],
-      [ %back.next, %back ], [ %back.next, %look ],
-      [ %unless.next, %unless ], [ %choose.next, %choose ], [ %write.next, %write ],
-      [ %bump.next, %bump ], [ %enter.at.next, %enter.at ], [ %loop.next, %loop ],
+      [ %call.next, %python ], [ %copy.behind, %copy ], [ %swap.behind, %swap ],
+      [ %set.behind, %set ], [ %put.behind, %put ], [ %again.behind, %again ],
+      [ %jump.next, %jump ], [ %back.next, %back ], [ %back.next, %look ],
+      [ %unless.next, %unless ], [ %choose.next, %choose ], [ %write.behind, %write ],
+      [ %bump.behind, %bump ], [ %enter.behind, %enter ], [ %loop.behind, %loop ],
       [ %point.at, %turn ]
   %op = load i64, ptr %pc, align 8
-  switch i64 %op, label %done [
-    i64 1, label %call
-    i64 2, label %copy
-    i64 3, label %swap
-    i64 4, label %set
-    i64 5, label %put
-    i64 6, label %again
-    i64 7, label %jump
-    i64 8, label %unless
-    i64 9, label %choose
-    i64 10, label %write
-    i64 11, label %bump
-    i64 12, label %enter.at
-    i64 13, label %turns
-    i64 14, label %loop
-  ]
-call:
-  %call.function.at = getelementptr i64, ptr %pc, i64 1
-  %call.function = load i64, ptr %call.function.at, align 8
-  %call.parts.at = getelementptr i64, ptr %pc, i64 2
-  %call.parts = load i64, ptr %call.parts.at, align 8
-  %call.count.at = getelementptr i64, ptr %pc, i64 3
-  %call.count = load i64, ptr %call.count.at, align 8
-  %function = inttoptr i64 %call.function to ptr
-  %numbers = getelementptr i64, ptr %pc, i64 4
-  %call.next = getelementptr i64, ptr %numbers, i64 %call.count
+  switch i64 %op, label %done [ OPS ]
+call(ptr function, parts, count):
+  %call.next = getelementptr i64, ptr %call.behind, i64 %call.count
   br label %argument
 argument:
   %a = phi i64 [ 0, %call ], [ %a1, %take.one ]
   %a.more = icmp slt i64 %a, %call.count
-  br i1 %a.more, label %take.one, label %enter
+  br i1 %a.more, label %take.one, label %start
 take.one:
-  %n.at = getelementptr i64, ptr %numbers, i64 %a
+  %n.at = getelementptr i64, ptr %call.behind, i64 %a
   %n = load i64, ptr %n.at, align 8
   %from = getelementptr ptr, ptr %table, i64 %n
   %pointer = load ptr, ptr %from, align 8
@@ -382,26 +389,22 @@ take.one:
   store ptr %pointer, ptr %to, align 8
   %a1 = add i64 %a, 1
   br label %argument
-enter:
+start:
   switch i64 %call.parts, label %parallel [ i64 1, label %serial  i64 0, label %python ]
 python:
-  %raised = call i1 @python(ptr %function, ptr %arguments)
+  %raised = call i1 @python(ptr %call.function, ptr %arguments)
   br i1 %raised, label %done, label %step
 serial:
-  call void %function(ptr %arguments, i64 0)
+  call void %call.function(ptr %arguments, i64 0)
   br label %step
 parallel:
-  call void @fg.par_run(ptr %function, ptr %arguments, i64 %call.parts)
+  call void @fg.par_run(ptr %call.function, ptr %arguments, i64 %call.parts)
   br label %step
-turns:
-  %groups.at = getelementptr i64, ptr %pc, i64 1
-  %groups = load i64, ptr %groups.at, align 8
-  %words.at = getelementptr i64, ptr %pc, i64 2
-  %words = load i64, ptr %words.at, align 8
-  %list = getelementptr i64, ptr %pc, i64 3
-  %list.end = getelementptr i64, ptr %list, i64 %words
-  %turns.size = mul i64 %words, 8
-  call void @llvm.memcpy.p0.p0.i64(ptr %arguments, ptr %list, i64 %turns.size, i1 false)
+turns(groups, words):
+  %list.end = getelementptr i64, ptr %turns.behind, i64 %turns.words
+  %turns.size = mul i64 %turns.words, 8
+  call void @llvm.memcpy.p0.p0.i64(
+      ptr %arguments, ptr %turns.behind, i64 %turns.size, i1 false)
   %slots.at = getelementptr i64, ptr %list.end, i64 1
   %slots = load i64, ptr %list.end, align 8
   br label %point
@@ -420,77 +423,31 @@ point.one:
   %point.k1 = add i64 %point.k, 1
   br label %point
 turn:
-  call void @fg.par_run(ptr @turns, ptr %arguments, i64 %groups)
+  call void @fg.par_run(ptr @turns, ptr %arguments, i64 %turns.groups)
   br label %step
-copy:
-  %copy.to.at = getelementptr i64, ptr %pc, i64 1
-  %copy.to = load i64, ptr %copy.to.at, align 8
-  %copy.from.at = getelementptr i64, ptr %pc, i64 2
-  %copy.from = load i64, ptr %copy.from.at, align 8
-  %copy.bytes.at = getelementptr i64, ptr %pc, i64 3
-  %copy.bytes = load i64, ptr %copy.bytes.at, align 8
-  %copy.to.slot = getelementptr ptr, ptr %table, i64 %copy.to
-  %copy.to.pointer = load ptr, ptr %copy.to.slot, align 8
-  %copy.from.slot = getelementptr ptr, ptr %table, i64 %copy.from
-  %copy.from.pointer = load ptr, ptr %copy.from.slot, align 8
+copy(to*, from*, bytes):
   call void @llvm.memmove.p0.p0.i64(
       ptr %copy.to.pointer, ptr %copy.from.pointer, i64 %copy.bytes, i1 false)
-  %copy.next = getelementptr i64, ptr %pc, i64 4
   br label %step
-swap:
-  %swap.a.at = getelementptr i64, ptr %pc, i64 1
-  %swap.a = load i64, ptr %swap.a.at, align 8
-  %swap.b.at = getelementptr i64, ptr %pc, i64 2
-  %swap.b = load i64, ptr %swap.b.at, align 8
-  %swap.a.slot = getelementptr ptr, ptr %table, i64 %swap.a
-  %swap.a.pointer = load ptr, ptr %swap.a.slot, align 8
-  %swap.b.slot = getelementptr ptr, ptr %table, i64 %swap.b
-  %swap.b.pointer = load ptr, ptr %swap.b.slot, align 8
+swap(a*, b*):
   store ptr %swap.b.pointer, ptr %swap.a.slot, align 8
   store ptr %swap.a.pointer, ptr %swap.b.slot, align 8
-  %swap.next = getelementptr i64, ptr %pc, i64 3
   br label %step
-set:
-  %set.to.at = getelementptr i64, ptr %pc, i64 1
-  %set.to = load i64, ptr %set.to.at, align 8
-  %set.from.at = getelementptr i64, ptr %pc, i64 2
-  %set.from = load i64, ptr %set.from.at, align 8
-  %set.bytes.at = getelementptr i64, ptr %pc, i64 3
-  %set.bytes = load i64, ptr %set.bytes.at, align 8
-  %set.to.slot = getelementptr ptr, ptr %table, i64 %set.to
-  %set.to.pointer = load ptr, ptr %set.to.slot, align 8
-  %set.from.slot = getelementptr ptr, ptr %table, i64 %set.from
-  %set.from.pointer = load ptr, ptr %set.from.slot, align 8
+set(to*, from*, bytes):
   %set.moved = getelementptr i8, ptr %set.from.pointer, i64 %set.bytes
   store ptr %set.moved, ptr %set.to.slot, align 8
-  %set.next = getelementptr i64, ptr %pc, i64 4
   br label %step
-put:
-  %put.slot.at = getelementptr i64, ptr %pc, i64 1
-  %put.slot = load i64, ptr %put.slot.at, align 8
-  %put.number.at = getelementptr i64, ptr %pc, i64 2
-  %put.number = load i64, ptr %put.number.at, align 8
-  %put.at = getelementptr i64, ptr %table, i64 %put.slot
-  store i64 %put.number, ptr %put.at, align 8
-  %put.next = getelementptr i64, ptr %pc, i64 3
+put(slot*, number):
+  store i64 %put.number, ptr %put.slot.slot, align 8
   br label %step
-again:
-  %again.slot.at = getelementptr i64, ptr %pc, i64 1
-  %again.slot = load i64, ptr %again.slot.at, align 8
-  %again.delta.at = getelementptr i64, ptr %pc, i64 2
-  %again.delta = load i64, ptr %again.delta.at, align 8
-  %again.at = getelementptr i64, ptr %table, i64 %again.slot
-  %again.left = load i64, ptr %again.at, align 8
+again(slot*, delta):
+  %again.left = load i64, ptr %again.slot.slot, align 8
   %again.less = sub i64 %again.left, 1
-  store i64 %again.less, ptr %again.at, align 8
+  store i64 %again.less, ptr %again.slot.slot, align 8
   %again.more = icmp sgt i64 %again.less, 0
-  %again.behind = getelementptr i64, ptr %pc, i64 3
   %again.next = getelementptr i64, ptr %again.behind, i64 %again.delta
   br i1 %again.more, label %back, label %step
-jump:
-  %jump.delta.at = getelementptr i64, ptr %pc, i64 1
-  %jump.delta = load i64, ptr %jump.delta.at, align 8
-  %jump.behind = getelementptr i64, ptr %pc, i64 2
+jump(delta):
   %jump.next = getelementptr i64, ptr %jump.behind, i64 %jump.delta
   %jump.back = icmp slt i64 %jump.delta, 0
   br i1 %jump.back, label %back, label %step
@@ -504,78 +461,38 @@ back:
 look:
   %stopped = call i1 @fg.look(ptr %watch)
   br i1 %stopped, label %done, label %step
-unless:
-  %unless.flag.at = getelementptr i64, ptr %pc, i64 1
-  %unless.flag = load i64, ptr %unless.flag.at, align 8
-  %unless.delta.at = getelementptr i64, ptr %pc, i64 2
-  %unless.delta = load i64, ptr %unless.delta.at, align 8
-  %unless.flag.slot = getelementptr ptr, ptr %table, i64 %unless.flag
-  %unless.flag.pointer = load ptr, ptr %unless.flag.slot, align 8
+unless(flag*, delta):
   %unless.byte = load i8, ptr %unless.flag.pointer, align 1
   %unless.zero = icmp eq i8 %unless.byte, 0
   %unless.here = select i1 %unless.zero, i64 %unless.delta, i64 0
-  %unless.behind = getelementptr i64, ptr %pc, i64 3
   %unless.next = getelementptr i64, ptr %unless.behind, i64 %unless.here
   br label %step
-choose:
-  %choose.index.at = getelementptr i64, ptr %pc, i64 1
-  %choose.index = load i64, ptr %choose.index.at, align 8
-  %choose.count.at = getelementptr i64, ptr %pc, i64 2
-  %choose.count = load i64, ptr %choose.count.at, align 8
-  %choose.index.slot = getelementptr ptr, ptr %table, i64 %choose.index
-  %choose.index.pointer = load ptr, ptr %choose.index.slot, align 8
+choose(index*, count):
   %choose.narrow = load i32, ptr %choose.index.pointer, align 4
   %choose.wide = sext i32 %choose.narrow to i64
   %choose.low = call i64 @llvm.smax.i64(i64 %choose.wide, i64 0)
   %choose.last = sub i64 %choose.count, 1
   %choose.k = call i64 @llvm.smin.i64(i64 %choose.low, i64 %choose.last)
-  %choose.deltas = getelementptr i64, ptr %pc, i64 3
-  %choose.delta.at = getelementptr i64, ptr %choose.deltas, i64 %choose.k
+  %choose.delta.at = getelementptr i64, ptr %choose.behind, i64 %choose.k
   %choose.delta = load i64, ptr %choose.delta.at, align 8
-  %choose.behind = getelementptr i64, ptr %choose.deltas, i64 %choose.count
-  %choose.next = getelementptr i64, ptr %choose.behind, i64 %choose.delta
+  %choose.from = getelementptr i64, ptr %choose.behind, i64 %choose.count
+  %choose.next = getelementptr i64, ptr %choose.from, i64 %choose.delta
   br label %step
-write:
-  %write.to.at = getelementptr i64, ptr %pc, i64 1
-  %write.to = load i64, ptr %write.to.at, align 8
-  %write.number.at = getelementptr i64, ptr %pc, i64 2
-  %write.number = load i64, ptr %write.number.at, align 8
-  %write.to.slot = getelementptr ptr, ptr %table, i64 %write.to
-  %write.to.pointer = load ptr, ptr %write.to.slot, align 8
+write(to*, number):
   %write.narrow = trunc i64 %write.number to i32
   store i32 %write.narrow, ptr %write.to.pointer, align 4
-  %write.next = getelementptr i64, ptr %pc, i64 3
   br label %step
-enter.at:
-  %enter.function.at = getelementptr i64, ptr %pc, i64 1
-  %enter.function = load ptr, ptr %enter.function.at, align 8
-  %enter.slot.at = getelementptr i64, ptr %pc, i64 2
-  %enter.slot = load i64, ptr %enter.slot.at, align 8
-  %enter.arguments = getelementptr ptr, ptr %table, i64 %enter.slot
-  call void %enter.function(ptr %enter.arguments, i64 0)
-  %enter.at.next = getelementptr i64, ptr %pc, i64 3
+enter(ptr function, slot*):
+  call void %enter.function(ptr %enter.slot.slot, i64 0)
   br label %step
-loop:
-  %loop.function.at = getelementptr i64, ptr %pc, i64 1
-  %loop.function = load ptr, ptr %loop.function.at, align 8
-  %loop.slot.at = getelementptr i64, ptr %pc, i64 2
-  %loop.slot = load i64, ptr %loop.slot.at, align 8
-  %loop.arguments = getelementptr ptr, ptr %table, i64 %loop.slot
-  %loop.next = getelementptr i64, ptr %pc, i64 3
-  %loop.stopped = call i1 %loop.function(ptr %loop.arguments, ptr %watch)
+loop(ptr function, slot*):
+  %loop.stopped = call i1 %loop.function(ptr %loop.slot.slot, ptr %watch)
   br i1 %loop.stopped, label %done, label %step
-bump:
-  %bump.to.at = getelementptr i64, ptr %pc, i64 1
-  %bump.to = load i64, ptr %bump.to.at, align 8
-  %bump.number.at = getelementptr i64, ptr %pc, i64 2
-  %bump.number = load i64, ptr %bump.number.at, align 8
-  %bump.to.slot = getelementptr ptr, ptr %table, i64 %bump.to
-  %bump.to.pointer = load ptr, ptr %bump.to.slot, align 8
+bump(to*, number):
   %bump.narrow = trunc i64 %bump.number to i32
   %bump.old = load i32, ptr %bump.to.pointer, align 4
   %bump.new = add i32 %bump.old, %bump.narrow
   store i32 %bump.new, ptr %bump.to.pointer, align 4
-  %bump.next = getelementptr i64, ptr %pc, i64 3
   br label %step
 done:
   br i1 %wanted, label %give, label %out
@@ -592,7 +509,7 @@ declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)
 declare i64 @llvm.smax.i64(i64, i64)
 declare i64 @llvm.smin.i64(i64, i64)
-"""
+""".replace("OPS", LABELS))
 
 
 class PlanTable:
