@@ -27,7 +27,7 @@ from ... import config, slots
 from ...types import F32, F64
 from ..forms import ARRAY, BOOL, FLOAT, INT, NUMBERS, Attributes, Same
 from . import host, objects, target
-from .native_results import OWNER
+from .native_results import FUNCTIONS, OWNER
 from .native_text import TEXT
 
 METHOD = 0x80 | 0x02                             # METH_FASTCALL | METH_KEYWORDS
@@ -45,15 +45,8 @@ class MethodDef(ctypes.Structure):
 
 
 class Interface(ctypes.Structure):
-    """%Interface of the text: what it calls in CPython and NumPy."""
-    _fields_ = [(name, WORD) for name in (
-        "ndarray", "PyArray_New", "PyArray_SetBaseObject", "Py_IncRef", "Py_DecRef",
-        "PyErr_Occurred", "PyDict_GetItem", "PyTuple_New", "PyTuple_SetItem",
-        "PyObject_Vectorcall", "PyType_GenericAlloc", "PyCapsule_New", "PyCapsule_GetPointer",
-        "PyMem_RawMalloc", "PyMem_RawFree", "PyErr_NoMemory", "PyDict_Size",
-        "PyContextVar_Get", "PyLong_AsLongLongAndOverflow",
-        "PyList_New", "PyList_SetItem", "PyDict_New", "PyDict_SetItem", "PyObject_GetAttr",
-        "PyErr_Clear")]
+    """`@fg.interface` of the text: what it calls in CPython and NumPy."""
+    _fields_ = [(name, WORD) for name in FUNCTIONS]
 
 
 class Form(ctypes.Structure):

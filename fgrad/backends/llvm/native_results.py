@@ -1,23 +1,35 @@
 """Memory, ndarrays and boxes for what machine code gives back, as LLVM text.
 
-`%Interface` mirrors `native_call.Interface`, the functions of CPython and NumPy that are called;
-the offsets 16 and 64 are those of data and flags in an ndarray.  All of it runs with the
-interpreter's lock held.  Relies on `large_pages`; `native_text.py` and `operators_text.py` build on
-it.
+`@fg.interface` holds FUNCTIONS, which `native_call` fills in; the offsets 16 and 64 are those of
+data and flags in an ndarray.  All of it runs with the interpreter's lock held.  Relies on
+`large_pages`; `native_text.py` and `operators_text.py` build on it.
 """
 
 from __future__ import annotations
 
+import re
+
 from . import large_pages
 
-TEXT = large_pages.TEXT + """
-%Interface = type { ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr,
-                      ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr,
-                      ptr, ptr, ptr, ptr, ptr, ptr }
+FUNCTIONS = (              # of CPython and NumPy, that the text calls: @api(Py_IncRef)
+    "ndarray", "PyArray_New", "PyArray_SetBaseObject", "Py_IncRef", "Py_DecRef", "PyErr_Occurred",
+    "PyDict_GetItem", "PyTuple_New", "PyTuple_SetItem", "PyObject_Vectorcall",
+    "PyType_GenericAlloc", "PyCapsule_New", "PyCapsule_GetPointer", "PyMem_RawMalloc",
+    "PyMem_RawFree", "PyErr_NoMemory", "PyDict_Size", "PyContextVar_Get",
+    "PyLong_AsLongLongAndOverflow", "PyList_New", "PyList_SetItem", "PyDict_New", "PyDict_SetItem",
+    "PyObject_GetAttr", "PyErr_Clear")
+
+
+def with_functions(text):
+    """The text with the places of FUNCTIONS for their names."""
+    return re.sub(r"@api\((\w+)\)", lambda found: f"@api(i32 {FUNCTIONS.index(found[1])})", text)
+
+
+TEXT = large_pages.TEXT + with_functions("""
 %Result = type { ptr, ptr, i64, ptr, i64, i64 }   ; dtype, shape, ndim, dims, type number, bytes
 %Box = type { ptr, i64, i64, i64 }              ; its class, the offsets of its np, shape, dtype
 
-@fg.interface = global %Interface zeroinitializer, align 64
+@fg.interface = global [FUNCTIONS x ptr] zeroinitializer, align 64
 @pool = internal global [POOL_PLACES x ptr] zeroinitializer         ; big blocks that wait for reuse
 @waiting = internal global i64 0                             ; their bytes
 @turn = internal global i64 0                                ; the place that is overwritten next
@@ -30,13 +42,13 @@ define internal ptr @api(i32 %which) nounwind alwaysinline {
 }
 
 define internal void @hold(ptr %object) nounwind alwaysinline {
-  %f = call ptr @api(i32 3)
+  %f = call ptr @api(Py_IncRef)
   call void %f(ptr %object)
   ret void
 }
 
 define internal void @release(ptr %object) nounwind alwaysinline {
-  %f = call ptr @api(i32 4)
+  %f = call ptr @api(Py_DecRef)
   call void %f(ptr %object)
   ret void
 }
@@ -63,7 +75,7 @@ done:
 define internal void @block.free(ptr %block) nounwind {
   %p = getelementptr i8, ptr %block, i64 -16
   %raw = load ptr, ptr %p
-  %f = call ptr @api(i32 14)
+  %f = call ptr @api(PyMem_RawFree)
   call void %f(ptr %raw)
   ret void
 }
@@ -114,7 +126,7 @@ reused:
   ret ptr %old
 fresh:
   %room = add i64 %bytes, 128
-  %f = call ptr @api(i32 13)
+  %f = call ptr @api(PyMem_RawMalloc)
   %raw = call ptr %f(i64 %room)
   %failed = icmp eq ptr %raw, null
   br i1 %failed, label %fail, label %made
@@ -137,7 +149,7 @@ fail:
 ; The destructor of the capsule that owns a block: keep it for reuse, or free it.
 define internal void @block.done(ptr %capsule) nounwind {
 entry:
-  %get = call ptr @api(i32 12)
+  %get = call ptr @api(PyCapsule_GetPointer)
   %block = call ptr %get(ptr %capsule, ptr @owner)
   %p = getelementptr i8, ptr %block, i64 -8
   %size = load i64, ptr %p
@@ -186,8 +198,8 @@ define internal ptr @array.of(ptr %result, ptr %data, i32 %flags) nounwind alway
   %ndim = trunc i64 %ndim.long to i32
   %type = trunc i64 %type.long to i32
   %dims = load ptr, ptr %dims.p
-  %ndarray = call ptr @api(i32 0)
-  %f = call ptr @api(i32 1)
+  %ndarray = call ptr @api(ndarray)
+  %f = call ptr @api(PyArray_New)
   %a = call ptr %f(ptr %ndarray, i32 %ndim, ptr %dims, i32 %type,
                   ptr null, ptr %data, i32 0, i32 %flags, ptr null)
   ret ptr %a
@@ -200,11 +212,11 @@ entry:
   %failed = icmp eq ptr %block, null
   br i1 %failed, label %memory, label %wrap
 memory:
-  %raise = call ptr @api(i32 15)
+  %raise = call ptr @api(PyErr_NoMemory)
   %ignored = call ptr %raise()
   ret ptr null
 wrap:
-  %new = call ptr @api(i32 11)
+  %new = call ptr @api(PyCapsule_New)
   %capsule = call ptr %new(ptr %block, ptr @owner, ptr @block.done)
   %lost = icmp eq ptr %capsule, null
   br i1 %lost, label %free, label %array
@@ -219,7 +231,7 @@ uncapsule:
   call void @release(ptr %capsule)
   ret ptr null
 own:
-  %own.f = call ptr @api(i32 2)
+  %own.f = call ptr @api(PyArray_SetBaseObject)
   %refused = call i32 %own.f(ptr %a, ptr %capsule)
   %bad = icmp ne i32 %refused, 0
   br i1 %bad, label %unmake, label %good
@@ -262,7 +274,7 @@ done:
 define internal ptr @box.new(ptr %form, ptr %result, ptr %array) nounwind alwaysinline {
 entry:
   %class = load ptr, ptr %form
-  %f = call ptr @api(i32 10)
+  %f = call ptr @api(PyType_GenericAlloc)
   %box = call ptr %f(ptr %class, i64 0)
   %none = icmp eq ptr %box, null
   br i1 %none, label %done, label %fill
@@ -288,9 +300,9 @@ fill:
 done:
   ret ptr %box
 }
-"""
+""")
 SIZES = {                  # bytes from which results are aligned, and wait for reuse; all waiting
     "ALIGNED_LEAST": 1 << 15, "POOLED_LEAST": 1 << 18, "POOLED_MOST": 1 << 28, "POOL_PLACES": 32}
 OWNER = "fgrad.block"
-for _word, _value in (*SIZES.items(), ("OWNER", OWNER)):
+for _word, _value in (*SIZES.items(), ("OWNER", OWNER), ("FUNCTIONS", len(FUNCTIONS))):
     TEXT = TEXT.replace(_word, str(_value))

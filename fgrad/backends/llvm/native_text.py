@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from . import native_results
 
-TEXT = native_results.TEXT + """
+TEXT = native_results.TEXT + native_results.with_functions("""
 %Argument = type { ptr, ptr, i64, ptr }                      ; dtype, scalar class, ndim, dims
 %Node = type { i64, i64, ptr, ptr }                ; kind, count, class or object, keys
 %Call = type { ptr, i64, i64, i64, ptr, ptr, ptr, i64, i64, i64, i64, ptr, ptr, ptr, i64, ptr, ptr }
@@ -46,7 +46,7 @@ entry:
   %index.p = getelementptr %State, ptr %state, i32 0, i32 5
   %arguments = load ptr, ptr %arguments.p
   %i = load i64, ptr %index.p
-  %ndarray = call ptr @api(i32 0)
+  %ndarray = call ptr @api(ndarray)
   %want = getelementptr %Argument, ptr %arguments, i64 %i
   %class.p = getelementptr i8, ptr %given, i64 8
   %class = load ptr, ptr %class.p
@@ -152,7 +152,7 @@ entry:
   %i = load i64, ptr %index.p
   %numbers = load ptr, ptr %numbers.p
   %slot = getelementptr i64, ptr %numbers, i64 %i
-  %f = call ptr @api(i32 18)
+  %f = call ptr @api(PyLong_AsLongLongAndOverflow)
   %value = call i64 %f(ptr %given, ptr %beyond.p)
   store i64 %value, ptr %slot
   %beyond = load i32, ptr %beyond.p
@@ -213,7 +213,7 @@ list:
   %list.items = load ptr, ptr %inside
   br label %sized
 dict:
-  %dict.size.f = call ptr @api(i32 16)
+  %dict.size.f = call ptr @api(PyDict_Size)
   %dict.size = call i64 %dict.size.f(ptr %given)
   br label %compare
 sized:
@@ -239,16 +239,16 @@ by.name:
   %key = load ptr, ptr %key.p
   br i1 %is.dict, label %by.key, label %by.attribute
 by.attribute:
-  %get.attribute = call ptr @api(i32 23)
+  %get.attribute = call ptr @api(PyObject_GetAttr)
   %attribute = call ptr %get.attribute(ptr %given, ptr %key)
   %lacks = icmp eq ptr %attribute, null
   br i1 %lacks, label %clear, label %fetched
 clear:
-  %clear.f = call ptr @api(i32 24)
+  %clear.f = call ptr @api(PyErr_Clear)
   call void %clear.f()
   ret ptr null
 by.key:
-  %get = call ptr @api(i32 6)
+  %get = call ptr @api(PyDict_GetItem)
   %found = call ptr %get(ptr %given, ptr %key)
   %absent = icmp eq ptr %found, null
   br i1 %absent, label %miss, label %fetched
@@ -299,17 +299,17 @@ leaf:
   store ptr %behind, ptr %leaf.p
   ret ptr %item
 tuple:
-  %tuple.new = call ptr @api(i32 7)
+  %tuple.new = call ptr @api(PyTuple_New)
   %a.tuple = call ptr %tuple.new(i64 %count)
-  %tuple.set = call ptr @api(i32 8)
+  %tuple.set = call ptr @api(PyTuple_SetItem)
   br label %made
 list:
-  %list.new = call ptr @api(i32 19)
+  %list.new = call ptr @api(PyList_New)
   %a.list = call ptr %list.new(i64 %count)
-  %list.set = call ptr @api(i32 20)
+  %list.set = call ptr @api(PyList_SetItem)
   br label %made
 dict:
-  %dict.new = call ptr @api(i32 21)
+  %dict.new = call ptr @api(PyDict_New)
   %a.dict = call ptr %dict.new()
   br label %made
 made:
@@ -334,7 +334,7 @@ set.place:                                          ; takes the part over
 set.key:
   %key.p = getelementptr ptr, ptr %keys, i64 %i
   %key = load ptr, ptr %key.p
-  %dict.set = call ptr @api(i32 22)
+  %dict.set = call ptr @api(PyDict_SetItem)
   %refused = call i32 %dict.set(ptr %out, ptr %key, ptr %one)
   call void @release(ptr %one)
   %bad = icmp ne i32 %refused, 0
@@ -468,7 +468,7 @@ hold.one:
 unlocking:
   call void %kernel(ptr %data, ptr %rest)
   call void @release_all(ptr %held, i64 %inputs)
-  %occurred = call ptr @api(i32 5)
+  %occurred = call ptr @api(PyErr_Occurred)
   %exception = call ptr %occurred()
   %fine = icmp eq ptr %exception, null
   br i1 %fine, label %box, label %fail
@@ -521,7 +521,7 @@ give.back:                                          ; an exception is set; what 
   call void @release_all(ptr %first.left, i64 %left)
   ret ptr null
 gather:
-  %tuple.new = call ptr @api(i32 7)
+  %tuple.new = call ptr @api(PyTuple_New)
   %tuple = call ptr %tuple.new(i64 %outputs)
   %tuple.none = icmp eq ptr %tuple, null
   br i1 %tuple.none, label %fail, label %put
@@ -532,13 +532,13 @@ put:
 put.one:
   %made.t = getelementptr ptr, ptr %made, i64 %t
   %item = load ptr, ptr %made.t
-  %set = call ptr @api(i32 8)
+  %set = call ptr @api(PyTuple_SetItem)
   %ignored = call i32 %set(ptr %tuple, i64 %t, ptr %item)
   %t1 = add i64 %t, 1
   br label %put
 assembled:
   store ptr %tuple, ptr %held
-  %vector = call ptr @api(i32 9)
+  %vector = call ptr @api(PyObject_Vectorcall)
   %final = call ptr %vector(ptr %assemble, ptr %held, i64 1, ptr null)
   call void @release(ptr %tuple)
   ret ptr %final
@@ -551,8 +551,8 @@ fail:                                               ; an exception is set; give 
 
 miss:
   %fallback = load ptr, ptr %fallback.p
-  %python = call ptr @api(i32 9)
+  %python = call ptr @api(PyObject_Vectorcall)
   %answer = call ptr %python(ptr %fallback, ptr %args, i64 %count, ptr %keywords)
   ret ptr %answer
 }
-"""
+""")

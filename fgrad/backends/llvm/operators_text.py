@@ -39,7 +39,7 @@ look:
   %class.p = getelementptr i8, ptr %given, i64 8
   %class = load ptr, ptr %class.p
   %inside = getelementptr i8, ptr %given, i64 16
-  %ndarray = call ptr @api(i32 0)
+  %ndarray = call ptr @api(ndarray)
   %is.array = icmp eq ptr %class, %ndarray
   br i1 %is.array, label %array, label %search
 array:
@@ -109,7 +109,7 @@ other:
   %is.int = icmp eq ptr %class, %int
   br i1 %is.int, label %whole, label %no
 whole:
-  %read = call ptr @api(i32 18)
+  %read = call ptr @api(PyLong_AsLongLongAndOverflow)
   %integer = call i64 %read(ptr %given, ptr %beyond)
   %overflow = load i32, ptr %beyond
   %fits = icmp eq i32 %overflow, 0
@@ -152,7 +152,7 @@ entry:
   %slot = alloca ptr
   %variable.p = getelementptr %Operators, ptr @fg.operators, i32 0, i32 1
   %variable = load ptr, ptr %variable.p
-  %get = call ptr @api(i32 17)
+  %get = call ptr @api(PyContextVar_Get)
   %status = call i32 %get(ptr %variable, ptr null, ptr %slot)
   %bad = icmp slt i32 %status, 0
   br i1 %bad, label %failed, label %got
@@ -474,7 +474,7 @@ miss:
   store ptr %y, ptr %pair.1
   %alone.x = icmp eq ptr %y, null
   %count = select i1 %alone.x, i64 1, i64 2
-  %call = call ptr @api(i32 9)
+  %call = call ptr @api(PyObject_Vectorcall)
   %answer = call ptr %call(ptr %fallback, ptr %pair, i64 %count, ptr null)
   ret ptr %answer
 }
@@ -501,6 +501,7 @@ def function(name):
 
 def text():
     """The whole text."""
-    operate = OPERATE.replace("NAMES_COUNT", str(len(NAMES))).replace("MOST", str(MOST))
+    operate = native_results.with_functions(
+        OPERATE.replace("NAMES_COUNT", str(len(NAMES))).replace("MOST", str(MOST)))
     functions = map(function, OPERATORS)
     return "".join([native_results.TEXT, operate, operators_loops.text(), *functions])
