@@ -27,7 +27,7 @@ from ... import config, slots
 from ...types import F32, F64
 from ..forms import ARRAY, BOOL, FLOAT, INT, NUMBERS, Attributes, Same
 from . import host, objects, target
-from .native_results import FUNCTIONS, OWNER
+from .native_results import FUNCTIONS, OWNER, fields
 from .native_text import TEXT
 
 METHOD = 0x80 | 0x02                             # METH_FASTCALL | METH_KEYWORDS
@@ -49,37 +49,35 @@ class Interface(ctypes.Structure):
     _fields_ = [(name, WORD) for name in FUNCTIONS]
 
 
+def like(record):
+    """The fields of the text's record of this name."""
+    return [(name, {"ptr": WORD, "i64": ctypes.c_int64}[kind]) for kind, name in fields(record)]
+
+
 class Form(ctypes.Structure):
     """%Box: the class of boxes, and where their slots are."""
-    _fields_ = [("box", WORD), ("np_offset", ctypes.c_int64), ("shape_offset", ctypes.c_int64),
-                ("dtype_offset", ctypes.c_int64)]
+    _fields_ = like("Box")
 
 
 class Argument(ctypes.Structure):
     """%Argument: what one argument must be.  `scalar` is null unless it has no axes."""
-    _fields_ = [("dtype", WORD), ("scalar", WORD), ("ndim", ctypes.c_int64), ("dims", WORD)]
+    _fields_ = like("Argument")
 
 
 class Node(ctypes.Structure):
     """%Node: the form of an argument or of what is returned, or of a part of one; the parts of a
     container follow it."""
-    _fields_ = [("kind", ctypes.c_int64), ("count", ctypes.c_int64), ("object", WORD),
-                ("keys", WORD)]
+    _fields_ = like("Node")
 
 
 class Result(ctypes.Structure):
     """%Result: what one result will be."""
-    _fields_ = [("dtype", WORD), ("shape", WORD), ("ndim", ctypes.c_int64), ("dims", WORD),
-                ("number", ctypes.c_int64), ("nbytes", ctypes.c_int64)]
+    _fields_ = like("Result")
 
 
 class Call(ctypes.Structure):
     """%Call: everything one builtin knows.  Its attribute `keep` holds the objects it points to."""
-    _fields_ = [("form", Form), ("kernel", WORD), ("fallback", WORD),
-                ("assemble", WORD), ("unlocks", ctypes.c_int64), ("inputs", ctypes.c_int64),
-                ("outputs", ctypes.c_int64), ("constants", ctypes.c_int64), ("arguments", WORD),
-                ("results", WORD), ("constant_data", WORD), ("arity", ctypes.c_int64),
-                ("nodes", WORD), ("returned", WORD)]
+    _fields_ = [("form", Form), *like("Call")[len(like("Box")):]]
 
 
 # ---------------------------------------------------------------------------- making builtins

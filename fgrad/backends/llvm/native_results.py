@@ -19,16 +19,50 @@ FUNCTIONS = (              # of CPython and NumPy, that the text calls: @api(Py_
     "PyLong_AsLongLongAndOverflow", "PyList_New", "PyList_SetItem", "PyDict_New", "PyDict_SetItem",
     "PyObject_GetAttr", "PyErr_Clear")
 
+# What tables in memory hold; scalar: NumPy's class of a dtype's scalars, number: of a dtype.
+RECORDS = {
+    "Box": "ptr box, i64 np, i64 shape, i64 dtype",     # the class, and the offsets of its slots
+    "Result": "ptr dtype, ptr shape, i64 ndim, ptr dims, i64 number, i64 nbytes",
+    "Argument": "ptr dtype, ptr scalar, i64 ndim, ptr dims",
+    "Node": "i64 kind, i64 count, ptr object, ptr keys",
+    "State": "ptr box, i64 np, ptr arguments, ptr data, ptr held, i64 index, ptr numbers",
+    "Kind": "ptr dtype, ptr scalar, i64 number, i64 nbytes",
+    "Operator": "[6 x ptr] loops, i64 bool, i64 index, ptr swapped",
+}
+RECORDS["Call"] = (
+    f"{RECORDS['Box']}, ptr kernel, ptr fallback, ptr assemble, i64 unlocks, i64 inputs, "
+    "i64 outputs, i64 constants, ptr arguments, ptr results, ptr constant_data, i64 arity, "
+    "ptr nodes, ptr returned")
 
-def with_functions(text):
-    """The text with the places of FUNCTIONS for their names."""
-    return re.sub(r"@api\((\w+)\)", lambda found: f"@api(i32 {FUNCTIONS.index(found[1])})", text)
+
+def fields(record):
+    """The (type, name) pairs of a record.
+
+    >>> fields("Kind")[:2]
+    [('ptr', 'dtype'), ('ptr', 'scalar')]
+    """
+    return [tuple(field.rsplit(" ", 1)) for field in RECORDS[record].split(", ")]
 
 
-TEXT = large_pages.TEXT + with_functions("""
-%Result = type { ptr, ptr, i64, ptr, i64, i64 }   ; dtype, shape, ndim, dims, type number, bytes
-%Box = type { ptr, i64, i64, i64 }              ; its class, the offsets of its np, shape, dtype
+def with_places(text):
+    """The text with numbers for names: of FUNCTIONS, @api(Py_IncRef), and of what a record has,
+    getelementptr %Call.arity, ptr %call.
+    """
+    def place(found):
+        record, name, pointer = found.groups()
+        names = [name for _, name in fields(record)]
+        return f"getelementptr %{record}, {pointer}, i32 0, i32 {names.index(name)}"
+    text = re.sub(r"@api\((\w+)\)", lambda found: f"@api(i32 {FUNCTIONS.index(found[1])})", text)
+    return re.sub(r"getelementptr %(\w+)\.(\w+), (ptr %[\w.]+)", place, text)
 
+
+def declared(*records):
+    """The types of records in LLVM's words."""
+    return "\n".join([f"%{record} = type {{ {', '.join([t for t, _ in fields(record)])} }}"
+                      for record in records]) + "\n"
+
+
+TEXT = large_pages.TEXT + declared("Result", "Box") + with_places("""
 @fg.interface = global [FUNCTIONS x ptr] zeroinitializer, align 64
 @pool = internal global [POOL_PLACES x ptr] zeroinitializer         ; big blocks that wait for reuse
 @waiting = internal global i64 0                             ; their bytes
@@ -190,9 +224,9 @@ drop:
 ; ---- Results
 
 define internal ptr @array.of(ptr %result, ptr %data, i32 %flags) nounwind alwaysinline {
-  %ndim.p = getelementptr %Result, ptr %result, i32 0, i32 2
-  %dims.p = getelementptr %Result, ptr %result, i32 0, i32 3
-  %type.p = getelementptr %Result, ptr %result, i32 0, i32 4
+  %ndim.p = getelementptr %Result.ndim, ptr %result
+  %dims.p = getelementptr %Result.dims, ptr %result
+  %type.p = getelementptr %Result.number, ptr %result
   %ndim.long = load i64, ptr %ndim.p
   %type.long = load i64, ptr %type.p
   %ndim = trunc i64 %ndim.long to i32
@@ -245,7 +279,7 @@ good:
 ; A new read-only ndarray of the result's type.
 define internal ptr @array.new(ptr %result) nounwind alwaysinline {
 entry:
-  %bytes.p = getelementptr %Result, ptr %result, i32 0, i32 5
+  %bytes.p = getelementptr %Result.nbytes, ptr %result
   %bytes = load i64, ptr %bytes.p
   %big = icmp uge i64 %bytes, ALIGNED_LEAST
   br i1 %big, label %aligned, label %plain
@@ -279,9 +313,9 @@ entry:
   %none = icmp eq ptr %box, null
   br i1 %none, label %done, label %fill
 fill:
-  %np.p = getelementptr %Box, ptr %form, i32 0, i32 1
-  %shape.p = getelementptr %Box, ptr %form, i32 0, i32 2
-  %dtype.p = getelementptr %Box, ptr %form, i32 0, i32 3
+  %np.p = getelementptr %Box.np, ptr %form
+  %shape.p = getelementptr %Box.shape, ptr %form
+  %dtype.p = getelementptr %Box.dtype, ptr %form
   %np.o = load i64, ptr %np.p
   %shape.o = load i64, ptr %shape.p
   %dtype.o = load i64, ptr %dtype.p
@@ -289,7 +323,7 @@ fill:
   %shape = getelementptr i8, ptr %box, i64 %shape.o
   %dtype = getelementptr i8, ptr %box, i64 %dtype.o
   %dtype.object = load ptr, ptr %result
-  %shape.q = getelementptr %Result, ptr %result, i32 0, i32 1
+  %shape.q = getelementptr %Result.shape, ptr %result
   %shape.object = load ptr, ptr %shape.q
   call void @hold(ptr %shape.object)
   call void @hold(ptr %dtype.object)

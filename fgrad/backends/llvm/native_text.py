@@ -1,31 +1,26 @@
 """The machine code behind `native_call.py`, as LLVM text: `fg.call`, the entry of every builtin.
 
-The records mirror the ctypes structures there.  The offsets 8, 16, 24, 32, 56 and 64 are those of
-type, data, ndim, dims, descr and flags in an ndarray; in other objects 16 is a float's value or a
-container's length, and 24 a tuple's items or the pointer to a list's.  They are checked there
-before any of this runs.  It runs with the interpreter's lock held; a kernel may give it up
-meanwhile.
+RECORDS of `native_results.py` are also the ctypes structures there.  The offsets 8, 16, 24, 32, 56
+and 64 are those of type, data, ndim, dims, descr and flags in an ndarray; in other objects 16 is a
+float's value or a container's length, and 24 a tuple's items or the pointer to a list's.  They are
+checked there before any of this runs.  It runs with the interpreter's lock held; a kernel may give
+it up meanwhile.
 """
 
 from __future__ import annotations
 
 from . import native_results
+from .native_results import declared, with_places
 
-TEXT = native_results.TEXT + native_results.with_functions("""
-%Argument = type { ptr, ptr, i64, ptr }                      ; dtype, scalar class, ndim, dims
-%Node = type { i64, i64, ptr, ptr }                ; kind, count, class or object, keys
-%Call = type { ptr, i64, i64, i64, ptr, ptr, ptr, i64, i64, i64, i64, ptr, ptr, ptr, i64, ptr, ptr }
-%State = type { ptr, i64, ptr, ptr, ptr, i64, ptr }
-                       ; box, offset of its np, Arguments, data, held, index of the input, numbers
-
+TEXT = native_results.TEXT + declared("Argument", "Node", "Call", "State") + with_places("""
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 
 ; ---- Arguments.  `place` notes the data and the owner of the next input.
 
 define internal void @place(ptr %state, ptr %data, ptr %owner) nounwind alwaysinline {
-  %data.p = getelementptr %State, ptr %state, i32 0, i32 3
-  %held.p = getelementptr %State, ptr %state, i32 0, i32 4
-  %index.p = getelementptr %State, ptr %state, i32 0, i32 5
+  %data.p = getelementptr %State.data, ptr %state
+  %held.p = getelementptr %State.held, ptr %state
+  %index.p = getelementptr %State.index, ptr %state
   %datas = load ptr, ptr %data.p
   %helds = load ptr, ptr %held.p
   %i = load i64, ptr %index.p
@@ -42,8 +37,8 @@ define internal void @place(ptr %state, ptr %data, ptr %owner) nounwind alwaysin
 define internal i1 @array(ptr %state, ptr %given) nounwind alwaysinline {
 entry:
   %box.class = load ptr, ptr %state
-  %arguments.p = getelementptr %State, ptr %state, i32 0, i32 2
-  %index.p = getelementptr %State, ptr %state, i32 0, i32 5
+  %arguments.p = getelementptr %State.arguments, ptr %state
+  %index.p = getelementptr %State.index, ptr %state
   %arguments = load ptr, ptr %arguments.p
   %i = load i64, ptr %index.p
   %ndarray = call ptr @api(ndarray)
@@ -53,7 +48,7 @@ entry:
   %boxed = icmp eq ptr %class, %box.class
   br i1 %boxed, label %unbox, label %array
 unbox:
-  %np.p = getelementptr %State, ptr %state, i32 0, i32 1
+  %np.p = getelementptr %State.np, ptr %state
   %np.offset = load i64, ptr %np.p
   %inner.p = getelementptr i8, ptr %given, i64 %np.offset
   %inner = load ptr, ptr %inner.p
@@ -70,7 +65,7 @@ array:
   %is.array = icmp eq ptr %a.class, %ndarray
   br i1 %is.array, label %match, label %scalar
 scalar:
-  %scalar.p = getelementptr %Argument, ptr %want, i32 0, i32 1
+  %scalar.p = getelementptr %Argument.scalar, ptr %want
   %scalar.class = load ptr, ptr %scalar.p
   %is.scalar = icmp eq ptr %a.class, %scalar.class
   br i1 %is.scalar, label %taken, label %miss
@@ -83,7 +78,7 @@ match:
   %flags = load i32, ptr %flags.p
   %ndim = zext i32 %ndim.short to i64
   %want.dtype = load ptr, ptr %want
-  %want.ndim.p = getelementptr %Argument, ptr %want, i32 0, i32 2
+  %want.ndim.p = getelementptr %Argument.ndim, ptr %want
   %want.ndim = load i64, ptr %want.ndim.p
   %kind = and i32 %flags, 257
   %same.dtype = icmp eq ptr %dtype, %want.dtype
@@ -95,7 +90,7 @@ match:
 shape:
   %dims.p = getelementptr i8, ptr %a, i64 32
   %dims = load ptr, ptr %dims.p
-  %want.dims.p = getelementptr %Argument, ptr %want, i32 0, i32 3
+  %want.dims.p = getelementptr %Argument.dims, ptr %want
   %want.dims = load ptr, ptr %want.dims.p
   br label %axis
 axis:
@@ -131,8 +126,8 @@ as.is:
   call void @place(ptr %state, ptr %value.p, ptr %given)
   ret void
 convert:
-  %index.p = getelementptr %State, ptr %state, i32 0, i32 5
-  %numbers.p = getelementptr %State, ptr %state, i32 0, i32 6
+  %index.p = getelementptr %State.index, ptr %state
+  %numbers.p = getelementptr %State.numbers, ptr %state
   %i = load i64, ptr %index.p
   %numbers = load ptr, ptr %numbers.p
   %slot = getelementptr i64, ptr %numbers, i64 %i
@@ -147,8 +142,8 @@ convert:
 define internal i1 @whole(ptr %state, ptr %given) nounwind {
 entry:
   %beyond.p = alloca i32
-  %index.p = getelementptr %State, ptr %state, i32 0, i32 5
-  %numbers.p = getelementptr %State, ptr %state, i32 0, i32 6
+  %index.p = getelementptr %State.index, ptr %state
+  %numbers.p = getelementptr %State.numbers, ptr %state
   %i = load i64, ptr %index.p
   %numbers = load ptr, ptr %numbers.p
   %slot = getelementptr i64, ptr %numbers, i64 %i
@@ -177,9 +172,9 @@ leaf:
   %after = select i1 %good, ptr %next, ptr null
   ret ptr %after
 other:
-  %count.p = getelementptr %Node, ptr %node, i32 0, i32 1
-  %object.p = getelementptr %Node, ptr %node, i32 0, i32 2
-  %keys.p = getelementptr %Node, ptr %node, i32 0, i32 3
+  %count.p = getelementptr %Node.count, ptr %node
+  %object.p = getelementptr %Node.object, ptr %node
+  %keys.p = getelementptr %Node.keys, ptr %node
   %count = load i64, ptr %count.p
   %object = load ptr, ptr %object.p
   %keys = load ptr, ptr %keys.p
@@ -287,8 +282,8 @@ entry:
   %next = getelementptr %Node, ptr %node, i64 1
   store ptr %next, ptr %at
   %kind = load i64, ptr %node
-  %count.p = getelementptr %Node, ptr %node, i32 0, i32 1
-  %keys.p = getelementptr %Node, ptr %node, i32 0, i32 3
+  %count.p = getelementptr %Node.count, ptr %node
+  %keys.p = getelementptr %Node.keys, ptr %node
   %count = load i64, ptr %count.p
   %keys = load ptr, ptr %keys.p
   switch i64 %kind, label %leaf [ i64 3, label %tuple  i64 4, label %list  i64 5, label %dict ]
@@ -357,8 +352,8 @@ define ptr @fg.call(ptr %self, ptr %args, i64 %count, ptr %keywords) nounwind uw
 entry:
   %call.p = getelementptr i8, ptr %self, i64 16
   %call = load ptr, ptr %call.p
-  %fallback.p = getelementptr %Call, ptr %call, i32 0, i32 5
-  %arity.p = getelementptr %Call, ptr %call, i32 0, i32 14
+  %fallback.p = getelementptr %Call.fallback, ptr %call
+  %arity.p = getelementptr %Call.arity, ptr %call
   %arity = load i64, ptr %arity.p
   %all = icmp eq i64 %count, %arity
   %bare = icmp eq ptr %keywords, null
@@ -366,10 +361,10 @@ entry:
   br i1 %plain, label %room, label %miss
 
 room:
-  %inputs.p = getelementptr %Call, ptr %call, i32 0, i32 8
+  %inputs.p = getelementptr %Call.inputs, ptr %call
   %inputs = load i64, ptr %inputs.p
-  %outputs.p = getelementptr %Call, ptr %call, i32 0, i32 9
-  %constants.p = getelementptr %Call, ptr %call, i32 0, i32 10
+  %outputs.p = getelementptr %Call.outputs, ptr %call
+  %constants.p = getelementptr %Call.constants, ptr %call
   %outputs = load i64, ptr %outputs.p
   %constants = load i64, ptr %constants.p
   %arrays = add i64 %inputs, %outputs
@@ -379,23 +374,23 @@ room:
   %held = alloca ptr, i64 %room.held                ; the objects that own the data
   %made = getelementptr ptr, ptr %held, i64 %inputs
   %box.class = load ptr, ptr %call
-  %np.p = getelementptr %Call, ptr %call, i32 0, i32 1
+  %np.p = getelementptr %Call.np, ptr %call
   %np.offset = load i64, ptr %np.p
-  %arguments.p = getelementptr %Call, ptr %call, i32 0, i32 11
-  %results.p = getelementptr %Call, ptr %call, i32 0, i32 12
+  %arguments.p = getelementptr %Call.arguments, ptr %call
+  %results.p = getelementptr %Call.results, ptr %call
   %arguments = load ptr, ptr %arguments.p
   %results = load ptr, ptr %results.p
-  %nodes.p = getelementptr %Call, ptr %call, i32 0, i32 15
+  %nodes.p = getelementptr %Call.nodes, ptr %call
   %nodes = load ptr, ptr %nodes.p
   %room.state = sub i64 %room.held, %outputs
   %numbers = alloca i64, i64 %room.state            ; Python floats, converted
   %state = alloca %State
-  %state.1 = getelementptr %State, ptr %state, i32 0, i32 1
-  %state.2 = getelementptr %State, ptr %state, i32 0, i32 2
-  %state.3 = getelementptr %State, ptr %state, i32 0, i32 3
-  %state.4 = getelementptr %State, ptr %state, i32 0, i32 4
-  %state.5 = getelementptr %State, ptr %state, i32 0, i32 5
-  %state.6 = getelementptr %State, ptr %state, i32 0, i32 6
+  %state.1 = getelementptr %State.np, ptr %state
+  %state.2 = getelementptr %State.arguments, ptr %state
+  %state.3 = getelementptr %State.data, ptr %state
+  %state.4 = getelementptr %State.held, ptr %state
+  %state.5 = getelementptr %State.index, ptr %state
+  %state.6 = getelementptr %State.numbers, ptr %state
   store ptr %box.class, ptr %state
   store i64 %np.offset, ptr %state.1
   store ptr %arguments, ptr %state.2
@@ -442,13 +437,13 @@ allocated:
 
 run:
   %rest = getelementptr ptr, ptr %data, i64 %arrays
-  %constant.p = getelementptr %Call, ptr %call, i32 0, i32 13
+  %constant.p = getelementptr %Call.constant_data, ptr %call
   %constant = load ptr, ptr %constant.p
   %constant.bytes = shl i64 %constants, 3
   call void @llvm.memcpy.p0.p0.i64(ptr %rest, ptr %constant, i64 %constant.bytes, i1 false)
-  %kernel.p = getelementptr %Call, ptr %call, i32 0, i32 4
+  %kernel.p = getelementptr %Call.kernel, ptr %call
   %kernel = load ptr, ptr %kernel.p
-  %gil.p = getelementptr %Call, ptr %call, i32 0, i32 7
+  %gil.p = getelementptr %Call.unlocks, ptr %call
   %gil = load i64, ptr %gil.p
   %keep.gil = icmp eq i64 %gil, 0
   br i1 %keep.gil, label %short, label %long
@@ -490,12 +485,12 @@ boxed.one:
   br label %box
 
 return:
-  %assemble.p = getelementptr %Call, ptr %call, i32 0, i32 6
+  %assemble.p = getelementptr %Call.assemble, ptr %call
   %assemble = load ptr, ptr %assemble.p
   %native = icmp eq ptr %assemble, null
   br i1 %native, label %formed, label %gather
 formed:
-  %form.p = getelementptr %Call, ptr %call, i32 0, i32 16
+  %form.p = getelementptr %Call.returned, ptr %call
   %form = load ptr, ptr %form.p
   %form.kind = load i64, ptr %form
   %single = icmp eq i64 %form.kind, 0

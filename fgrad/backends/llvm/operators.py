@@ -19,7 +19,7 @@ import functools
 from ...types import BOOL, F32, F64, I32
 from .. import cache
 from . import native_call, objects, operators_text
-from .native_call import WORD, Form, MethodDef
+from .native_call import WORD, Form, MethodDef, like
 from .operators_text import NAMES
 
 METH_NOARGS, METH_O = 0x04, 0x08
@@ -27,8 +27,7 @@ METH_NOARGS, METH_O = 0x04, 0x08
 
 class Kind(ctypes.Structure):
     """%Kind: a dtype."""
-    _fields_ = [("dtype", WORD), ("scalar", WORD), ("number", ctypes.c_int64),
-                ("nbytes", ctypes.c_int64)]
+    _fields_ = like("Kind")
 
 
 class Operators(ctypes.Structure):

@@ -10,6 +10,7 @@ structure of `operators.py`, which fills it in; the offsets in ndarrays and scal
 from __future__ import annotations
 
 from . import native_results, operators_loops
+from .native_results import declared, with_places
 from .operators_loops import (
     ARRAYS, COMPARISONS, KINDS, NUMBER, OPERATORS, REFLECTED, has_loop, loop_name)
 
@@ -19,11 +20,8 @@ SWAPPED = {**REFLECTED, **{name: other for other, name in REFLECTED.items()},
 NAMES = [f"__{name}__" for name in OPERATORS]
 
 OPERATE = """
-%Kind = type { ptr, ptr, i64, i64 }         ; dtype, class of its scalars, type number, bytes
 %Operators = type { %Box, ptr, ptr, ptr, ptr, [4 x %Kind], [NAMES_COUNT x ptr] }
                        ; boxes, context variable, its value, float, int, kinds and bool, fallbacks
-%Operator = type { [6 x ptr], i64, i64, ptr }
-                       ; loops by form and kind, is it bool, its fallback, with operands swapped
 %View = type { i64, ptr, ptr, i64 }         ; kind, data, dims, ndim
 %Spread = type { i64, i64, i64 }            ; see @spread
 
@@ -367,7 +365,7 @@ differ:                                             ; two shapes: one is spread 
   %s.data = select i1 %swap, ptr %x.data, ptr %y.data
   %l.n = select i1 %swap, i64 %y.n, i64 %x.n
   %l.box = select i1 %swap, ptr %y, ptr %x
-  %swapped.p = getelementptr %Operator, ptr %operator, i32 0, i32 3
+  %swapped.p = getelementptr %Operator.swapped, ptr %operator
   %swapped = load ptr, ptr %swapped.p
   %l.operator = select i1 %swap, ptr %swapped, ptr %operator
   %stays = xor i1 %swap, true
@@ -405,16 +403,16 @@ loop:
   %steps = phi i64 [ 1, %plain ], [ %f.steps, %pieces ]
   %repeats = phi i64 [ 1, %plain ], [ %f.repeats, %pieces ]
   %place = add i64 %form, %kind
-  %loop.p = getelementptr %Operator, ptr %row, i32 0, i32 0, i64 %place
+  %loop.p = getelementptr %Operator.loops, ptr %row, i64 %place
   %run = load ptr, ptr %loop.p
-  %bool.p = getelementptr %Operator, ptr %row, i32 0, i32 1
+  %bool.p = getelementptr %Operator.bool, ptr %row
   %bool = load i64, ptr %bool.p
   %is.bool = icmp ne i64 %bool, 0
   %out.kind = select i1 %is.bool, i64 3, i64 %kind
   %in.row = getelementptr %Operators, ptr @fg.operators, i32 0, i32 5, i64 %kind
   %out.row = getelementptr %Operators, ptr @fg.operators, i32 0, i32 5, i64 %out.kind
-  %width.p = getelementptr %Kind, ptr %in.row, i32 0, i32 3
-  %out.width.p = getelementptr %Kind, ptr %out.row, i32 0, i32 3
+  %width.p = getelementptr %Kind.nbytes, ptr %in.row
+  %out.width.p = getelementptr %Kind.nbytes, ptr %out.row
   %width = load i64, ptr %width.p
   %out.width = load i64, ptr %out.width.p
   %bytes = mul i64 %n, %out.width
@@ -431,14 +429,14 @@ allocate:
   %shape.offset = load i64, ptr %shape.p
   %box.shape.p = getelementptr i8, ptr %box, i64 %shape.offset
   %shape = load ptr, ptr %box.shape.p
-  %number.p = getelementptr %Kind, ptr %out.row, i32 0, i32 2
+  %number.p = getelementptr %Kind.number, ptr %out.row
   %number = load i64, ptr %number.p
   %dtype = load ptr, ptr %out.row
-  %result.1 = getelementptr %Result, ptr %result, i32 0, i32 1
-  %result.2 = getelementptr %Result, ptr %result, i32 0, i32 2
-  %result.3 = getelementptr %Result, ptr %result, i32 0, i32 3
-  %result.4 = getelementptr %Result, ptr %result, i32 0, i32 4
-  %result.5 = getelementptr %Result, ptr %result, i32 0, i32 5
+  %result.1 = getelementptr %Result.shape, ptr %result
+  %result.2 = getelementptr %Result.ndim, ptr %result
+  %result.3 = getelementptr %Result.dims, ptr %result
+  %result.4 = getelementptr %Result.number, ptr %result
+  %result.5 = getelementptr %Result.nbytes, ptr %result
   store ptr %dtype, ptr %result
   store ptr %shape, ptr %result.1
   store i64 %ndim, ptr %result.2
@@ -465,7 +463,7 @@ fail:
   ret ptr null
 
 miss:
-  %index.p = getelementptr %Operator, ptr %operator, i32 0, i32 2
+  %index.p = getelementptr %Operator.index, ptr %operator
   %index = load i64, ptr %index.p
   %fallback.p = getelementptr %Operators, ptr @fg.operators, i32 0, i32 6, i64 %index
   %fallback = load ptr, ptr %fallback.p
@@ -501,7 +499,7 @@ def function(name):
 
 def text():
     """The whole text."""
-    operate = native_results.with_functions(
+    operate = declared("Kind", "Operator") + with_places(
         OPERATE.replace("NAMES_COUNT", str(len(NAMES))).replace("MOST", str(MOST)))
     functions = map(function, OPERATORS)
     return "".join([native_results.TEXT, operate, operators_loops.text(), *functions])
