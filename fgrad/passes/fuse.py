@@ -15,9 +15,9 @@ Of a value in a border of zeros, the value is stored where all products can read
 
 A stored value's nest is its own axes (row form); or, where a reduction reads memory along a kept
 axis, reduced axes outside and kept axes inside, accumulating (column form); or the first reduced
-axis, for a reduction to one number (outer form); see forms.py.  Axes that a reduction does not know
-come last.  Short ones that dear parts of it do not know (coordinates of points) are written out: a
-Root for each place.
+axis, for a reduction to one number (outer form); see reduction_forms.py.  Axes that a reduction
+does not know come last.  Short ones that dear parts of it do not know (coordinates of points) are
+written out: a Root for each place.
 
 Values join the latest kernel that fits: one nest is a prefix of the other, they share something,
 and everything else is made earlier.  A product's kernel takes later values at its own index, or at
@@ -27,8 +27,8 @@ Deciding is repeated until nothing more is stored.
 
     layernorm(x) with gradient         one kernel, nest i,j:  dx[i,j] =,  dg[j] +=,  db[j] +=
 
-It relies on forms.py, pull.py, product.py, recompute.py and stored.py; lower.py turns its groups
-into loops.
+It relies on reduction_forms.py, pull.py, product.py, recompute.py and stored.py; lower.py turns
+its groups into loops.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ from ..ir import Program
 from ..records import new, record
 from ..scalar import EXPENSIVE
 from .collapse import collapse_reduction, in_order_of_memory, rewrite_root
-from .forms import (axes_missed, column_form, columns_across, outer_form, short_sums_written_out,
-                    written_out_axes)
 from .pull import Graph, Puller, step_of, uncast
 from .product import TOTAL, product_of, read_around, total_of, unguarded
 from .recompute import (hidden, holes, met_at_places, prologue_cost, read_again, read_often,
                         reads_again)
+from .reduction_forms import (axes_missed, column_form, columns_across, outer_form,
+                              short_sums_written_out, written_out_axes)
 from .stored import initially_stored
 
 SIZE = 400                         # scalar nodes of one kernel
