@@ -20,7 +20,6 @@ interface, and the results are to be thrown away.  One kernel that runs for long
 from __future__ import annotations
 
 import ctypes
-import re
 import time
 import weakref
 
@@ -103,13 +102,13 @@ def with_heads(text):
     Operands are %copy.to, …, of i64 if no type is written.  One with a star is a slot:
     %copy.to.slot is where its pointer lies, %copy.to.pointer that.  %copy.behind: what follows.
     """
-    return re.sub(r"^(\w+)\((.*)\):$", head, text, flags=re.MULTILINE)
+    return "\n".join([head(line) if line.endswith("):") else line for line in text.split("\n")])
 
 
-def head(found):
-    """What a match of `with_heads` stands for."""
-    name, operands = found[1], found[2].split(", ")
-    lines = [f"{name}:"]
+def head(line):
+    """A head, written out."""
+    name, operands = line.removesuffix("):").split("(")
+    operands, lines = operands.split(", "), [f"{name}:"]
     for k, operand in enumerate(operands, 1):
         kind, _, word = operand.rpartition(" ")
         x = f"%{name}.{word.rstrip('*')}"
