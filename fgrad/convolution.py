@@ -195,10 +195,10 @@ def check_groups(x, w, lhs, rhs, groups, batch_groups):
 
 def in_groups(channels, wanted, features):
     """How a window of fewer channels than x has would fit, or None."""
-    count = channels // max(wanted, 1)
-    if not wanted or channels % wanted or features % count:
+    if not wanted or not channels or channels % wanted or features % (channels // wanted):
         return None
-    return f"feature_group_count={count}, where each group of {wanted} channels has its windows"
+    return (f"feature_group_count={channels // wanted}, where each group of {wanted} channels has "
+            "its windows")
 
 
 def layout_of(x, channels, lhs, rhs):

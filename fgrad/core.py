@@ -29,6 +29,7 @@ from .errors import (
 from .bf16 import BF16, values_of, words_of
 from .ir import OPERATIONS as PRIMITIVES
 from .ir import operation
+from .later import lazily
 from .types import (
     DTYPES, F32, INEXACT_KINDS, SCALARS, SHORT, ArrayType, default_complex, default_for,
     dtype_of_scalar)
@@ -142,18 +143,25 @@ class Value:
         found = ATTACHED["namesake"](ufunc)
         if method != "__call__" or out is not None or rest or found is None:
             name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
-            raise refuse(name, args, out, rest, method == "__call__" and found is not None)
+            raise refusal()(name, traced_in(args), out, rest,
+                            method == "__call__" and found is not None)
         return found(*args)
 
     @boundary
     def __array_function__(self, function, types, args, kwargs):
         found = ATTACHED["namesake"](function)
         if found is None or kwargs.get("out") is not None:
-            raise refuse(function.__name__, (self, *args), kwargs.get("out"))
+            raise refusal()(function.__name__, traced_in((self, *args)), kwargs.get("out"))
         return found(*args, **kwargs)
 
 
 Value.__name__ = "Array"                         # fgrad.Array, for isinstance and help
+refusal = lazily("fgrad.refusals", "refusal")
+
+
+def traced_in(args):
+    """Those of some arguments that are being traced."""
+    return [a for a in args if isinstance(a, Tracer)]
 
 
 def item_of(value, x, index):
@@ -175,42 +183,6 @@ def without_axes(value, x, what):
         return value
     raise ArgumentError(f"{what} takes an array of no axes.", given=repr(x.type),
                         fix=["x.item() of an array of one element", "x.sum(), or index it"])
-
-
-def refuse(name, args, out=None, options=(), has_namesake=False):
-    """The error for a NumPy call that has no counterpart here; `options` are those it was given."""
-    if out is not None:
-        return NumpyError(f"np.{name} cannot write a value of fgrad into an array of NumPy.",
-                          fix=["write A = A + x instead of A += x",
-                               f"use what np.{name} returns instead of out="])
-    if has_namesake:
-        given = ", ".join(f"{option}=" for option in options)
-        return NumpyError(f"np.{name} of values of fgrad takes no {given}.",
-                          given=f"np.{name}(…, {given}…)",
-                          fix=[f"fgrad.numpy.{name}(x).astype(dtype)" if "dtype" in options else
-                               f"fgrad.numpy.{name}(x), and choose elements with where(mask, a, b)"
-                               ])
-    sentence = f"np.{name} is not one of the NumPy functions that work on values of fgrad."
-    if name in REDUCTIONS:
-        return NumpyError(sentence, fix=f"fgrad.numpy.{REDUCTIONS[name]}(x, axis=0)")
-    none = "" if "." in name else ", which has none of that name"
-    return NumpyError(sentence, fix=[f"write it with functions of fgrad.numpy{none}",
-                                     outside(name, args)])
-
-
-REDUCTIONS = {"add.reduce": "sum", "multiply.reduce": "prod", "maximum.reduce": "max",
-              "minimum.reduce": "min", "logical_and.reduce": "all", "logical_or.reduce": "any",
-              "add.accumulate": "cumsum", "multiply.accumulate": "cumprod"}
-
-
-def outside(name, args):
-    """How to call a function of NumPy on these arguments outside of fgrad."""
-    traced = [a for a in args if isinstance(a, Tracer)]
-    if any(a.known() is None for a in traced):
-        return (f"fgrad.pure_callback(np.{name}, result_type, x) calls it when the compiled "
-                "function runs")
-    inner = "fgrad.stop_gradient(x)" if traced else "x"
-    return f"np.{name}(np.asarray({inner})) computes outside of fgrad, without a derivative"
 
 
 class Array(Value):

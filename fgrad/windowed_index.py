@@ -14,7 +14,7 @@ from typing import NamedTuple
 from . import ops
 from .core import as_value
 from .errors import ArgumentError, ShapeError
-from .numpy.indexing import fill_for
+from .numpy.indexing import fill_for, word_of
 from .types import I64
 
 FILL, CLIP = "fill", "clip"
@@ -52,7 +52,7 @@ MODES = {"fill": FILL, "drop": FILL, "clip": CLIP, "promise_in_bounds": CLIP,
 
 def mode_of(mode, default):
     """FILL or CLIP; `default` for None.  Raises ArgumentError for another."""
-    mode = mode.value if isinstance(mode, GatherScatterMode) else mode
+    mode = word_of(mode)
     if mode is None:
         return default
     if mode not in MODES:

@@ -15,7 +15,8 @@ LENGTH = 60                # lines a function
 
 #   floor   modules and packages
 FLOORS = {
-    0: "errors blocks source config text later absent blas aligned slots records",
+    0: "errors blocks source config text later absent blas aligned slots records "
+       "refusals",
     1: "bf16 types tree",
     2: "ir ir_text ir_parse index scalar loop loop_text loop_check loop_key",
     3: "core",

@@ -83,7 +83,8 @@ def converted(x, dtype, copy):
     """x as a Value; `dtype` is what Python numbers should become."""
     if isinstance(x, Value):
         x = x if dtype is not None else x.settled()
-        return x.duplicate() if copy and isinstance(x, Array) else x
+        kept = dtype is None or dtype == x.dtype         # else the conversion is the copy
+        return x.duplicate() if copy and kept and isinstance(x, Array) else x
     if x.__class__ in WEAK:
         return number(x, dtype)
     if isinstance(x, (list, tuple)):

@@ -276,9 +276,14 @@ MODES = {None: None, "raise": None, "clip": "clip", "promise_in_bounds": "clip",
          "drop": "fill", "wrap": "wrap"}
 
 
+def word_of(mode):
+    """A mode as a string, also a lax.GatherScatterMode."""
+    return getattr(mode, "value", mode)
+
+
 def mode_of(mode):
     """What an index out of range means: of the names for one thing the first in MODES."""
-    mode = getattr(mode, "value", mode)              # of a lax.GatherScatterMode
+    mode = word_of(mode)
     if mode not in MODES:
         raise ArgumentError(f"an index has no mode {mode!r}.",
                             expected=", ".join(repr(name) for name in MODES))
@@ -393,7 +398,7 @@ def take(a, indices, axis=None, mode=None, fill_value=None):
     index = as_value(indices)
     if index.dtype.kind not in "iu":
         raise not_an_index(index)
-    if mode == "clip" and index.dtype.kind == "i":
+    if word_of(mode) == "clip" and index.dtype.kind == "i":
         index = same(ops.max, index, ops.full_like(index, 0))
     return Index(x.shape, (slice(None),) * k + (index,), mode).read(x, fill_value)
 

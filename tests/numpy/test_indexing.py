@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fgrad.numpy as fnp
-from fgrad import grad, jit
+from fgrad import grad, jit, lax
 
 X = np.arange(24.0, dtype=np.float32).reshape(2, 3, 4)
 INDICES = [
@@ -220,3 +220,11 @@ def test_promises_about_indices_are_taken_and_change_nothing():
     assert x.at[i].add(1.0, **promises).at[i].get(**promises).tolist() == [1, 1]
     for name in ("subtract", "multiply", "divide", "power", "min", "max"):
         getattr(x.at[i], name)(1.0, **promises)
+
+
+def test_modes_of_lax_are_modes_of_arrays():
+    x, i = fnp.arange(3.0) + 1, fnp.array([-1, 9])
+    clip, fill = lax.GatherScatterMode.CLIP, lax.GatherScatterMode.FILL_OR_DROP
+    assert fnp.take(x, i, mode=clip).tolist() == fnp.take(x, i, mode="clip").tolist() == [1, 3]
+    assert x.at[i].get(mode=clip).tolist() == [3, 3]
+    assert x.at[i].set(0.0, mode=fill).tolist() == [1, 2, 0]

@@ -151,6 +151,16 @@ def test_f16_accumulates_in_f32():
     assert float(conv(x, w)[0, 0, 0, 0]) == 4096 == float(fgrad.jit(conv)(x, w)[0, 0, 0, 0])
 
 
+@pytest.mark.parametrize("channels, wanted, fix", [
+    (4, 2, "feature_group_count=2"), (0, 2, None), (4, 0, None), (3, 2, None), (6, 2, None)])
+def test_a_window_of_fewer_channels_may_be_one_of_groups(channels, wanted, fix):
+    """Where x or w had none, the number of groups was a division by zero."""
+    with pytest.raises(ShapeError, match=f"the window expects {wanted} channels") as error:
+        conv(np.ones((1, 8, 8, channels), "f4"), np.ones((3, 3, wanted, 4), "f4"))
+    assert ("feature_group_count" in str(error.value)) == (fix is not None)
+    assert fix is None or fix in str(error.value)
+
+
 def test_errors_say_what_does_not_fit():
     x, w = draw(1, 4, 4, 3), draw(3, 3, 2, 4)
     with pytest.raises(ShapeError, match="the window expects 2 channels, and x has 3"):

@@ -44,4 +44,4 @@ def view(pointer, type):
     if type.nbytes == 0:
         return np.empty(type.shape, held_as(type.dtype))
     memory = (ctypes.c_char * type.nbytes).from_address(pointer)
-    return np.frombuffer(memory, held_as(type.dtype)).reshape(type.shape)
+    return np.ndarray(type.shape, held_as(type.dtype), memory)
