@@ -22,12 +22,13 @@ def function(step):
     if op.prepare is not None:
         op.prepare(*types[:n], **params)
     size, latest = ctypes.sizeof(ctypes.c_void_p) * len(types), [(None, None, None)]
+    views = [viewer(t) for t in types]
 
     def run(buffers):
         known, args, outs = latest[0]
         pointers = ctypes.string_at(buffers, size)
         if known != pointers:                    # steps of a loop have the same buffers each time
-            arrays = [view(p, t) for p, t in zip(memoryview(pointers).cast("N"), types)]
+            arrays = [view(p) for p, view in zip(memoryview(pointers).cast("N"), views)]
             args, outs = arrays[:n], arrays[n:]
             latest[0] = pointers, args, outs
         if into is not None:
@@ -39,9 +40,9 @@ def function(step):
     return run
 
 
-def view(pointer, type):
-    """The ndarray over memory; nothing is read for a size of 0."""
+def viewer(type):
+    """A function that gives the ndarray over an address; nothing is read for a size of 0."""
+    shape, dtype, memory = type.shape, held_as(type.dtype), ctypes.c_char * type.nbytes
     if type.nbytes == 0:
-        return np.empty(type.shape, held_as(type.dtype))
-    memory = (ctypes.c_char * type.nbytes).from_address(pointer)
-    return np.ndarray(type.shape, held_as(type.dtype), memory)
+        return lambda address: np.empty(shape, dtype)
+    return lambda address: np.ndarray(shape, dtype, memory.from_address(address))
