@@ -275,9 +275,9 @@ def reindex(index, old, new):
     return tuple(out)
 
 
-def substitute(x, to, inside):
-    """x with each Var in `to` replaced by its Ix; `inside(node)` rewrites the node of a Dynamic."""
-    if not any(x.free & v.bit for v in to):
+def substitute(x, to, inside=None):
+    """x with each Var in `to` replaced by its Ix, and the node of each Dynamic by inside(node)."""
+    if (inside is None or not x.nodes) and not any([x.free & v.bit for v in to]):
         return x
     parts = []
     for a, c in x.terms:
@@ -285,7 +285,7 @@ def substitute(x, to, inside):
             new = to.get(a)
             parts.append((of(a) if new is None else new, c))
         elif isinstance(a, Dynamic):
-            parts.append((dynamic(inside(a.node), a.hi + 1), c))
+            parts.append((of(a) if inside is None else dynamic(inside(a.node), a.hi + 1), c))
         else:
             q, r = divide(substitute(a.ix, to, inside), a.n)
             parts.append((q if a.op == "/" else r, c))

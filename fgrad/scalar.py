@@ -483,7 +483,7 @@ def chosen(n, to):
     """
     if any(x.nodes for x, _, _ in n.data):
         return None
-    left = undecided((replaced(x, to, None), lo, hi) for x, lo, hi in n.data)
+    left = undecided((index.substitute(x, to), lo, hi) for x, lo, hi in n.data)
     if left:
         return None
     return n.args[1] if left is None else n.args[0]
@@ -503,11 +503,12 @@ def rebuilt(n, to, new):
     args = tuple(new(a) for a in n.args)
     match n.op:
         case "load":
-            return load(n.data[0], replaced(n.data[1], to, new))
+            return load(n.data[0], index.substitute(n.data[1], to, new))
         case "index":
-            return index_value(replaced(n.data, to, new), n.dtype)
+            return index_value(index.substitute(n.data, to, new), n.dtype)
         case "guard":
-            return guard(tuple((replaced(x, to, new), lo, hi) for x, lo, hi in n.data), *args)
+            tests = tuple([(index.substitute(x, to, new), lo, hi) for x, lo, hi in n.data])
+            return guard(tests, *args)
         case "name":
             return name(n.data, n.dtype, moved(n.free, to))
         case "const":
@@ -523,23 +524,6 @@ def moved(free, to):
         if free & v.bit:
             free = free & ~v.bit | x.free
     return free
-
-
-def replaced(x, to, new):
-    """The Ix with variables substituted and the nodes inside of it replaced."""
-    if not x.terms:
-        return x
-    parts = []
-    for a, c in x.terms:
-        match a:
-            case index.Var():
-                parts.append((to[a] if a in to else index.of(a), c))
-            case index.Dynamic():
-                parts.append((index.dynamic(new(a.node), a.hi + 1), c))
-            case _:
-                q, r = index.divide(replaced(a.ix, to, new), a.n)
-                parts.append((q if a.op == "/" else r, c))
-    return index.combine(parts, x.const)
 
 
 # ---------------------------------------------------------------------------- print

@@ -68,5 +68,5 @@ def moved_statement(s, to):
         return scalar.rewrite(n, to, {}, {})
     if not isinstance(s, Store):
         return replace(s, expr=inside(s.expr))
-    when = tuple((scalar.replaced(x, to, inside), lo, hi) for x, lo, hi in s.when)
-    return replace(s, expr=inside(s.expr), index=scalar.replaced(s.index, to, inside), when=when)
+    when = tuple((index.substitute(x, to, inside), lo, hi) for x, lo, hi in s.when)
+    return replace(s, expr=inside(s.expr), index=index.substitute(s.index, to, inside), when=when)

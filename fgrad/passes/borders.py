@@ -236,4 +236,4 @@ def steps_of(a, v):
 
 def value(x, v, k):
     """The value of an Ix of v alone where v is k."""
-    return index.substitute(x, {v: index.of(k)}, None).const
+    return index.substitute(x, {v: index.of(k)}).const

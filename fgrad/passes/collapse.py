@@ -143,7 +143,7 @@ def wider(x, i, j):
 
 def rewrite_root(r, to, memo):
     r.expr = scalar.rewrite(r.expr, to, {}, memo)
-    r.index = tuple(index.substitute(x, to, lambda n: n) for x in r.index)
+    r.index = tuple(index.substitute(x, to) for x in r.index)
 
 
 def collapse_product(nest, nodes, found):

@@ -205,7 +205,7 @@ def indexed(store, loops, outside):
                 lets.setdefault(depth, []).append(Let(word, n))
 
     def moved(x):
-        return scalar.replaced(x, {}, known.__getitem__)
+        return index.substitute(x, {}, known.__getitem__)
     when = tuple((moved(x), lo, hi) for x, lo, hi in store.when)
     expr = scalar.rewrite(store.expr, {}, known, {})
     body = [*lets.get(len(loops), ()),

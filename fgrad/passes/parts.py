@@ -70,8 +70,8 @@ def with_values(body, to, values):
     out = []
     for s in body:
         if isinstance(s, Store):
-            when = tuple((scalar.replaced(x, to, rewritten), lo, hi) for x, lo, hi in s.when)
-            s = replace(s, index=scalar.replaced(s.index, to, rewritten), when=when)
+            when = tuple((index.substitute(x, to, rewritten), lo, hi) for x, lo, hi in s.when)
+            s = replace(s, index=index.substitute(s.index, to, rewritten), when=when)
         out.append(replace(s, expr=rewritten(s.expr)))
     return out
 
@@ -107,7 +107,7 @@ def own_loops(body, space):
 
 def substitute(x, to):
     """An Ix with loop variables replaced; run-time indices inside of it too."""
-    return scalar.replaced(x, to, lambda n: scalar.rewrite(n, to, {}, {}))
+    return index.substitute(x, to, lambda n: scalar.rewrite(n, to, {}, {}))
 
 
 def split(name, body, nest, target, make):

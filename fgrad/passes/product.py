@@ -308,7 +308,7 @@ def apart_from_taps(n, ranges, place, other):
         return n, other
     tap, channel = (index.space().variable(e) for e in (last.extent // channels, channels))
     both = index.combine([(index.of(tap), channels), (index.of(channel), 1)])
-    load = scalar.load(buffer, index.substitute(at, {last: both}, None))
+    load = scalar.load(buffer, index.substitute(at, {last: both}))
     return load, (*other[:-1], tap, channel)
 
 

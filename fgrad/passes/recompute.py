@@ -6,6 +6,7 @@ kernel; fuse stores such values.  Relies on `scalar`, `index` and `pull`; `fuse`
 
 from __future__ import annotations
 
+from itertools import product
 from math import prod
 from operator import attrgetter
 
@@ -22,6 +23,7 @@ ROOT = 6                           # the cost of what is worth storing: a square
 KEPT = 1 << 20                     # bytes of a value that is worth storing to be read again
 AGAIN = 24                         # operations and reads that storing a value spares an element
 NOWHERE = ()                       # within no guard
+WRITTEN = 1 << 12                  # nodes up to which short loops are written out to count places
 TREE = 200                         # nodes of an expression under a guard, written out as a tree
 
 
@@ -172,25 +174,44 @@ def met_at_places(root, loops):
 
     Of values within each other those that just do.  loops: the variables around.
     """
-    groups, dear = {}, {}
+    groups, dear, rows = {}, {}, {}
     for n in scalar.walk(root):
         if n.op == "reduce":
             loops += n.data[1]
         if n.args and n.origin is not None:
             groups.setdefault((n.origin, n.free), []).append(n)
     for (v, free), found in groups.items():
-        around = [a.extent for a in loops if a.bit & free]
-        near = prod(n for n in around if n <= SHORT)     # these places may be those of one value
-        times, often = prod(around), 1.5 * v.type.size
-        if len(found) // near * times < often or len(found) == 1:
+        around = [a for a in loops if a.bit & free]
+        times = iterations([around])
+        often = max(1, v.type.size * (1 if chooses(found[0]) else 1.5))
+        if len(found) == 1 or len(found) * times < often:
             continue
         found = outermost(found)
-        places = at_once(root, found) // near
-        work = (places - 1) * work_of(found[0])
+        places, each = at_once(root, found), work_of(found[0])
+        short = tuple([a for a in around if a.extent <= SHORT])
+        if short and (places - 1) * each >= AGAIN:
+            places = int(places * apart(root, v, short, rows) / len(found))
+        work = (places - 1) * each
         if work >= AGAIN and work * v.type.size >= MANY and places * times >= often:
             dear.update(dict.fromkeys(found, v))
     return {v for n, v in dear.items() if not any(
         dear.get(m, v) is not v for m in scalar.walk(n))}
+
+
+def apart(root, v, short, rows):
+    """At how many places each turn of short loops needs a value, where these loops are written out.
+
+    What a row of three reads in turn is then computed once for the three.  rows: short loops →
+    the expression for each of their turns, filled in.
+    """
+    turns = iterations([short])
+    if short not in rows:
+        many = turns * len(scalar.walk(root)) > WRITTEN
+        rows[short] = [] if many else [
+            scalar.rewrite(root, dict(zip(short, map(index.of, at))), {}, {})
+            for at in product(*(range(a.extent) for a in short))]
+    nodes = {n for one in rows[short] for n in scalar.walk(one) if n.args and n.origin is v}
+    return len(nodes) / turns
 
 
 def outermost(nodes):

@@ -18,7 +18,7 @@ from fgrad.loop_check import check_plan
 from fgrad.passes.fuse import Nest, fuse
 from fgrad.passes.pull import Puller
 from fgrad.passes.target import Target
-from fgrad.types import F16, F32, F64, I32, ArrayType
+from fgrad.types import BOOL, F16, F32, F64, I32, ArrayType
 from tests.passes import programs
 from tests.passes.checking import GPU, SERIAL, TARGETS, THREADS, assert_plan_agrees
 from tests.passes.programs import Build, Random
@@ -928,6 +928,21 @@ def test_a_crop_of_a_padded_image_is_read_where_the_padding_is_stored(mode, targ
     plan = assert_plan_agrees(program, target, length=1)
     stored = [b.type for k in plan.steps for b in k.outputs]
     assert (ArrayType(F32, (5, 28, 28, 3)) in stored) == (target.kind == "cpu"), str(plan)
+
+
+@pytest.mark.parametrize("channels", [1, 3, 0])
+def test_a_crop_that_is_mirrored_at_times_is_read_where_the_padding_is_stored(channels):
+    """Three channels, a short loop, counted as places in common: each pixel tested eight borders.
+    """
+    def crop(x, start, mirrored):
+        wide = fnp.pad(x, ((4, 4), (4, 4), (0, 0)))
+        part = lax.dynamic_slice(wide, (start[0], start[1], 0), (26, 26, channels))
+        return fnp.where(mirrored, part[:, ::-1], part)
+    types = [ArrayType(F32, (4, 26, 26, channels)), ArrayType(I32, (4, 2)), ArrayType(BOOL, (4,))]
+    program = inline(stage(lambda *xs: vmap(crop)(*xs), types).program)
+    plan = assert_plan_agrees(program, length=1)
+    stored = [b.type for k in plan.steps for b in k.outputs]
+    assert (ArrayType(F32, (4, 34, 34, channels)) in stored) == (channels > 0), str(plan)
 
 
 def test_a_window_slides_over_what_has_been_gathered():

@@ -234,7 +234,7 @@ class LoopProduct(FlatProduct, contract.Product):
     def flat_border(self, found):
         """A Bordered operand, or Strips, over the flat variables."""
         return found and replace(found, load=self.moved(found.load), ranges=tuple(
-            (index.substitute(x, self.to, None), lo, hi) for x, lo, hi in found.ranges))
+            (index.substitute(x, self.to), lo, hi) for x, lo, hi in found.ranges))
 
     def bordered_form(self):
         """The form of a, which is Bordered."""
@@ -280,7 +280,7 @@ class LoopProduct(FlatProduct, contract.Product):
         (s,) = body
         plain = (s.expr.op == "name" and s.expr.dtype == self.statement.dtype
                  and s.buffer.type.dtype == s.expr.dtype and not s.how and not s.when)
-        x = index.substitute(s.index, self.to, None) if self.to else s.index
+        x = index.substitute(s.index, self.to) if self.to else s.index
         if not plain or not self.is_even(x):
             return None
         if self.columns.extent > 1 and index.stride(x, self.columns) != 1:
@@ -336,10 +336,10 @@ class LoopProduct(FlatProduct, contract.Product):
         def place(steps):
             at = to | dict(zip(found.taps, map(index.of, steps)))
             buffer, x = found.load.data
-            ranges = [(index.substitute(y, at, None), lo, hi) for y, lo, hi in found.ranges]
+            ranges = [(index.substitute(y, at), lo, hi) for y, lo, hi in found.ranges]
             ranges += form.read_by_places(along, steps)
             test = emitter.ranges([(y, lo, hi) for y, lo, hi in ranges if y.lo < lo or y.hi >= hi])
-            there = emitter.address(buffer, index.substitute(x, at, None))
+            there = emitter.address(buffer, index.substitute(x, at))
             return there if test is None else fn.select(test, "ptr", there, zeros)
         return [place(steps) for steps in itertools.product(*map(range, form.elements))]
 
