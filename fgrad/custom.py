@@ -26,8 +26,8 @@ from .core import (
 from .errors import ArgumentError
 from .interpreters.backward import pull, transposed
 from .interpreters.call import (
-    batch_program, call, chosen, ct_names, derived, merged, names_of, prefixed, recorded, split,
-    wider)
+    Call, batch_program, call, chosen, ct_names, derived, merged, names_of, prefixed, recorded,
+    split, wider)
 from .interpreters.batch import batch
 from .interpreters.forward import filled, push
 from .interpreters.stage import evaluate, stage
@@ -120,6 +120,8 @@ class Custom(Primitive):
 
     def record(self, outs, args, active, params):
         return call.record(outs, args, active, {"program": params["program"]})
+
+    depends = Call.depends
 
     def axis_names(self, params):
         return params["program"].axis_names.union(params["rule"].axes)
@@ -288,7 +290,7 @@ class Function:
     def __init__(self, f, nondiff_argnums=()):
         what = type(self).__name__
         arguments.check_function(f, what)
-        functools.update_wrapper(self, f)
+        functools.update_wrapper(self, f, updated=())      # what f has is its own
         self.f = f
         self.nondiff = arguments.positions(f, what, "nondiff_argnums", nondiff_argnums)
 

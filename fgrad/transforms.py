@@ -288,7 +288,7 @@ def linearize(f, *primals, has_aux=False):
         out, pull, *aux = vjp(f, *primals, has_aux=has_aux)
     except GradientError:
         pull = None
-    if pull is None:
+    if pull is None or not all([op.reversible for op in pull.owner.operations]):
         return linearized_forward(f, primals, has_aux)
     results = [x for x in pull.results if is_array(x)]
 

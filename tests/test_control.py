@@ -906,3 +906,103 @@ def test_carries_that_read_each_other_are_updated_in_place():
     while i < 5:
         i, a, b = i + 1, a * 0.5 + i, b + a
     near(jit(f)(fnp.array(5)), (fnp.array(i), fnp.array(a), fnp.array(b)))
+
+
+# ---------------------------------------------------------------------------- what is not taken
+
+def root_or_double(a):
+    return cond(a > 0, fnp.sqrt, lambda t: 2 * t, a)
+
+
+def root_closed_over(a):
+    return cond(a > 0, lambda: fnp.sqrt(a), lambda: 2 * a)
+
+
+def of_three(a):
+    which = fnp.where(a > 0, 2, fnp.where(a < -2, 0, 1))
+    return switch(which, [lambda t: 3 * t, lambda t: fnp.log(-t), fnp.sqrt], a)
+
+
+def in_a_loop(a):
+    def step(c, _):
+        return cond(c > 0, lambda t: fnp.sqrt(t) - 1, lambda t: t + 0.7, c), None
+    return scan(step, a, None, length=4)[0]
+
+
+def direction_or_nothing(a):
+    x = fnp.stack([a, 0 * a])
+    return cond(a > 0, lambda u: u / fnp.linalg.norm(u), lambda u: u * 0.0, fnp.maximum(x, 0))[0]
+
+
+@pytest.mark.parametrize("f", [root_or_double, root_closed_over, of_three, in_a_loop,
+                               direction_or_nothing])
+@pytest.mark.parametrize("lanes", [vmap, lambda f: jit(vmap(f)), lambda f: vmap(jit(f))])
+def test_a_branch_that_a_lane_does_not_take_has_no_part_in_its_gradient(f, lanes):
+    """Its derivative is infinite there: infinity times the cotangent 0 was NaN."""
+    x = np.array([1.0, -1.0, 4.0, -3.0])
+    of_all = lanes(f)
+    want = np.array([float(grad(f)(a)) for a in x])
+    assert np.isfinite(want).all()
+    found = grad(lambda x: fnp.sum(of_all(x)))(x)
+    np.testing.assert_allclose(found, want, rtol=1e-12)
+    np.testing.assert_allclose(jacrev(of_all)(x), np.diag(want), rtol=1e-12)
+
+
+def test_what_all_lanes_share_has_the_gradient_of_those_that_take_a_branch():
+    def f(x, w):
+        return fnp.sum(vmap(lambda a: cond(a > 0, lambda: fnp.sqrt(a * w), lambda: a * w))(x))
+    x = np.array([1.0, -1.0, 4.0])
+    want = np.sqrt([1, 4]).sum() / np.sqrt(8) - 1
+    assert grad(f, argnums=1)(x, np.float64(2)) == pytest.approx(want)
+
+
+def test_a_matrix_that_all_lanes_share_is_multiplied_once():
+    def f(x, w):
+        return vmap(lambda a: cond(a.sum() > 0, lambda: a @ w, lambda: (2 * a) @ w))(x)
+    steps = str(fgrad.show(f, fnp.ones((64, 32)), fnp.ones((32, 16)), stage="loops"))
+    assert steps.count("contract") == 2, steps
+
+
+# ------------------------------------------------- loops whose results have no gradient to bring
+
+def halving(a):
+    """(the first of a, a/2, a/4, … that is small, how many steps that took)"""
+    return while_loop(lambda c: c[0] > 0.1, lambda c: (c[0] * 0.5, c[1] + 1), (a, 0))
+
+
+CONSTANTS = {
+    "stopped": (lambda a, loop: a * fgrad.stop_gradient(loop(a)[0]), 0.0625),
+    "counted": (lambda a, loop: a * loop(a)[1], 4.0),
+    "unused": (lambda a, loop: (loop(a), a ** 2)[1], 2.0),
+    "compared": (lambda a, loop: fnp.where(loop(a)[0] > 0, a, 2 * a), 1.0),
+    "rounded": (lambda a, loop: a * fnp.floor(loop(a)[0]), 0.0),
+    "in a scan": (lambda a, loop: scan(lambda c, _: (c * loop(a)[1], None), a, None, length=2)[0],
+                  16.0),
+}
+
+
+@pytest.mark.parametrize("name", CONSTANTS)
+@pytest.mark.parametrize("loop", [halving, jit(halving)], ids=["plain", "jit"])
+def test_a_loop_that_no_gradient_comes_to_needs_no_reverse(name, loop):
+    """The loop was refused where it was met, whatever became of its result."""
+    f, want = CONSTANTS[name]
+    assert grad(lambda a: f(a, loop))(1.0) == want
+    assert jit(grad(lambda a: f(a, loop)))(1.0) == want
+    curved = 2 * want + 2 * (name == "unused")
+    assert hessian(lambda a: a * f(a, loop))(1.0) == pytest.approx(curved)
+
+
+def test_a_loop_beside_a_loss_needs_no_reverse():
+    f = jit(lambda a: (a ** 2, halving(a)))
+    (value, (last, count)), slope = value_and_grad(f, has_aux=True)(1.0)
+    assert (value, last, count, slope) == (1.0, 0.0625, 4, 2.0)
+    _, push = fgrad.linearize(f, 1.0)
+    assert push(1.0)[0] == 2.0 and push(1.0)[1][0] == 0.0625
+
+
+@pytest.mark.parametrize("f", [lambda a: halving(a)[0], lambda a: jit(halving)(a)[0] * a])
+def test_a_loop_that_a_gradient_comes_to_is_refused(f):
+    with pytest.raises(GradientError, match="while_loop has no reverse"):
+        grad(f)(1.0)
+    with pytest.raises(GradientError, match="while_loop has no reverse"):
+        jit(grad(f))(1.0)

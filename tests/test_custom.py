@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import fgrad
 import fgrad.numpy as fnp
 from fgrad.custom import custom_jvp, custom_vjp, stop_gradient
 from fgrad.errors import ArgumentError, ShapeError, TreeError
@@ -277,3 +278,62 @@ def test_message_rule_of_another_tree():
     f.defjvp(lambda p, t: p[0])
     assert message(ArgumentError, grad(f), 1.0).startswith(
         "the rule of `f` must return (result, tangent), but it returned f32[].")
+
+
+# ------------------------------------------------- rules of which one call gives value and tangent
+
+SINES = {
+    "jit": jit(sin), "map": lambda a: fgrad.lax.map(sin, a), "checkpoint": fgrad.checkpoint(sin),
+    "fori_loop": lambda a: fgrad.lax.fori_loop(0, 1, lambda i, c: sin(c), a),
+    "scan": lambda a: fgrad.lax.scan(lambda c, _: (sin(c), None), a, None, length=1)[0],
+    "cond": lambda a: fgrad.lax.cond(a[0] > -9, sin, cos, a),
+    "lanes": vmap(lambda t: fgrad.lax.cond(t > -9, sin, cos, t)),
+    "while_loop": lambda a: fgrad.lax.while_loop(
+        lambda c: c[0] < 1, lambda c: (c[0] + 1, sin(c[1])), (0, a))[1],
+    "by_jvp": lambda a: by_jvp(a, 1.0)}
+
+
+@pytest.mark.parametrize("name", SINES)
+def test_a_rule_may_be_the_jvp_of_a_function_with_calls(name):
+    """The value came out of the call with the tangent, and counted as linear: LeakError."""
+    f = custom_jvp(SINES[name])
+    f.defjvp(lambda primals, tangents: jvp(SINES[name], primals, tangents))
+    np.testing.assert_allclose(jvp(f, (V,), (np.ones(3),))[1], np.cos(V))
+    if name == "while_loop":                     # its tangent has no reverse
+        return
+    for derivative in (grad(lambda x: fnp.sum(f(x))), jit(grad(lambda x: fnp.sum(f(x))))):
+        np.testing.assert_allclose(derivative(V), np.cos(V))
+    np.testing.assert_allclose(hessian(lambda x: fnp.sum(f(x)))(V), -np.diag(np.sin(V)), atol=1e-12)
+
+
+def test_a_rule_may_be_compiled():
+    f = custom_jvp(sin)
+    f.defjvp(jit(lambda p, t: (sin(p[0]), cos(p[0]) * t[0])))
+    assert grad(f)(one) == np.cos(one)
+    near(vmap(grad(f))(V), np.cos(V))
+    assert linearize(f, one)[1](2.0) == pytest.approx(2 * np.cos(one))
+
+
+def test_the_branches_of_a_rule_may_give_value_and_tangent():
+    f = custom_jvp(sin)
+    f.defjvp(lambda p, t: fgrad.lax.cond(p[0] > 0, lambda a, s: (sin(a), s * 2),
+                                         lambda a, s: (sin(a), s), p[0], t[0]))
+    assert jit(grad(f))(one) == 2.0 and jit(grad(f))(-one) == 1.0
+
+
+def test_a_linear_function_may_read_what_comes_with_its_argument_from_a_call():
+    pair = jit(lambda a, s: (sin(a), s * cos(a)))
+
+    def f(t):
+        v, s = pair(V, t)
+        return fnp.exp(v) * s
+    near(fgrad.linear_transpose(f, V)(V)[0], np.exp(np.sin(V)) * np.cos(V) * V)
+    with pytest.raises(fgrad.GradientError):
+        fgrad.linear_transpose(lambda t: fnp.exp(pair(V, t)[1]), V)(V)
+
+
+def test_a_compiled_function_may_have_a_rule():
+    """What belongs to the compiled function became the rule's: it could not be called under jit."""
+    f = custom_jvp(jit(sin))
+    f.defjvp(lambda p, t: (f(p[0]), 3.0 * t[0]))
+    assert jit(f)(one) == np.sin(one) and jit(grad(f))(one) == 3.0

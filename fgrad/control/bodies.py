@@ -295,11 +295,13 @@ def reached(program, mask):
     return tuple([v in active and v.dtype.kind in INEXACT_KINDS for v in program.outputs])
 
 
-def carried(program, consts, carry, rest=()):
+def carried(program, consts, carry, rest=(), how=reached):
     """The mask of carries that can have a derivative, a superset of `carry`: the least fixed point.
+
+    how: `reached`, or `dependent` for those that depend on what is masked at all.
     """
     while True:
-        found = reached(program, (*consts, *carry, *rest))
+        found = how(program, (*consts, *carry, *rest))
         grown = tuple([a or b for a, b in zip(carry, found)])
         if grown == carry:
             return carry

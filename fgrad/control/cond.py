@@ -15,12 +15,13 @@ import numpy as np
 from .. import tree
 from ..arguments import check_function, is_array, text_of, tree_text
 from ..core import Array, Tracer, as_value
+from ..custom import STOP
 from ..errors import ArgumentError, boundary
 from ..interpreters.call import (
-    batch_program, call, chosen, ct_names, derived, jvp_program, names_of, vjp_program)
+    batch_program, call, chosen, ct_names, dependent, derived, jvp_program, names_of, vjp_program)
 from ..interpreters.stage import evaluate
-from ..ops import clamp, convert, le, select, to_front, zeros_like
-from ..types import BOOL, I32, INTS, ArrayType
+from ..ops import clamp, convert, eq, ge, le, select, to_front, zeros_like
+from ..types import BOOL, I32, INEXACT_KINDS, INTS, ArrayType
 from .bodies import Control, Opened, body_of, check_trees, closed, in_common, leaves_of, spread
 from .scan import batched
 
@@ -131,6 +132,10 @@ class Cond(Control):
         m = len(out) // 2
         return out[:m], out[m:]
 
+    def depends(self, mask, params):
+        found = [b.derive(dependent, mask[1:]) for b in params["branches"]]
+        return tuple([mask[0] or any(each) for each in zip(*found)])
+
     def vjp_programs(self, mask, params):
         branches = params["branches"]
         return branches[0].derive(cond_vjp, branches, mask[1:])
@@ -139,7 +144,12 @@ class Cond(Control):
         (index, *args), branches = args, params["branches"]
         if dims[0] is not None:
             index = to_front(index, dims[0])
-            outs = [call(*args, program=b.derive(batch_program, dims[1:], axis)) for b in branches]
+            outs = []
+            for k, b in enumerate(branches):
+                taken = mine(index, k, len(branches))
+                found = [shielded(taken, x, d) for x, d in zip(args, dims[1:])]
+                own, at = zip(*found) if found else ((), ())
+                outs.append(call(*own, program=b.derive(batch_program, at, axis)))
             return selected(index, outs), 0
         masks = [b.derive(batched, dims[1:], axis)[1] for b in branches]
         forced = tuple([any(m) for m in zip(*masks)])
@@ -157,13 +167,30 @@ def bound(index, programs, args):
     return cond_branches(index, *consts, *args, branches=tuple(programs))
 
 
+def mine(index, k, n):
+    """Which lanes take branch k of n: their index is moved into the range."""
+    return le(index, k) if k == 0 else ge(index, k) if k == n - 1 else eq(index, k)
+
+
+def shielded(taken, x, d):
+    """(x, its batch axis), without a derivative in the lanes that do not take the branch.
+
+    All lanes run all branches.  A derivative that is infinite there, times the cotangent 0 of what
+    was not taken, would be NaN; selected here, it is 0.
+    """
+    if x.dtype.kind not in INEXACT_KINDS or isinstance(x, Array):
+        return x, d
+    x = to_front(x, d, taken.shape[0])
+    return select(spread(taken, x), x, STOP(x)), 0
+
+
 def selected(index, outs):
     """Per result the one of the branch that the lane's index says, which is moved into their range.
     """
     found = list(outs[-1])
     for k in reversed(range(len(outs) - 1)):
-        mine = le(index, k)
-        found = [select(spread(mine, x), x, y) for x, y in zip(outs[k], found)]
+        own = le(index, k)
+        found = [select(spread(own, x), x, y) for x, y in zip(outs[k], found)]
     return tuple(found)
 
 

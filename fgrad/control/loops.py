@@ -14,11 +14,11 @@ import math
 
 import numpy as np
 
-from .. import tree
+from .. import source, tree
 from ..arguments import check_function, check_takes, is_array, place_of, tree_text
 from ..core import EVALUATE, Array, Tracer, as_value, current
 from ..errors import ArgumentError, GradientError, boundary
-from ..interpreters.call import chosen, derived, names_of, prefixed
+from ..interpreters.call import chosen, dependent, derived, names_of, prefixed
 from ..interpreters.forward import filled, push
 from ..interpreters.stage import evaluate
 from ..ops import (
@@ -173,6 +173,7 @@ class While(Control):
     cond: consts, carry → bool[].   body: consts, carry → carry.
     """
     loop = "while"
+    reversible = False
 
     def programs(self, params):
         return params["cond"], params["body"]
@@ -203,16 +204,31 @@ class While(Control):
         found = iter(out[m:])
         return out[:m], [next(found) if a else None for a in active]
 
-    def vjp_programs(self, mask, params):
-        raise GradientError(
-            "while_loop has no reverse derivative, nor fori_loop with traced bounds: how many "
-            "steps they make is not known before.",
-            fix=["while_loop(…, max_steps=n), if n steps are enough",
-                 "fori_loop with Python ints for bounds, or scan",
-                 "jvp or jacfwd, for the forward derivative"])
+    def depends(self, mask, params):
+        n, body = params["n_consts"], params["body"]
+        carry = carried(body, mask[:n], mask[n:], (), dependent)
+        ends, = params["cond"].derive(dependent, (*mask[:n], *carry))
+        return tuple([ends or c for c in carry])
+
+    def linearize(self, below, args, active, params):
+        outs = below.process(self, args, params)
+        return outs, self.record(outs, args, active, params)
 
     def record(self, outs, args, active, params):
-        return self.vjp_programs(None, params)
+        mask = tuple([node >= 0 for node in active])
+        moving = params["body"].derive(while_active, mask, params["n_consts"])
+        return self, outs, args, {"moving": moving, "where": source.here()}, active
+
+    def pullback(self, cts, outs, args, active, params):
+        if any(ct is not None and moves for ct, moves in zip(cts, params["moving"])):
+            raise GradientError(
+                "while_loop has no reverse derivative, nor fori_loop with traced bounds: how many "
+                "steps they make is not known before.", where=params["where"],
+                fix=["while_loop(…, max_steps=n), if n steps are enough",
+                     "fori_loop with Python ints for bounds, or scan",
+                     "stop_gradient of its result, where that counts as a constant",
+                     "jvp or jacfwd, for the forward derivative"])
+        return [None] * len(active)
 
     def batch_over(self, axis, dims, args, params):
         n_consts, cond, body = params["n_consts"], params["cond"], params["body"]

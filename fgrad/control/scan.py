@@ -22,7 +22,7 @@ from ..arguments import check_function, place_of, tree_text
 from ..core import array_of, memory_of
 from ..errors import ArgumentError, ShapeError, boundary
 from ..interpreters.call import (
-    batched, chosen, ct_names, derived, merged, names_of, part, prefixed, vjp_program)
+    batched, chosen, ct_names, dependent, derived, merged, names_of, part, prefixed, vjp_program)
 from ..interpreters.forward import filled, push
 from ..interpreters.stage import evaluate
 from ..ops import add, to_front, zeros_like
@@ -141,6 +141,11 @@ class Scan(Control):
                    n_consts=len(first), n_carry=len(carry) + len(dk), length=params["length"],
                    reverse=params["reverse"])
         return unwoven(out, len(carry), active, live)
+
+    def depends(self, mask, params):
+        body, (consts, carry, xs) = params["body"], Parts(params).split(mask)
+        carry = carried(body, consts, carry, xs, dependent)
+        return *carry, *dependent(body, (*consts, *carry, *xs))[params["n_carry"]:]
 
     def vjp_programs(self, mask, params):
         return params["body"].derive(scan_vjp, mask, *[params[k] for k in (

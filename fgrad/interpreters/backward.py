@@ -11,7 +11,7 @@ from __future__ import annotations
 from ..core import Value, as_value, current
 from ..errors import GradientError
 from ..ir import evaluate_types
-from ..ops import add, plus
+from ..ops import add, plus, zeros_like
 from ..types import SCALARS
 from . import partial
 from .partial import Linear, Linearize, item
@@ -120,7 +120,12 @@ class Record(Linearize):
         active = tuple([a.node if o else -1 for a, o in zip(args, own)])
         outs = [Unknown(t) for t in evaluate_types(op, [type_of(a) for a in primals], params)]
         if op.multiple:
-            return self.several(outs, op.record(outs, primals, active, params))
+            found = self.several(outs, op.record(outs, primals, active, params))
+            if op.depends is None or all(live := op.depends(tuple(own), params)):
+                return found
+            zeros = [zeros_like(a) if o else a for a, o in zip(primals, own)]
+            known = self.below.process(op, zeros, params)        # whatever the inputs may be
+            return tuple([x if depends else k for x, k, depends in zip(found, known, live)])
         self.rows.append((op, outs[0], primals, params, active))
         return Linear(self, outs[0], len(self.rows) - 1)
 

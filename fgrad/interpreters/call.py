@@ -13,6 +13,7 @@ jit and custom rules rely on it.
 from __future__ import annotations
 
 from ..core import NOTHING, Primitive, current
+from ..errors import GradientError
 from ..ir import Equation, Program, Var
 from ..later import lazily
 from ..ops import to_front
@@ -48,16 +49,33 @@ def vjp_program(program, mask):
     """(forward, backward): inputs → outputs, residuals;   residuals, cotangents → cotangents of the
     masked.
     """
-    n, m = len(program.inputs), len(program.outputs)
+    whole = joint_program(program, mask, (True,) * len(program.outputs))
+    return split(whole, len(program.inputs), len(program.outputs))
+
+
+def joint_program(program, mask, live):
+    """inputs, cotangents of the live outputs → outputs, cotangents of the masked inputs."""
+    n = len(program.inputs)
 
     def joint(*args):
-        xs, cts = args[:n], args[n:]
+        xs, cts = args[:n], merged([None] * len(live), args[n:], live)
         active = chosen(xs, mask)
         outs, pulled = pull(lambda *ys: evaluate(program, merged(xs, ys, mask)), active)
         return *outs, *filled(active, pulled(cts))
-    whole = derived(program, "vjp", joint, [*program.in_types, *program.out_types],
-                    [*names_of(program), *ct_names(program)])
-    return split(whole, n, m)
+    return derived(program, "vjp", joint, [*program.in_types, *chosen(program.out_types, live)],
+                   [*names_of(program), *chosen(ct_names(program), live)])
+
+
+def dependent(program, mask):
+    """Per output: can it depend on the masked inputs?"""
+    reached = set(chosen(program.inputs, mask))
+    for eqn in program.eqns:
+        own = tuple([a in reached for a in eqn.args])
+        if True in own:
+            depends = eqn.op.depends
+            found = eqn.outs if depends is None else chosen(eqn.outs, depends(own, eqn.params))
+            reached.update(found)
+    return tuple([v in reached for v in program.outputs])
 
 
 def transposed_program(program, mask):
@@ -190,9 +208,16 @@ class Call(Primitive):
 
     def linearize(self, below, args, active, params):
         """The row holds the residuals, and the program that gives cotangents from them."""
-        program = params["program"]
-        both = program.derive(vjp_program, tuple([node >= 0 for node in active]))
+        program, mask = params["program"], tuple([node >= 0 for node in active])
+        try:
+            both = program.derive(vjp_program, mask)
+        except GradientError:                    # of a result that may have no cotangent
+            outs = below.process(self, args, params)
+            return outs, (later, outs, args, {**params, "mask": mask}, chosen(active, mask))
         return recorded(below, args, active, both, len(program.outputs), params)
+
+    def depends(self, mask, params):
+        return params["program"].derive(dependent, mask)
 
     def record(self, outs, args, active, params):
         """As in linearize: the row holds the constants, and the transposed program."""
@@ -213,6 +238,23 @@ class Call(Primitive):
 
 
 call = Call("call")
+
+
+class Later(Call):
+    """A row of a call of which not every result has a reverse derivative: what gives cotangents is
+    made when it is known of which there are any.
+    """
+    reversible = False
+
+    def pullback(self, cts, outs, args, active, params):
+        program, live = params["program"], tuple([ct is not None for ct in cts])
+        whole = program.derive(joint_program, params["mask"], live)
+        others = {k: v for k, v in params.items() if k != "mask"}
+        found = call(*args, *chosen(cts, live), **{**others, "program": whole})
+        return found[len(program.outputs):]
+
+
+later = Later("call_later")
 
 
 def recorded(below, args, active, programs, m, params=NOTHING):

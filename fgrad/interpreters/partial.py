@@ -85,6 +85,11 @@ class Linearize(Interpreter):
         rows.append((op, out, primals, params, active))
         return Linear(self, out, len(rows) - 1)
 
+    @property
+    def operations(self):
+        """Those of the rows."""
+        return [row[0] for row in self.rows if row is not None and row[0] is not item]
+
     def several(self, outs, row):
         """The results of an operation that has several."""
         rows, node = self.rows, len(self.rows)

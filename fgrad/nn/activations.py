@@ -12,7 +12,7 @@ from .. import ops
 from ..custom import stop_gradient
 from ..errors import ArgumentError, ShapeError
 from ..numpy.axes import axes_of
-from ..numpy.promotion import as_float, floating
+from ..numpy.promotion import as_float, floating, mask_of
 from ..numpy.reductions import widened
 from ..numpy.special import erf
 from ..numpy.exponentials import logsumexp
@@ -286,7 +286,7 @@ def gelu(x, approximate=True):
 
 def masked(x, where, value):
     """x, and the value where not `where`; a mask of None takes all."""
-    return x if where is None else fnp.where(where, x, value)
+    return x if where is None else fnp.where(mask_of(where), x, value)
 
 
 def logmeanexp(x, axis=None, where=None, keepdims=False):

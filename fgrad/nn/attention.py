@@ -21,6 +21,7 @@ from ..core import as_value
 from ..custom import stop_gradient
 from ..errors import ArgumentError, ShapeError
 from ..lax import dynamic_slice_in_dim, dynamic_update_slice
+from ..numpy.promotion import mask_of
 from ..numpy.reductions import widened
 from .activations import gelu, logsumexp, softmax
 from .initializers import glorot_uniform, normal
@@ -59,7 +60,8 @@ def dot_product_attention(query, key, value, bias=None, mask=None, *, scale=None
     scores = scores * (1 / math.sqrt(size) if scale is None else scale)
     scores = scores if bias is None else scores + bias
     present = lasting(query_seq_lengths, time)
-    rules = [mask, causal(time, seen) if is_causal else None, window(time, seen, local_window_size),
+    rules = [None if mask is None else mask_of(mask, "mask"),
+             causal(time, seen) if is_causal else None, window(time, seen, local_window_size),
              None if present is None else present[..., None, :, None],
              None if key_value_seq_lengths is None
              else lasting(key_value_seq_lengths, seen)[..., None, None, :]]
@@ -146,8 +148,9 @@ def rotary(x, positions=None, base=10_000.0):
 class Embedding(Layer):
     """Rows of a table: i[*s] → f[*s,features].   `params["table"]` is f[words,features].
 
-    Numbers outside 0..words give an IndexError where they are known, and the nearest row in
-    compiled code.  Raises ArgumentError for inputs that are not integers.
+    Numbers below 0 count from the end, -1 is the last row.  Others outside 0..words give an
+    IndexError where they are known, and the nearest row in compiled code.  Raises ArgumentError for
+    inputs that are not integers.
 
     >>> layer = Embedding(10, 4)
     >>> params, state = layer.init(random.key(0), fnp.array([1, 2]))
@@ -290,11 +293,11 @@ class MultiHeadAttention(Layer):
             k = rotary(k, start + fnp.arange(k.shape[1]))
         if "seen" in state:
             k, v, visible, state = with_cache(k, v, state, q.shape[1])
-            mask = visible if mask is None else mask & visible
+            mask = visible if mask is None else mask_of(mask, "mask") & visible
         causal_here = self.is_causal and "seen" not in state
         y = dot_product_attention(q, k, v, mask=mask, is_causal=causal_here)
         out = self.parameter(params, "out")
-        y, _ = parts["out"].apply(out, {}, fnp.reshape(y, (*y.shape[:-2], -1)))
+        y, _ = parts["out"].apply(out, {}, fnp.reshape(y, (*y.shape[:-2], self.heads * size)))
         return Dropout(self.dropout).apply({}, {}, y, train=train, key=key)[0], state
 
 

@@ -304,9 +304,10 @@ def sigmoid_focal(logits, labels, gamma=2.0, alpha=None):
     >>> sigmoid_focal(fnp.array([0.0]), fnp.array([1.0])).round(4)
     Array([0.1733], f32[1])
     """
-    plain, p = sigmoid_binary_cross_entropy(logits, labels), sigmoid(logits)
-    wrong = p * (1 - labels) + (1 - p) * labels
-    loss = plain * wrong**gamma
+    plain = sigmoid_binary_cross_entropy(logits, labels)
+    wrong = sigmoid(logits) * (1 - labels) + sigmoid(-logits) * labels
+    some = wrong > 0                             # a root of 0 has an infinite derivative
+    loss = plain * fnp.where(some, fnp.where(some, wrong, 1.0)**gamma, 0.0)
     return loss if alpha is None else loss * (alpha * labels + (1 - alpha) * (1 - labels))
 
 
@@ -397,7 +398,7 @@ def ctc(logits, labels, logit_lengths, label_lengths, blank=0):
     def step(alpha, xs):
         score, live = xs
         one = fnp.pad(alpha[:, :-1], ((0, 0), (1, 0)), constant_values=least)
-        two = fnp.pad(alpha[:, :-2], ((0, 0), (2, 0)), constant_values=least)
+        two = fnp.pad(one[:, :-1], ((0, 0), (1, 0)), constant_values=least)
         paths = fnp.stack([alpha, one, fnp.where(skips, two, least)])
         new = fnp.maximum(logsumexp(paths, axis=0) + score, least)
         return fnp.where(live[:, None], new, alpha), None

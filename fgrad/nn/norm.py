@@ -10,8 +10,8 @@ from dataclasses import KW_ONLY, dataclass
 
 from .. import numpy as fnp
 from ..arguments import text_of
-from ..core import as_value
 from ..errors import ArgumentError, ShapeError
+from ..numpy.promotion import as_float
 from ..numpy.reductions import widened
 from ..types import computed
 from .layers import Layer, explained
@@ -19,7 +19,7 @@ from .layers import Layer, explained
 
 def normalised(x, axes, epsilon):
     """(x - mean) / sqrt(variance + epsilon) over `axes`; and the mean and variance."""
-    wide = widened(as_value(x))
+    wide = widened(as_float(x))
     mean = fnp.mean(wide, axis=axes, keepdims=True)
     centred = wide - mean
     variance = fnp.mean(centred * centred, axis=axes, keepdims=True)
@@ -183,7 +183,7 @@ class RMSNorm(Norm):
         return {k: v for k, v in params.items() if k == "scale"}, state
 
     def apply(self, params, state, x, *, train=False, key=None):
-        wide = widened(as_value(x))
+        wide = widened(as_float(x))
         y = wide / fnp.sqrt(fnp.mean(wide * wide, axis=-1, keepdims=True) + self.epsilon)
         y = like(x, y)
         return (y * self.parameter(params, "scale", x.shape[-1:]) if self.affine else y), state

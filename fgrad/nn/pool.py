@@ -12,8 +12,11 @@ from .. import convolution
 from .. import numpy as fnp
 from ..arguments import text_of
 from ..errors import ArgumentError, ShapeError
+from ..numpy.promotion import as_float
+from ..numpy.reductions import widened
 from .conv import check_windows, pairs_around
 from .layers import Layer, explained
+from .norm import like
 
 
 @explained
@@ -69,11 +72,11 @@ class AvgPool(Pool):
     count_padding: bool = True
 
     def apply(self, params, state, x, *, train=False, key=None):
-        total = self.reduced(x, "sum")
-        if self.count_padding:
-            return total / prod(self.window), state
-        ones = fnp.ones((1, *x.shape[1:-1], 1), x.dtype)
-        return total / self.reduced(ones, "sum"), state
+        wide = widened(as_float(x))
+        total = self.reduced(wide, "sum")
+        ones = fnp.ones((1, *x.shape[1:-1], 1), wide.dtype)
+        count = prod(self.window) if self.count_padding else self.reduced(ones, "sum")
+        return like(x, total / count), state
 
 
 class GlobalAvgPool(Layer):

@@ -52,7 +52,7 @@ class Recurrent(Layer):
                 "bx": drawn(keys[2]), "bh": drawn(keys[3])}, {}
 
     def begin(self, x):
-        """The state before the first step: zeros."""
+        """The state before the first step, zeros, of the dtype of x."""
         return fnp.zeros((x.shape[0], self.units), x.dtype)
 
     def run(self, params, x, start=None):
@@ -67,7 +67,7 @@ class Recurrent(Layer):
             hidden = self.hidden(state) @ wh + bh
             state = self.cell(state, given, hidden)
             return state, self.hidden(state)
-        start = self.begin(x) if start is None else start
+        start = self.begin(inputs[0]) if start is None else start
         last, outputs = scan(step, start, inputs, reverse=self.backwards)
         return fnp.moveaxis(outputs, 0, 1), last
 

@@ -13,7 +13,7 @@ from ..custom import stop_gradient
 from . import elementwise, reductions, ufuncs
 from .axes import axes_of
 from .complex import is_complex
-from .promotion import as_float, floating, floating_together, same
+from .promotion import as_float, floating, floating_together, mask_of, same
 from .shape import squeeze
 
 
@@ -86,7 +86,7 @@ def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False, where=Non
     a = as_float(a)
     a, b = (a, None) if b is None else floating_together(a, b)
     if where is not None:
-        a = elementwise.where(where, a, -math.inf)
+        a = elementwise.where(mask_of(where), a, -math.inf)
     if b is not None:
         a = elementwise.where(b == 0, -math.inf, a)
     axes_of(axis, a.ndim, "logsumexp")

@@ -129,6 +129,20 @@ def as_bool(x):
     return cast(x if x.dtype == BOOL else _current.get().process(ops.ne, (x, 0), NOTHING), BOOL)
 
 
+def mask_of(x, name="where"):
+    """x as bools that say what counts.
+
+    Raises DtypeError for floats: they may be meant to be added.
+    """
+    x = as_value(x)
+    if x.dtype.kind not in "biu":
+        raise DtypeError(f"{name}= is a mask of bools, True for what counts.",
+                         given=f"{name}: {x.type}", expected="bool",
+                         fix=[f"{name}={name} != 0", "numbers to be added to scores are a bias=, "
+                              "or are added to x"])
+    return as_bool(x)
+
+
 def as_number(x):
     """x as a value of numbers: bools become the default int."""
     x = as_value(x)

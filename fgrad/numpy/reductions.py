@@ -20,7 +20,8 @@ from .axes import axes_of, axis_of, typed
 from .complex import modulus
 from .elementwise import where as choose
 from .joining import concatenate
-from .promotion import as_bool, as_float, binary, broadcast_to, cast, in_dtype, same
+from .promotion import (as_bool, as_float, binary, broadcast_to, cast, in_dtype, mask_of,
+                        same)
 
 
 def reduced(op, x, axis, keepdims, name):
@@ -49,7 +50,7 @@ def summable(a, dtype):
 
 def counted(x, where, value):
     """x, with `value` in place of the elements that do not count."""
-    return x if where is None else choose(broadcast_to(as_bool(where), x.shape), x, value)
+    return x if where is None else choose(broadcast_to(mask_of(where), x.shape), x, value)
 
 
 def begun(out, op, initial):
@@ -109,7 +110,7 @@ def mean(a, axis=None, dtype=None, keepdims=False, *, where=None):
 def size_of(x, axes, keepdims, where):
     """How many elements count, as floats."""
     wide = computed(x.dtype) if x.dtype.kind == "f" else part_of(x.dtype)
-    there = cast(broadcast_to(as_bool(where), x.shape), wide)
+    there = cast(broadcast_to(mask_of(where), x.shape), wide)
     return reduced(ops.reduce_sum, there, axes, keepdims, "mean")
 
 
@@ -216,7 +217,7 @@ def extreme(op, a, axis, keepdims, name, pair, initial, where):
         raise ShapeError(f"{name} of no elements is not defined.", given=typed(x),
                          fix=["give initial=, which also where= needs",
                               "reduce over axes that are not empty, or check x.size first"])
-    x = x if where is None else choose(broadcast_to(as_bool(where), x.shape), x, initial)
+    x = x if where is None else choose(broadcast_to(mask_of(where), x.shape), x, initial)
     out = _current.get().process(op, (x,), {"axes": axes})
     return begun(kept(out, x, axes) if keepdims else out, pair, initial)
 

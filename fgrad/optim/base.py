@@ -23,6 +23,7 @@ from ..arguments import name_of, text_of
 from ..errors import ArgumentError, DtypeError, RangeError, ShapeError, boundary
 from ..numpy.complex import squared
 from ..text import noun_of
+from ..types import as_dtype, complex_of, part_of
 
 
 class Pair(NamedTuple):
@@ -225,8 +226,22 @@ def widened(x):
 
 
 def zeros(params, dtype=None):
-    """Zeros like the parameters, in another dtype if one is given."""
-    return tree.map(lambda p: fnp.zeros_like(p, dtype=dtype), params)
+    """Zeros like the parameters, in another dtype if one is given: that of the parts, of complex.
+    """
+    def zero(p):
+        pairs = dtype is not None and p.dtype.kind == "c" and as_dtype(dtype).kind != "c"
+        return fnp.zeros_like(p, dtype=complex_of(as_dtype(dtype)) if pairs else dtype)
+    return tree.map(zero, params)
+
+
+def sizes(params, value=0.0):
+    """A number for the size of each element of the parameters: real ones for complex."""
+    return tree.map(lambda p: fnp.full_like(p, value, dtype=size_dtype(p)), params)
+
+
+def size_dtype(p):
+    """The dtype of |p|."""
+    return part_of(p.dtype) if p.dtype.kind == "c" else p.dtype
 
 
 def full(params, value):

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from .. import numpy as fnp
 from .. import tree
 from .base import (GradientTransformation, check_shares, counted, full, given, keep, keep_all, log,
-                   mean_of, norm, normal, square, start, unbiased, zeros)
+                   mean_of, norm, normal, sizes, square, start, unbiased, zeros)
 
 
 class ScaleByAdamState(NamedTuple):
@@ -61,7 +61,7 @@ def scale_by_adam(b1=0.9, b2=0.999, eps=1e-8, eps_root=0.0, mu_dtype=None, *, ne
         mu, nu = mean_of(updates, mu, b1), mean_of(square(updates), nu, b2)
         ahead = looked_ahead(updates, mu, b1, count, nesterov)
         return quotient(ahead, unbiased(nu, b2, count), eps, eps_root), mu, nu
-    return adam_like(lambda p: zeros(p, mu_dtype), zeros, step)
+    return adam_like(lambda p: zeros(p, mu_dtype), sizes, step)
 
 
 def scale_by_adamax(b1=0.9, b2=0.999, eps=1e-8):
@@ -76,7 +76,7 @@ def scale_by_adamax(b1=0.9, b2=0.999, eps=1e-8):
         mu = mean_of(updates, mu, b1)
         nu = tree.map(lambda g, u: fnp.maximum(fnp.abs(g) + eps, b2 * u), updates, nu)
         return tree.map(lambda m, u: m / u, unbiased(mu, b1, count), nu), mu, nu
-    return adam_like(zeros, zeros, step)
+    return adam_like(zeros, sizes, step)
 
 
 def scale_by_belief(b1=0.9, b2=0.999, eps=1e-16, eps_root=1e-16, *, nesterov=False):
@@ -95,7 +95,7 @@ def scale_by_belief(b1=0.9, b2=0.999, eps=1e-16, eps_root=1e-16, *, nesterov=Fal
         nu = tree.map(lambda v: v + eps_root, mean_of(square(surprise), nu, b2))
         ahead = looked_ahead(updates, mu, b1, count, nesterov)
         return quotient(ahead, unbiased(nu, b2, count), eps), mu, nu
-    return adam_like(zeros, zeros, step)
+    return adam_like(zeros, sizes, step)
 
 
 def scale_by_yogi(b1=0.9, b2=0.999, eps=1e-3, eps_root=0.0, initial_accumulator_value=1e-6):
@@ -111,9 +111,8 @@ def scale_by_yogi(b1=0.9, b2=0.999, eps=1e-3, eps_root=0.0, initial_accumulator_
         nu = tree.map(lambda q, v: v - (1 - b2) * fnp.sign(v - q) * q, square(updates), nu)
         return quotient(unbiased(mu, b1, count), unbiased(nu, b2, count), eps, eps_root), mu, nu
 
-    def initial(params):
-        return full(params, initial_accumulator_value)
-    return adam_like(initial, initial, step)
+    value = initial_accumulator_value
+    return adam_like(lambda p: full(p, value), lambda p: sizes(p, value), step)
 
 
 def scale_by_radam(b1=0.9, b2=0.999, eps=1e-8, eps_root=0.0, threshold=5.0, *, nesterov=False):
@@ -136,7 +135,7 @@ def scale_by_radam(b1=0.9, b2=0.999, eps=1e-8, eps_root=0.0, threshold=5.0, *, n
         scaled = quotient(ahead, unbiased(nu, b2, count), eps, eps_root)
         out = tree.map(lambda u, m: fnp.where(sure, factor.astype(u.dtype) * u, m), scaled, ahead)
         return out, mu, nu
-    return adam_like(zeros, zeros, step)
+    return adam_like(zeros, sizes, step)
 
 
 def sample_length(decay, t):
@@ -172,7 +171,7 @@ def scale_by_amsgrad(b1=0.9, b2=0.999, eps=1e-8, eps_root=0.0, mu_dtype=None,
     """
     check_shares(b1=b1, b2=b2)
     def init(params):
-        return ScaleByAmsgradState(start(), zeros(params, mu_dtype), zeros(params), zeros(params))
+        return ScaleByAmsgradState(start(), zeros(params, mu_dtype), sizes(params), sizes(params))
 
     def update(updates, state, params=None):
         count = counted(state) + 1
@@ -215,7 +214,7 @@ def scale_by_adan(b1=0.98, b2=0.92, b3=0.99, eps=1e-8, eps_root=0.0):
         after = ScaleByAdanState(*map(keep_all, state[:4], (m, v, n, g)), t)
         return keep_all(g, quotient(first, unbiased(n, b3, t), eps, eps_root)), after
     return GradientTransformation(
-        lambda p: ScaleByAdanState(zeros(p), zeros(p), zeros(p), zeros(p), start()), update)
+        lambda p: ScaleByAdanState(zeros(p), zeros(p), sizes(p), zeros(p), start()), update)
 
 
 class ScaleByLionState(NamedTuple):

@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 from .. import numpy as fnp
 from .. import tree
-from .base import (GradientTransformation, check_shares, counted, fitting, full, given, keep,
-                   keep_all, mean_of, square, start, unbiased, widened, zeros)
+from ..numpy.complex import squared
+from .base import (GradientTransformation, check_shares, counted, fitting, given, keep, keep_all,
+                   mean_of, size_dtype, sizes, square, start, unbiased, widened, zeros)
 
 
 # ---------------------------------------------------------------------------- one per element
@@ -44,7 +45,7 @@ def scale_by_rms(decay=0.9, eps=1e-8, initial_scale=0.0, eps_in_sqrt=True, bias_
     """
     check_shares(decay=decay)
     def init(params):
-        nu = full(params, initial_scale)
+        nu = sizes(params, initial_scale)
         return ScaleByRmsWithCountState(start(), nu) if bias_correction else ScaleByRmsState(nu)
 
     def update(updates, state, params=None):
@@ -81,7 +82,7 @@ def scale_by_stddev(decay=0.9, eps=1e-8, initial_scale=0.0, eps_in_sqrt=True,
     """
     check_shares(decay=decay)
     def init(params):
-        parts = zeros(params), full(params, initial_scale)
+        parts = zeros(params), sizes(params, initial_scale)
         if bias_correction:
             return ScaleByRStdDevWithCountState(start(), *parts)
         return ScaleByRStdDevState(*parts)
@@ -92,8 +93,8 @@ def scale_by_stddev(decay=0.9, eps=1e-8, initial_scale=0.0, eps_in_sqrt=True,
         if bias_correction:
             after = after._replace(count=counted(state) + 1)
             mu, nu = [unbiased(x, decay, after.count) for x in (mu, nu)]
-        out = tree.map(lambda g, m, v: keep(g, g * inverse_root(v - m * m, eps, eps_in_sqrt)),
-                       updates, mu, nu)
+        spread = tree.map(lambda m, v: fnp.maximum(v - squared(m), 0.0), mu, nu)
+        out = tree.map(lambda g, v: keep(g, g * inverse_root(v, eps, eps_in_sqrt)), updates, spread)
         return out, after
     return GradientTransformation(init, update)
 
@@ -111,12 +112,12 @@ def scale_by_rss(initial_accumulator_value=0.1, eps=1e-7):
     Array([1., 0.], f32[2])
     """
     def update(updates, state, params=None):
-        total = tree.map(lambda g, s: g * g + s, updates, state.sum_of_squares)
+        total = tree.map(lambda g, s: squared(g) + s, updates, state.sum_of_squares)
         total = keep_all(state.sum_of_squares, total)
         out = tree.map(lambda g, s: g * root_or_zero(s, eps), updates, total)
         return out, ScaleByRssState(total)
     return GradientTransformation(
-        lambda params: ScaleByRssState(full(params, initial_accumulator_value)), update)
+        lambda params: ScaleByRssState(sizes(params, initial_accumulator_value)), update)
 
 
 def root_or_zero(s, eps):
@@ -148,7 +149,7 @@ def scale_by_adadelta(rho=0.9, eps=1e-6):
         after = ScaleByAdaDeltaState(keep_all(state.e_g, e_g), keep_all(state.e_x, e_x))
         return keep_all(updates, out), after
     return GradientTransformation(
-        lambda params: ScaleByAdaDeltaState(zeros(params), zeros(params)), update)
+        lambda params: ScaleByAdaDeltaState(sizes(params), sizes(params)), update)
 
 
 # ---------------------------------------------------------------------------- less memory
@@ -178,7 +179,7 @@ def scale_by_sm3(b1=0.9, b2=1.0, eps=1e-8):
     def covered(g, vectors):
         wide = [v.reshape([-1 if a == k else 1 for a in range(g.ndim)])
                 for k, v in enumerate(vectors)]
-        return coefficient * g * g + b2 * reduce(fnp.minimum, wide)
+        return coefficient * squared(g) + b2 * reduce(fnp.minimum, wide)
 
     def update(updates, state, params=None):
         total = tree.map(covered, updates, state.mu)
@@ -192,7 +193,7 @@ def scale_by_sm3(b1=0.9, b2=1.0, eps=1e-8):
 
 def zero_vectors(p):
     """A vector of zeros for each axis; a scalar counts as one axis."""
-    return [fnp.zeros(n, p.dtype) for n in p.shape or (1,)]
+    return [fnp.zeros(n, size_dtype(p)) for n in p.shape or (1,)]
 
 
 def largest(s):
@@ -233,17 +234,18 @@ def scale_by_factored_rms(factored=True, decay_rate=0.8, step_offset=0, min_dim_
         return factored_axes(p.shape, factored, min_dim_size_to_factor)
 
     def init_leaf(p):
-        none, axes = fnp.zeros((1,), p.dtype), axes_of(p)
+        none, axes = fnp.zeros((1,), size_dtype(p)), axes_of(p)
         if axes is None:
-            return none, none, fnp.zeros_like(p)
-        rows, columns = [fnp.zeros(p.shape[:a] + p.shape[a + 1:], p.dtype) for a in reversed(axes)]
+            return none, none, fnp.zeros_like(p, dtype=size_dtype(p))
+        rows, columns = [fnp.zeros(p.shape[:a] + p.shape[a + 1:], size_dtype(p))
+                         for a in reversed(axes)]
         return rows, columns, none
 
     def init(params):
         return FactoredState(start(), *apart(params, tree.map(init_leaf, params), 3))
 
     def update_leaf(g, row, column, v, p, decay):
-        axes, q = axes_of(p), fnp.square(widened(g)) + epsilon
+        axes, q = axes_of(p), squared(widened(g)) + epsilon
         decay = fitting(decay, q)
         if axes is None:
             mean = decay * v + (1 - decay) * q

@@ -6,7 +6,7 @@ import pytest
 import fgrad
 import fgrad.numpy as fnp
 from fgrad import nn, random
-from fgrad.errors import ArgumentError, ShapeError
+from fgrad.errors import ArgumentError, DtypeError, ShapeError
 
 RNG = np.random.default_rng(2)
 
@@ -157,3 +157,22 @@ def test_wrong_arguments_are_explained():
         nn.dot_product_attention(drawn(1, 2, 2, 4), drawn(1, 2, 3, 4), drawn(1, 2, 3, 4))
     with pytest.raises(ShapeError, match="even number of features, not 3"):
         nn.sinusoidal_positions(2, 3)
+
+
+@pytest.mark.parametrize("call", [
+    lambda m: nn.dot_product_attention(*[fnp.ones((1, 3, 1, 2))] * 3, mask=m),
+    lambda m: nn.softmax(fnp.zeros((3, 3)), where=m),
+    lambda m: nn.logsumexp(fnp.zeros((3, 3)), where=m),
+    lambda m: fnp.sum(fnp.zeros((3, 3)), where=m)])
+def test_a_mask_of_floats_is_refused(call):
+    """-inf is not 0, so it counted as visible, and 0.0 as hidden."""
+    with pytest.raises(DtypeError, match="is a mask of bools"):
+        call(fnp.where(nn.causal(3), 0.0, -fnp.inf))
+    assert fnp.array_equal(call(nn.causal(3)), call(nn.causal(3).astype("int32")))
+
+
+@pytest.mark.parametrize("shape", [(0, 3, 4), (2, 0, 4)])
+def test_attention_of_nothing_is_nothing(shape):
+    layer = nn.MultiHeadAttention(2)
+    params, _ = layer.init(random.key(0), fnp.ones((1, 3, 4)))
+    assert layer.apply(params, {}, fnp.ones(shape))[0].shape == shape

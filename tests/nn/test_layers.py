@@ -115,3 +115,27 @@ def test_statistics_of_16_bit_floats_do_not_overflow(layer, dtype):
     assert fnp.allclose(y.astype("float32"), wide, atol=0.02)
     if layer.name == "layernorm":
         assert fnp.allclose(nn.standardize(x.astype(dtype)).astype("float32"), wide, atol=0.02)
+
+
+@pytest.mark.parametrize("padding", [True, False])
+def test_means_of_windows_are_added_up_in_32_bits(padding):
+    layer, wide = nn.AvgPool((2,), count_padding=padding), fnp.full((1, 2, 1), 4e4, "float16")
+    plain = lambda x: layer.apply({}, {}, x)[0]
+    for run in (plain, fgrad.jit(plain)):
+        assert run(wide).dtype == "float16" and run(wide) == 4e4
+        assert run(fnp.array([[[100], [200]]], "uint8")) == 150.0
+        assert run(fnp.array([[[True], [False]]])) == 0.5
+
+
+def test_integers_are_not_squared_in_8_bits():
+    assert (nn.RMSNorm(affine=False).apply({}, {}, fnp.array([[100, 100]], "int8"))[0] == 1).all()
+
+
+@pytest.mark.parametrize("layer", [nn.RNN(2), nn.GRU(2), nn.LSTM(2)])
+@pytest.mark.parametrize("narrow, wide", [("bfloat16", "float32"), ("float16", "float32"),
+                                          ("float32", "float64"), ("float64", "float32")])
+def test_recurrent_layers_take_inputs_of_another_dtype_than_their_weights(layer, narrow, wide):
+    x = fnp.ones((1, 3, 4), wide)
+    params, _ = layer.init(random.key(0), x)
+    want = nn.Dense(2).apply(nn.Dense(2).init(random.key(0), x)[0], {}, x.astype(narrow))[0].dtype
+    assert layer.apply(params, {}, x.astype(narrow))[0].dtype == want

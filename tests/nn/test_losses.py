@@ -142,3 +142,19 @@ def test_what_apply_returns_is_not_taken_for_predictions():
                          (nn.huber, fnp.ones((2, 4)))):
         with pytest.raises(ArgumentError, match="is a tuple of an array and a state"):
             loss(returned, target)
+
+
+@pytest.mark.parametrize("gamma", [0.5, 1.0, 1.5, 2.0])
+@pytest.mark.parametrize("label", [0.0, 1.0])
+def test_the_focal_loss_of_what_is_sure_has_a_gradient(gamma, label):
+    """1 - p was 0 in f32 from a logit of 17 on, and its root has no derivative there."""
+    slope, sign = fgrad.grad(lambda x: nn.sigmoid_focal(x, fnp.array(label), gamma)), 2 * label - 1
+    assert slope(20.0 * sign) * sign == pytest.approx(-(1 + gamma) * np.exp(-20 * (1 + gamma)), 1e-3)
+    assert slope(-20.0 * sign) * sign == pytest.approx(-1, 1e-3)
+    assert np.isfinite(slope(200.0 * sign))
+
+
+def test_ctc_of_empty_targets_is_that_of_blanks():
+    empty, none = fnp.zeros((2, 0), "int32"), fnp.array([0, 0])
+    found = nn.ctc(fnp.zeros((2, 3, 4)), empty, fnp.array([3, 2]), none)
+    np.testing.assert_allclose(found, [3 * np.log(4), 2 * np.log(4)], rtol=1e-6)

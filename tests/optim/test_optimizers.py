@@ -396,3 +396,42 @@ def test_optimizers_that_need_no_rate_descend(name):
         updates, state = opt.update(2 * p, state, p)
         p = optim.apply_updates(p, updates)
     assert (fnp.abs(p) < first).all()
+
+
+def turned(optimizer, start, gradients, turn):
+    """The updates of parameters and gradients that are turned in the complex plane."""
+    params, out = fnp.array(start * turn), []
+    state = optimizer.init(params)
+    for g in gradients:
+        updates, state = optimizer.update(fnp.array(g * turn), state, params)
+        params = optim.apply_updates(params, updates)
+        out.append(np.asarray(updates) / turn)
+    return np.array(out)
+
+
+@pytest.mark.parametrize("name", """adabelief adadelta adafactor adagrad adam adamax adamaxw adamw
+    adan amsgrad lamb nadam novograd radam rmsprop sgd sm3""".split())
+def test_complex_numbers_step_along_their_gradients(name):
+    """The squares are those of sizes: g² has a direction of its own, and max none at all."""
+    start, gradients = np.array([0.5, -2.0]), [np.array([1.0, 3.0]), np.array([0.5, -1.0])]
+    optimizer, turn = getattr(optim, name)(0.1), (3 + 4j) / 5
+    real = turned(optimizer, start, gradients, 1.0)
+    found = turned(optimizer, start + 0j, gradients, turn)
+    np.testing.assert_allclose(found, real, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("corrected", [False, True])
+def test_a_centred_spread_is_not_negative(corrected):
+    """v̂ - m̂² of one gradient is 0 but for rounding."""
+    optimizer = optim.rmsprop(0.1, centered=True, bias_correction=corrected)
+    gradient = fnp.linspace(0.1, 3.0, 1000, dtype="float32")
+    updates, _ = optimizer.update(gradient, optimizer.init(gradient), gradient)
+    assert np.isfinite(np.asarray(updates)).all()
+
+
+def test_gathered_gradients_keep_imaginary_parts():
+    optimizer = optim.MultiSteps(optim.sgd(1.0), 2)
+    state = optimizer.init(fnp.zeros(1, "complex64"))
+    for g in (2 + 1j, 4 + 3j):
+        updates, state = optimizer.update(fnp.array([g], "complex64"), state)
+    assert updates == np.array([-3 - 2j], "complex64")

@@ -3,6 +3,7 @@ from math import inf
 import numpy as np
 import pytest
 
+import fgrad
 import fgrad.numpy as fnp
 from fgrad import grad, jit, ops, vmap
 from fgrad.backends.reference import run_program
@@ -387,3 +388,9 @@ def test_the_position_in_an_axis_of_one_asks_for_nothing(position):
     assert "tanh" not in str(program) and not program.eqns[0].args
     np.testing.assert_array_equal(jit(lambda x: position(x, axis=1))(np.ones((7, 1, 5), "f4")),
                                   np.zeros((7, 5), "i4"))
+
+
+def test_what_has_no_derivative_is_itself_behind_all_derivatives():
+    made = simplify(stage(lambda x, m: ops.select(m, x, fgrad.stop_gradient(x)),
+                          [ArrayType(F32, (3,)), ArrayType(BOOL, (3,))]).program)
+    assert not made.eqns and made.outputs == made.inputs[:1]
