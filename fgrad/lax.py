@@ -115,6 +115,7 @@ barrier_of = later.lazily("fgrad.control", "barrier")
 bitwise_and, bitwise_or, bitwise_xor, bitwise_not = ops.and_, ops.or_, ops.xor, ops.not_
 shift_left = ops.shl
 UNSIGNED = {"int8": "uint8", "int16": "uint16", "int32": "uint32", "int64": "uint64"}
+SIGNED = {unsigned: signed for signed, unsigned in UNSIGNED.items()}
 
 
 # ---------------------------------------------------------------------------- elementwise
@@ -207,19 +208,24 @@ def round(x, rounding_method=RoundingMethod.AWAY_FROM_ZERO):
 
 
 def shift_right_arithmetic(x, y):
-    """x >> y, the sign bit moving in."""
-    return ops.shr(x, y)
+    """x >> y, the first bit moving in, whether it is a sign or not."""
+    x = as_value(x)
+    signed = SIGNED.get(str(x.dtype))
+    return ops.shr(x, y) if signed is None else shifted_as(signed, x, y)
 
 
 def shift_right_logical(x, y):
     """x >> y, zeros moving in."""
     x = as_value(x)
-    wide = UNSIGNED.get(str(x.dtype))
-    if wide is None:
-        return ops.shr(x, y)
-    y = y if is_number(y) else ops.convert(as_value(y), dtype=as_dtype(wide))
-    moved = ops.shr(ops.convert(x, dtype=as_dtype(wide)), y)
-    return ops.convert(moved, dtype=x.dtype)
+    unsigned = UNSIGNED.get(str(x.dtype))
+    return ops.shr(x, y) if unsigned is None else shifted_as(unsigned, x, y)
+
+
+def shifted_as(other, x, y):
+    """x >> y, computed in another dtype of as many bits."""
+    other = as_dtype(other)
+    y = y if is_number(y) else ops.convert(as_value(y), dtype=other)
+    return ops.convert(ops.shr(ops.convert(x, dtype=other), y), dtype=x.dtype)
 
 
 def clamp(min, x, max):

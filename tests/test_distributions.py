@@ -1,5 +1,7 @@
 """Distributions: the numbers that jax.random draws, moments, compiled and batched forms."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -163,3 +165,25 @@ def test_parameters_that_do_not_fit_the_shape_are_refused():
     with pytest.raises(ShapeError, match="gamma"):
         random.gamma(random.key(0), fnp.ones(3), (2,))
     assert random.gamma(random.key(0), fnp.ones(0)).shape == (0,)
+
+
+@pytest.mark.parametrize("n, p, dtype", [
+    (1e8, 0.5, "float32"), (1.7e7, 0.5, "float32"), (1e12, 1e-11, "float32"),
+    (5000, 0.5, "float16"), (3000, 0.5, "float16"), (1000, 0.3, "bfloat16"),
+    (300, 0.5, "bfloat16"), (1000, 0.995, "float32"), (40, 0.25, "float64")])
+def test_many_tries_are_counted_exactly_whatever_the_dtype(n, p, dtype):
+    """They were counted one by one, in the dtype: f16 ends at 2048, and 1e8 took for ever."""
+    found = np.asarray(random.binomial(random.key(0), n, p, (4000,), dtype)).astype("float64")
+    spread = np.sqrt(n * p * (1 - p))
+    digits = {"bfloat16": 8, "float16": 11, "float32": 24, "float64": 53}[dtype]
+    assert abs(found.mean() - n * p) < 5 * spread / np.sqrt(4000) + n * p / 2 ** digits
+    assert abs(found.std() / spread - 1) < 0.06
+
+
+@pytest.mark.parametrize("n, p", [(25, 0.4), (30, 0.5), (200, 0.1), (19, 0.5), (60, 0.9)])
+def test_each_number_of_successes_is_as_frequent_as_it_should_be(n, p):
+    found = np.bincount(np.asarray(random.binomial(random.key(5), n, p, (100_000,))).astype(int),
+                        minlength=n + 1)
+    want = np.array([math.comb(n, k) * p ** k * (1 - p) ** (n - k) for k in range(n + 1)]) * 1e5
+    often = want > 10
+    assert ((found - want)[often] ** 2 / want[often]).sum() < 2 * often.sum()

@@ -376,3 +376,13 @@ def test_top_k_along_any_axis(axis):
     values, places = fgrad.lax.top_k(x, 2, axis=axis)
     np.testing.assert_array_equal(values, np.flip(np.sort(x, axis), axis).take([0, 1], axis))
     np.testing.assert_array_equal(np.take_along_axis(x, np.asarray(places), axis), values)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "uint32", "int64"])
+def test_shifts_move_in_the_first_bit_or_zeros(dtype):
+    x = np.array([-1, -128, 5], "int64").astype(dtype)
+    bits = 8 * x.dtype.itemsize
+    signed, unsigned = x.view(f"i{bits // 8}"), x.view(f"u{bits // 8}")
+    one = fnp.array([1, 1, 1], dtype)
+    np.testing.assert_array_equal(lax.shift_right_arithmetic(x, one), (signed >> 1).view(dtype))
+    np.testing.assert_array_equal(lax.shift_right_logical(x, one), (unsigned >> 1).view(dtype))

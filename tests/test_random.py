@@ -282,3 +282,16 @@ def test_threads_that_share_a_generator_draw_different_keys():
     for thread in threads:
         thread.join()
     assert len(set(found)) == 200
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64"])
+@pytest.mark.parametrize("low, high", [(-5, 7), (0, 1000), (-1000, 2 ** 40), (3, 3)])
+@pytest.mark.parametrize("arrays", [False, True])
+def test_random_integers_lie_within_what_the_bounds_leave_of_their_dtype(dtype, low, high, arrays):
+    """Those of 8 and 16 bits were drawn with 32, and wrapped around."""
+    limits = np.iinfo(dtype)
+    ends = [fnp.array(v, "int64") for v in (low, high)] if arrays else (low, high)
+    found = np.asarray(random.randint(random.key(3), (500,), *ends, dtype))
+    assert found.dtype == dtype
+    least, most = max(low, limits.min), min(high - 1, limits.max)
+    assert least <= found.min() and found.max() <= max(least, most)

@@ -13,6 +13,7 @@ from .axes import axis_of, typed
 from .creation import zeros_like
 from .elementwise import signbit
 from .joining import concatenate
+from .padding import pad
 from .promotion import (
     as_float, as_number, binary, broadcast_to, cast, floating_together, same, together)
 from .shape import moveaxis, ravel
@@ -113,7 +114,10 @@ def unpackbits(a, axis=None, count=None, bitorder="big"):
     wide = ops.broadcast(x, shape=(*x.shape, 8), axes=(x.ndim,))
     bit = same(ops.ne, same(ops.and_, wide, broadcast_to(powers, wide.shape)), 0)
     out = ops.reshape(cast(bit, U8), shape=(*x.shape[:-1], 8 * x.shape[-1]))
-    return moveaxis(out if count is None else out[..., :count], -1, k)
+    if count is not None:                        # beyond the bits there are, zeros
+        more = max(0, count - out.shape[-1])
+        out = pad(out, [(0, 0)] * (out.ndim - 1) + [(0, more)])[..., :count]
+    return moveaxis(out, -1, k)
 
 
 def bitwise(a, axis, bitorder, name):

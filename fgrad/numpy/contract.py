@@ -173,13 +173,13 @@ def matvec(x1, x2, /):
 
 
 def vecmat(x1, x2, /):
-    """Vectors times matrices.   n[…,i] n[…,i,j] → n[…,j]
+    """Vectors, of complex numbers conjugated, times matrices.   n[…,i] n[…,i,j] → n[…,j]
 
     >>> import fgrad.numpy as fnp
     >>> fnp.vecmat([1, 1], [[1, 2], [3, 4]])
     Array([4, 6], i32[2])
     """
-    return matmul(as_value(x1)[..., None, :], x2)[..., 0, :]
+    return matmul(conjugate(as_value(x1))[..., None, :], x2)[..., 0, :]
 
 
 def inner(a, b):

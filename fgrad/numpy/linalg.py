@@ -18,7 +18,8 @@ from .elementwise import absolute, power
 from .factorisations import (
     cholesky, cond, det, eig, eigh, eigvals, eigvalsh, inv, lstsq, matrix_rank, pinv, qr, slogdet,
     solve, svd, svdvals, tensorinv, tensorsolve)
-from .matrices import diagonal, eye, trace
+from . import matrices
+from .matrices import eye
 from .promotion import as_float, binary, cast
 from .shape import matrix_transpose, moveaxis
 
@@ -28,6 +29,24 @@ __all__ = ["cholesky", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigva
            "svd", "svdvals", "tensordot", "tensorinv", "tensorsolve", "trace", "vecdot",
            "vector_norm"]
 __dir__ = __all__.copy     # dir() lists these and nothing else
+
+
+def diagonal(x, /, *, offset=0):
+    """The diagonals of matrices.   n[…,a,b] → n[…,min(a,b)]
+
+    >>> diagonal([[[1, 2], [3, 4]]])
+    Array([[1, 4]], i32[1,2])
+    """
+    return matrices.diagonal(x, offset, -2, -1)
+
+
+def trace(x, /, *, offset=0, dtype=None):
+    """The sums of the diagonals of matrices.   n[…,a,b] → n[…]
+
+    >>> trace([[[1, 2], [3, 4]]])
+    Array([5], i32[1])
+    """
+    return matrices.trace(x, offset, -2, -1, dtype)
 
 
 def norm(x, ord=None, axis=None, keepdims=False):

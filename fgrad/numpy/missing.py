@@ -70,7 +70,10 @@ def nanvar(a, axis=None, dtype=None, ddof=0, keepdims=False):
     Array(1., f32[])
     """
     x = as_float(a)
-    return var(without(x, 0), axis, dtype, ddof, keepdims, where=there(x))
+    counts = there(x)
+    out = var(without(x, 0), axis, dtype, ddof, keepdims, where=counts)
+    few = same(ops.le, sum(counts, axis, keepdims=keepdims), ddof)
+    return ops.select(few, math.nan, out)
 
 
 def nanstd(a, axis=None, dtype=None, ddof=0, keepdims=False):

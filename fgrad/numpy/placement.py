@@ -19,7 +19,7 @@ from .axes import axis_of, broadcast_shapes, shape_of, text_of, typed
 from .elementwise import where
 from .indexing import around, known_value, take
 from .joining import concatenate
-from .matrices import compared
+from .numerics import tril_indices, triu_indices
 from .places import nonzero
 from .promotion import as_bool, binary, broadcast_to, cast, in_dtype, same
 from .shape import moveaxis, ravel
@@ -48,6 +48,8 @@ def known(obj, name):
     """The places as NumPy takes them."""
     if isinstance(obj, (int, slice)):
         return obj
+    if isinstance(obj, (list, tuple)) and not obj:
+        return np.zeros(0, np.int64)
     return known_value(as_value(obj), f"{name} {STATIC}", fix="where keeps the shape")
 
 
@@ -66,9 +68,7 @@ def insert(arr, obj, values, axis=None):
     x = moveaxis(x, k, 0)
     values = in_dtype(values, x.dtype)
     one = np.ndim(places) == 0 and not isinstance(places, slice)
-    if one and values.ndim == x.ndim:
-        values = moveaxis(values, k, 0)
-    elif not one and values.ndim > 1:
+    if not one and values.ndim > 1:              # before one place: the first axis counts the new
         values = moveaxis(values, k, 0)
     size = (values.shape[0] if values.ndim == x.ndim else 1) if one else (
         len(np.arange(n)[places]) if isinstance(places, slice) else len(places))
@@ -209,6 +209,9 @@ def ravel_multi_index(multi_index, dims, mode="raise", order="C"):
     >>> fnp.ravel_multi_index((1, 2), (2, 3))
     Array(5, i32[])
     """
+    if mode not in ("raise", "clip", "wrap"):
+        raise ArgumentError(f"ravel_multi_index has no mode {mode!r}.",
+                            expected="'raise', 'clip' or 'wrap'")
     dims = shape_of(dims, "ravel_multi_index")
     if len(multi_index) != len(dims) or order not in ("C", "F"):
         raise ArgumentError(
@@ -256,7 +259,7 @@ def tril_indices_from(arr, k=0):
     >>> fnp.tril_indices_from(fnp.ones((2, 2)))
     (Array([0, 1, 1], i32[3]), Array([0, 0, 1], i32[3]))
     """
-    return triangle_of(arr, k, ops.ge, "tril_indices_from")
+    return triangle_of(arr, k, tril_indices, "tril_indices_from")
 
 
 def triu_indices_from(arr, k=0):
@@ -266,15 +269,15 @@ def triu_indices_from(arr, k=0):
     >>> fnp.triu_indices_from(fnp.ones((2, 2)))
     (Array([0, 0, 1], i32[3]), Array([0, 1, 1], i32[3]))
     """
-    return triangle_of(arr, k, ops.le, "triu_indices_from")
+    return triangle_of(arr, k, triu_indices, "triu_indices_from")
 
 
-def triangle_of(arr, k, op, name):
-    """The places where op(row + k, column)."""
+def triangle_of(arr, k, places, name):
+    """The places of a matrix of such a shape, by `places`; its values play no role."""
     x = as_value(arr)
     if x.ndim != 2:
         raise ShapeError(f"{name} needs a matrix.", given=typed(x))
-    return nonzero(compared(op, x.shape, k))
+    return places(x.shape[0], k, x.shape[1])
 
 
 def mask_indices(n, mask_func, k=0):

@@ -319,10 +319,19 @@ def scaled_length(x, y):
 
 
 def signed_root(x):
-    """The node of the cube root: that of |x|, with the sign of x."""
-    third = scalar.const(1 / 3, x.dtype)
+    """The node of the cube root: that of |x|, with the sign of x.
+
+    A power r = |x|^(1/3) is as wrong as 1/3 is, times the exponent; a step of Newton's method, to
+    r + (|x| / r² - r) / 3, mends it.  0 and infinity have no such step.
+    """
+    third, size = scalar.const(1 / 3, x.dtype), scalar.apply("abs", x)
+    root = scalar.apply("pow", size, third)
+    quotient = scalar.apply("div", size, scalar.apply("mul", root, root))
+    step = scalar.apply("mul", scalar.apply("sub", quotient, root), third)
+    better = scalar.apply("add", root, step)
+    finite = scalar.apply("eq", step, step)
     return scalar.apply("mul", scalar.apply("sign", x),
-                        scalar.apply("pow", scalar.apply("abs", x), third))
+                        scalar.apply("select", finite, better, root))
 
 
 def of_length(out, x):

@@ -18,7 +18,7 @@ from .. import index, scalar
 from ..core import Primitive
 from ..errors import ArgumentError, DtypeError, ShapeError
 from ..types import (
-    ARITHMETIC, DTYPES, I32, I64, INTS, NUMBERS, SHORT, U32, U64, ArrayType, without)
+    ARITHMETIC, DTYPES, EVERY, I32, I64, INTS, NUMBERS, SHORT, U32, U64, ArrayType, without)
 from . import elementwise, move
 from .silence import quiet
 
@@ -507,7 +507,7 @@ def block_indices(starts, dims, n, sizes, shape):
 
 
 gather = Gather("gather")
-scatter_set = ScatterSet("scatter_set", "set", None, DTYPES)
+scatter_set = ScatterSet("scatter_set", "set", None, EVERY)
 scatter_add = ScatterAdd("scatter_add", "sum", np.add, ARITHMETIC)
 scatter_mul = ScatterMul("scatter_mul", "prod", np.multiply, NUMBERS)
 scatter_max = ScatterExtreme("scatter_max", "max", np.maximum, DTYPES)

@@ -29,7 +29,8 @@ from ..numpy.axes import axis_of, broadcast_shapes, int_of, shape_of, text_of
 from ..numpy.promotion import (
     as_float, as_value_or_number, broadcast_to, cast, in_dtype, is_number, same)
 from ..numpy.special import erf, erf_inv
-from ..types import I64, SHORT, U16, U32, U64, as_dtype, default_float, default_int, finfo, part_of
+from ..types import (
+    I32, I64, SHORT, U16, U32, U64, as_dtype, default_float, default_int, finfo, part_of)
 
 UNSIGNED = {8: np.dtype("uint8"), 16: U16, 32: U32, 64: U64}
 
@@ -309,8 +310,19 @@ def randint(key, shape, minval, maxval, dtype=None):
         raise DtypeError(f"randint makes integers, not {SHORT[dtype]}.", fix="uniform makes floats")
     shape, words = shape_of(shape, "randint"), consumed(key, "randint")
     if dtype.itemsize < 4:
-        return cast(integers(words, shape, minval, maxval, np.dtype("int32")), dtype)
+        limits = np.iinfo(dtype)
+        low = within(minval, int(limits.min), int(limits.max))
+        high = within(maxval, int(limits.min), int(limits.max) + 1)
+        return cast(integers(words, shape, low, high, I32), dtype)
     return integers(words, shape, minval, maxval, dtype)
+
+
+def within(bound, least, most):
+    """A bound of integers as one that a dtype can hold; a Python int as such."""
+    if isinstance(bound, (int, np.integer)):
+        return min(max(int(bound), least), most)
+    wide = in_dtype(bound, I64)
+    return cast(ops.clamp(least, wide, most), I32)
 
 
 def integers(words, shape, minval, maxval, dtype):
@@ -341,8 +353,8 @@ def low_and_span(minval, maxval, shape, dtype, unsigned):
         span = span if every else ops.full(shape=shape, value=span, dtype=unsigned)
         return ops.full(shape=shape, value=low, dtype=dtype), span, every
     ends = [as_value_or_number(v) for v in (minval, maxval)]
-    beyond = any(is_number(v) and not (v.__class__ is int and limits.min <= v <= limits.max)
-                 for v in ends)
+    beyond = not all((v.__class__ is int and limits.min <= v <= limits.max) if is_number(v)
+                     else v.dtype.kind in "iu" and np.can_cast(v.dtype, dtype) for v in ends)
     wide = I64 if beyond and dtype.itemsize < 8 else dtype
     low, high = [broadcast_to(in_dtype(v, wide), shape) for v in ends]
     if wide is not dtype:

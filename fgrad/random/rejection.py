@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from .. import numpy as fnp
 from .. import ops
 from ..control import while_loop
@@ -21,7 +19,7 @@ from ..numpy.axes import shape_of
 from ..numpy.promotion import as_float, broadcast_to, cast, in_dtype, same
 from ..ops import size_of, to_front
 from ..transforms import vmap
-from ..types import F32, as_dtype, default_int
+from ..types import BOOL, F32, F64, as_dtype, default_int
 from .basic import (
     between, consumed, exponential, float_dtype, normal, rademacher, revived, standard_normal)
 from .distributions import pair, parameters
@@ -271,21 +269,14 @@ def by_rejection(words, lam):
     a = -0.059 + 0.02483 * b
     inverse, v_r = 1.1239 + 1.1328 / (b - 3.4), 0.9277 - 3.6224 / (b - 2)
 
-    def step(state):
-        found, accepted, words = state
-        words, first, second = parts(words, 3)
-        u = unit_number(first, lam.shape, F32) - 0.5
-        v = unit_number(second, lam.shape, F32)
+    def proposed(u, v):
         apart = 0.5 - ops.abs(u)
         k = ops.floor((2 * a / apart + b) * u + lam + 0.43)
         s = ops.log(v * inverse / (a / (apart * apart) + b))
         inside = s <= -lam + k * ops.log(lam) - ops.lgamma(k + 1)
         out = (k < 0) | ((apart < 0.013) & (v > apart))
-        accept = ((apart >= 0.07) & (v <= v_r)) | (ops.not_(out) & inside)
-        return ops.select(accept, k, found), accepted | accept, words
-    start = ops.full_like(lam, -1.0), ops.full(shape=lam.shape, value=False,
-                                               dtype=np.dtype(bool)), words
-    return while_loop(lambda s: ops.not_(fnp.all(s[1])), step, start)[0]
+        return k, ((apart >= 0.07) & (v <= v_r)) | (ops.not_(out) & inside)
+    return first_accepted(words, lam, proposed)
 
 
 # ---------------------------------------------------------------------------- counts
@@ -293,8 +284,8 @@ def by_rejection(words, lam):
 def binomial(key, n, p, shape=None, dtype=None):
     """How many of n tries succeed, each with probability p.   → f[*shape]; NaN for a wrong n or p
 
-    Tries are counted by geometric gaps (Devroye 1986, p. 525) until n are over: exact, in about
-    n min(p, 1 - p) steps.
+    Where fewer than 10 successes (or failures) are expected they are counted by geometric gaps
+    (Devroye 1986, p. 525), else by transformed rejection (Hörmann 1993), in f64 for every dtype.
 
     >>> import fgrad
     >>> fgrad.random.binomial(fgrad.random.key(0), 10, 0.5, (3,)).shape
@@ -307,11 +298,22 @@ def binomial(key, n, p, shape=None, dtype=None):
 
 def binomial_numbers(words, n, p):
     """Binomial numbers.   u32[2] f[*s] f[*s] → f[*s]"""
-    given, n, p = (n, p), stop_gradient(n), stop_gradient(p)
+    given, dtype = (n, p), n.dtype
+    n, p = [cast(stop_gradient(x), F64) for x in given]
     bad = ops.not_((n >= 0) & (p >= 0) & (p <= 1) & ops.is_finite(n))
     n, p = ops.select(bad, 0.0, ops.floor(n)), ops.select(bad, 0.0, p)
     few = p < 0.5
     q = ops.select(few, p, 1 - p)
+    many = n * q >= 10
+    small = by_gaps(words, ops.select(many, 0.0, n), ops.select(many, 0.0, q))
+    large = by_binomial_rejection(words, ops.select(many, n, 100.0), ops.select(many, q, 0.5))
+    count = ops.select(many, large, small)
+    out = ops.select(bad, math.nan, ops.select(few, count, n - count))
+    return drawn(cast(out, dtype), *given, name="binomial")
+
+
+def by_gaps(words, n, q):
+    """How many successes of probability q come within n tries, from the tries between them."""
     log_failure = ops.log1p(-ops.select(q == 0, 0.5, q))
 
     def step(state):
@@ -321,9 +323,44 @@ def binomial_numbers(words, n, p):
         tries = tries + ops.floor(ops.log(u) / log_failure) + 1
         return ops.select(tries <= n, count + 1, count), tries, words
     start = ops.zeros_like(n), ops.select(q == 0, n + 1, 0.0), words
-    count = while_loop(lambda s: fnp.any(s[1] <= n), step, start)[0]
-    out = ops.select(bad, math.nan, ops.select(few, count, n - count))
-    return drawn(out, *given, name="binomial")
+    return while_loop(lambda s: fnp.any(s[1] <= n), step, start)[0]
+
+
+def by_binomial_rejection(words, n, q):
+    """Hörmann's BTRS, for q <= 1/2 and n q >= 10; densities are relative to that of the mode."""
+    wide = ops.sqrt(n * q * (1 - q))
+    b = 1.15 + 2.53 * wide
+    a = -0.0873 + 0.0248 * b + 0.01 * q
+    v_r, alpha = 0.92 - 4.2 / b, (2.83 + 5.1 / b) * wide
+    mode, log_odds = ops.floor((n + 1) * q), ops.log(q / (1 - q))
+
+    def log_density(k):
+        return k * log_odds - ops.lgamma(k + 1) - ops.lgamma(n - k + 1)
+    highest = log_density(mode)
+
+    def proposed(u, v):
+        apart = 0.5 - ops.abs(u)
+        k = ops.floor((2 * a / apart + b) * u + n * q + 0.5)
+        inside = (k >= 0) & (k <= n)
+        s = ops.log(v * alpha / (a / (apart * apart) + b))
+        below = s <= log_density(ops.select(inside, k, mode)) - highest
+        return k, ((apart >= 0.07) & (v <= v_r)) | (inside & below)
+    return first_accepted(words, n, proposed)
+
+
+def first_accepted(words, like, proposed):
+    """The first number of proposed(u, v) → (number, is it accepted?) that is, for each element.
+
+    u is uniform in [-1/2, 1/2), v in [0, 1).
+    """
+    def step(state):
+        found, accepted, words = state
+        words, first, second = parts(words, 3)
+        k, accept = proposed(unit_number(first, like.shape, like.dtype) - 0.5,
+                             unit_number(second, like.shape, like.dtype))
+        return ops.select(accept, k, found), accepted | accept, words
+    start = ops.full_like(like, -1.0), ops.full(shape=like.shape, value=False, dtype=BOOL), words
+    return while_loop(lambda s: ops.not_(fnp.all(s[1])), step, start)[0]
 
 
 def multinomial(key, n, p, *, shape=None, dtype=None):
@@ -332,14 +369,14 @@ def multinomial(key, n, p, *, shape=None, dtype=None):
     One class after the other is a binomial number of the tries that are left.
     """
     dtype = float_dtype(dtype, "multinomial")
-    p = in_dtype(p, dtype)
+    p = in_dtype(p, F64)
     lead = p.shape[:-1] if shape is None else shape_of(shape, "multinomial")[:-1]
     p = broadcast_to(p, (*lead, p.shape[-1]))
-    left, share = broadcast_to(in_dtype(n, dtype), lead), ops.full(
-        shape=lead, value=1.0, dtype=dtype)
+    left = broadcast_to(in_dtype(n, F64), lead)
+    share = ops.full(shape=lead, value=1.0, dtype=F64)
     words, out = consumed(key, "multinomial"), []
     for k, own in enumerate(parts(words, max(p.shape[-1] - 1, 1))[:p.shape[-1] - 1]):
         ratio = fnp.clip(fnp.where(share > 0, p[..., k] / share, 0.0), 0.0, 1.0)
-        out.append(binomial(revived(own), left, ratio, lead, dtype))
+        out.append(binomial(revived(own), left, ratio, lead, F64))
         left, share = left - out[-1], share - p[..., k]
-    return fnp.stack([*out, left], -1)
+    return cast(fnp.stack([*out, left], -1), dtype)

@@ -57,6 +57,7 @@ def gammasgn(x):
     below = ops.select(same(ops.eq, low, x), math.nan, ops.select(odd, -1.0, ops.full_like(x, 1.0)))
     at_zero = ops.select(fnp.signbit(x), -1.0, ops.full_like(x, 1.0))
     out = ops.select(same(ops.gt, x, 0.0), 1.0, below)
+    out = ops.select(same(ops.ne, x, x), math.nan, out)
     return ops.select(same(ops.eq, x, 0.0), at_zero, out)
 
 
@@ -127,6 +128,8 @@ def polygamma(n, x):
     order = ops.select(whole, 1.0, n)
     sign = ops.select(same(ops.eq, same(ops.rem, order, 2.0), 0.0), -1.0, ops.full_like(n, 1.0))
     size = ops.exp(ops.lgamma(order + 1.0)) * zeta(order + 1.0, x)
+    known = ops.or_(whole, same(ops.gt, x, 0.0))
+    size = ops.select(known, size, ops.select(known, 1.0, x) * math.nan)   # its slope is NaN, too
     return ops.select(whole, ops.digamma(x), sign * size)
 
 

@@ -151,3 +151,14 @@ def test_half_precision_is_kept_by_solutions():
     x, residuals, _, s = fnp.linalg.lstsq(a, b)
     assert {v.dtype for v in (x, residuals, s)} == {np.dtype("float16")}
     assert np.allclose(np.asarray(x, float), [1, 1], atol=1e-2)
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 3), (3, 4), (2, 5, 4, 3), (2, 0, 3)])
+@pytest.mark.parametrize("offset", [0, 1, -1])
+def test_diagonals_of_stacks_are_those_of_their_matrices(shape, offset):
+    """Of the last two axes, in linalg; they were np.diagonal's, of the first two."""
+    x = np.arange(float(np.prod(shape))).reshape(shape)
+    for name in ("diagonal", "trace"):
+        want = getattr(np.linalg, name)(x, offset=offset)
+        np.testing.assert_array_equal(getattr(fnp.linalg, name)(x, offset=offset), want)
+        np.testing.assert_array_equal(getattr(np.linalg, name)(fnp.array(x), offset=offset), want)

@@ -277,3 +277,10 @@ def test_half_precision_is_kept():
     x = np.array([0.5, 2.5], "float16")
     for function in (special.gammaln, special.digamma, special.erfc, special.i0e):
         assert function(x).dtype == np.float16
+
+
+def test_where_polygamma_is_nan_its_slope_is():
+    slope = fgrad.grad(lambda x: special.polygamma(1, x))
+    assert np.isnan(slope(-0.5)) and slope(1.5) == pytest.approx(-0.8287966)
+    assert fgrad.grad(lambda x: special.polygamma(0, x))(-0.5) == pytest.approx(8.934803)
+    assert np.isnan(special.gammasgn(np.nan))
