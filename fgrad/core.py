@@ -494,7 +494,8 @@ class Tracer(Value):
         """The error for using this value outside of its transformation."""
         name, kept = self.owner.title, source.holder(self)
         given = [str(self.type), self.origin(), kept and f"kept in {kept}"]
-        return LeakError(f"a value of {name} was used outside of the {name} call it belongs to.",
+        call = name.removeprefix("a ")
+        return LeakError(f"a value of {name} was used outside of the {call} call it belongs to.",
                          given=[*filter(None, given)],
                          fix="return it from the function instead of storing it")
 

@@ -90,7 +90,8 @@ def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False, where=Non
     if b is not None:
         a = elementwise.where(b == 0, -math.inf, a)
     axes_of(axis, a.ndim, "logsumexp")
-    most = stop_gradient(reductions.max(a, axis=axis, keepdims=True, initial=-math.inf))
+    size = ops.real(a) if is_complex(a) else a
+    most = stop_gradient(reductions.max(size, axis=axis, keepdims=True, initial=-math.inf))
     most = elementwise.where(elementwise.isfinite(most), most, 0.0)
     part = ufuncs.exp(a - most)
     total = reductions.sum(part if b is None else part * b, axis=axis, keepdims=True)

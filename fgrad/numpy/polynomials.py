@@ -11,7 +11,7 @@ from .. import ops
 from ..arguments import lifted
 from ..core import Array, as_value
 from ..errors import ArgumentError, ShapeError
-from ..types import complex_of, finfo
+from ..types import I32, complex_of, finfo
 from .axes import typed
 from .contract import matmul, numbers
 from .creation import asarray, ones_like, zeros, zeros_like
@@ -102,7 +102,7 @@ def polyder(p, m=1):
     x = vector(p, "polyder")
     for _ in range(order(m, "polyder")):
         powers = np.arange(x.size - 1, 0, -1)
-        x = binary(ops.mul, x[:-1], Array(powers.astype(x.dtype)))
+        x = binary(ops.mul, x[:-1], cast(Array(powers.astype(I32)), x.dtype))
     return x
 
 
@@ -121,8 +121,8 @@ def polyint(p, m=1, k=None):
     if constants.size != m:
         raise ShapeError("polyint needs a constant for each integration.", given=f"m={m}, k={k}")
     for j in range(m):
-        powers = np.arange(x.size, 0, -1).astype(x.dtype)
-        x = concatenate([binary(ops.div, x, Array(powers)), constants[j:j + 1]])
+        powers = cast(Array(np.arange(x.size, 0, -1, I32)), x.dtype)
+        x = concatenate([binary(ops.div, x, powers), constants[j:j + 1]])
     return x
 
 

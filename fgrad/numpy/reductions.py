@@ -14,8 +14,9 @@ from math import prod as product_of
 from .. import ops
 from ..arguments import lifted
 from ..core import _current, as_value
-from ..errors import ArgumentError, RangeError, ShapeError
-from ..types import BOOL, I64, SCALARS, U32, U64, as_dtype, computed, default_int, part_of
+from ..errors import ArgumentError, DtypeError, RangeError, ShapeError
+from ..types import (
+    BOOL, I64, INEXACT_KINDS, SCALARS, SHORT, U32, U64, as_dtype, computed, default_int, part_of)
 from .axes import axes_of, axis_of, typed
 from .complex import modulus
 from .elementwise import where as choose
@@ -159,9 +160,20 @@ def var(a, axis=None, dtype=None, ddof=0, keepdims=False, *, where=None, correct
     >>> fnp.var([1.0, 2.0, 3.0]), fnp.var([1.0, 2.0, 3.0], ddof=1)
     (Array(0.6666667, f32[]), Array(1., f32[]))
     """
-    x = as_float(a) if dtype is None else in_dtype(a, as_dtype(dtype))
+    x = floats_of(a, dtype, "var")
     out = wide_var(x, axis, ddof, keepdims, where, correction)
     return out if x.dtype.kind == "c" else cast(out, x.dtype)
+
+
+def floats_of(a, dtype, name):
+    """The value in a dtype, of floats if None.  Raises DtypeError for a dtype of integers."""
+    if dtype is None:
+        return as_float(a)
+    dtype = as_dtype(dtype)
+    if dtype.kind not in INEXACT_KINDS:
+        raise DtypeError(f"{name} is computed with floats.", given=f"dtype={SHORT[dtype]}",
+                         fix="leave out dtype=, and convert the result with astype")
+    return in_dtype(a, dtype)
 
 
 def wide_var(x, axis, ddof, keepdims, where, correction):
@@ -192,7 +204,7 @@ def std(a, axis=None, dtype=None, ddof=0, keepdims=False, *, where=None, correct
     >>> fnp.std([[1.0, 5.0], [3.0, 3.0]], axis=1)
     Array([2., 0.], f32[2])
     """
-    x = as_float(a) if dtype is None else in_dtype(a, as_dtype(dtype))
+    x = floats_of(a, dtype, "std")
     out = ops.sqrt(wide_var(x, axis, ddof, keepdims, where, correction))
     return out if x.dtype.kind == "c" else cast(out, x.dtype)
 

@@ -7,7 +7,8 @@ import pytest
 
 import fgrad.numpy as fnp
 from fgrad import grad, jit, vmap
-from fgrad.errors import ArgumentError
+from fgrad.errors import ArgumentError, DtypeError
+from fgrad.scipy.special import logsumexp
 
 RANDOM = np.random.default_rng(2)
 X = RANDOM.normal(size=(3, 7))
@@ -165,3 +166,20 @@ def test_cube_roots_are_right_to_the_last_place(dtype):
     found, want = np.asarray(jit(fnp.cbrt)(x)), np.cbrt(x)
     np.testing.assert_array_max_ulp(found[np.isfinite(x)], want[np.isfinite(x)], 2)
     np.testing.assert_array_equal(found[-3:], want[-3:])
+
+
+def test_derivatives_of_polynomials_of_16_bits():
+    assert fnp.polyder(fnp.ones(3, "bfloat16")).tolist() == [2, 1]
+    assert fnp.polyint(fnp.ones(2, "bfloat16")).tolist() == [0.5, 1, 0]
+
+
+@pytest.mark.parametrize("name", ["var", "std", "nanvar", "nanstd"])
+def test_a_spread_has_no_dtype_of_integers(name):
+    with pytest.raises(DtypeError, match="is computed with floats"):
+        getattr(fnp, name)(fnp.array([1.0, 2.0]), dtype="int8")
+
+
+def test_logsumexp_takes_complex_numbers():
+    x = np.array([1j, 800 + 2j, 799])
+    want = 800 + np.log(np.exp(x - 800).sum())
+    assert logsumexp(x) == pytest.approx(want) and jit(logsumexp)(x) == pytest.approx(want)
