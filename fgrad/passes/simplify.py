@@ -267,12 +267,9 @@ def simple_integer_pow(walk, eqn):
 
 def simple_select(walk, eqn):
     _, x, y = eqn.args
+    held = walk.maker(y, "stop_gradient")        # what a lane's branch reads, see cond
+    y = y if held is None else held.args[0]
     return x if x is y and x.__class__ is Var and x.type is eqn.outs[0].type else None
-
-
-def simple_stop_gradient(walk, eqn):
-    (x,) = eqn.args
-    return x if x.__class__ is Var else None
 
 
 def simple_convert(walk, eqn):
@@ -611,7 +608,6 @@ RULES = {
     "add": simple_add, "sub": simple_sub, "mul": simple_mul, "div": simple_div, "neg": simple_neg,
     "max": simple_extreme(lowest), "min": simple_extreme(highest),
     "integer_pow": simple_integer_pow, "select": simple_select, "convert": simple_convert,
-    "stop_gradient": simple_stop_gradient,
     "reshape": moved(simple_reshape), "transpose": moved(simple_transpose),
     "broadcast": moved(simple_broadcast), "rev": moved(simple_rev), "slice": moved(simple_slice),
     "pad": simple_pad, "concatenate": simple_concatenate,

@@ -390,7 +390,7 @@ def test_the_position_in_an_axis_of_one_asks_for_nothing(position):
                                   np.zeros((7, 5), "i4"))
 
 
-def test_what_has_no_derivative_is_itself_behind_all_derivatives():
+def test_a_choice_of_a_value_and_of_the_same_without_a_derivative_is_the_value():
     made = simplify(stage(lambda x, m: ops.select(m, x, fgrad.stop_gradient(x)),
                           [ArrayType(F32, (3,)), ArrayType(BOOL, (3,))]).program)
     assert not made.eqns and made.outputs == made.inputs[:1]
