@@ -18,7 +18,8 @@ from .. import index, scalar
 from ..core import Primitive
 from ..errors import ArgumentError, DtypeError, ShapeError
 from ..types import (
-    ARITHMETIC, DTYPES, EVERY, I32, I64, INTS, NUMBERS, SHORT, U32, U64, ArrayType, without)
+    ARITHMETIC, DTYPES, EVERY, F16, F32, I32, I64, INTS, NUMBERS, SHORT, U32, U64, ArrayType,
+    without)
 from . import elementwise, move
 from .silence import quiet
 
@@ -246,8 +247,16 @@ class Scatter(Primitive):
 
 
 class ScatterAdd(Scatter):
-    """x with updates added at indices; equal indices add up."""
+    """x with updates added at indices; equal indices add up, those of f16 in f32."""
     linear_in = move.EVERY
+
+    def numpy(self, x, /, *rest, **params):
+        if x.dtype != F16:
+            return super().numpy(x, *rest, **params)
+        *indices, u = rest
+        wide = super().numpy(x.astype(F32), *indices, u.astype(F32), **params)
+        with np.errstate(over="ignore"):
+            return wide.astype(F16)
 
     def jvp(self, out, args, tangents, /, **params):
         x, u = tangents[0], tangents[-1]

@@ -544,6 +544,25 @@ def simple_position(walk, eqn):
     return instead(eqn, "reduce_min", chosen, axes=(axis,))
 
 
+def simple_scatter_add(walk, eqn):
+    return simple_update(walk, eqn) or wide_sums(walk, eqn)
+
+
+def wide_sums(walk, eqn):
+    """Many 16-bit floats added into a constant array, as the gradient of rows of a table is: in 32
+    bits, rounded once.  Each sum would stop where its rounding takes all that is added.
+    """
+    x, *indices, u = eqn.args
+    (out,), wide = eqn.outs, computed(eqn.outs[0].dtype)
+    start = walk.number(x)
+    if wide == out.dtype or start is None or u.__class__ is not Var:
+        return None
+    zeros = before(walk, eqn, "full", shape=out.shape, value=start, dtype=wide)
+    u = before(walk, eqn, "convert", u, dtype=wide)
+    total = before(walk, eqn, "scatter_add", zeros, *indices, u, **eqn.params)
+    return instead(eqn, "convert", total, dtype=out.dtype)
+
+
 def simple_update(walk, eqn):
     """One element of each row of a constant array, added to or set, as a comparison: so it is
     computed where it is read, as in the gradient of a cross entropy.
@@ -612,7 +631,7 @@ RULES = {
     "broadcast": moved(simple_broadcast), "rev": moved(simple_rev), "slice": moved(simple_slice),
     "pad": simple_pad, "concatenate": simple_concatenate,
     "argmax": simple_position, "argmin": simple_position,
-    "scatter_add": simple_update, "scatter_set": simple_update,
+    "scatter_add": simple_scatter_add, "scatter_set": simple_update,
     "reduce_sum": simple_reduction, "reduce_max": simple_reduction, "reduce_min": simple_reduction,
     "reduce_prod": simple_reduction, "reduce_and": simple_reduction,
     "reduce_or": simple_reduction,
