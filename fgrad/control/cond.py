@@ -176,7 +176,7 @@ def shielded(taken, x, d):
     """(x, its batch axis), without a derivative in the lanes that do not take the branch.
 
     All lanes run all branches.  A derivative that is infinite there, times the cotangent 0 of what
-    was not taken, would be NaN; selected here, it is 0.
+    was not taken, would be NaN; selected here, it is 0.  An Array has no derivative at all.
     """
     if x.dtype.kind not in INEXACT_KINDS or isinstance(x, Array):
         return x, d

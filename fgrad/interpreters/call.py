@@ -53,6 +53,14 @@ def vjp_program(program, mask):
     return split(whole, len(program.inputs), len(program.outputs))
 
 
+def vjp_if_all(program, mask):
+    """`vjp_program`, or None where not every output has a reverse derivative."""
+    try:
+        return program.derive(vjp_program, mask)
+    except GradientError:
+        return None
+
+
 def joint_program(program, mask, live):
     """inputs, cotangents of the live outputs → outputs, cotangents of the masked inputs."""
     n = len(program.inputs)
@@ -209,9 +217,8 @@ class Call(Primitive):
     def linearize(self, below, args, active, params):
         """The row holds the residuals, and the program that gives cotangents from them."""
         program, mask = params["program"], tuple([node >= 0 for node in active])
-        try:
-            both = program.derive(vjp_program, mask)
-        except GradientError:                    # of a result that may have no cotangent
+        both = program.derive(vjp_if_all, mask)
+        if both is None:
             outs = below.process(self, args, params)
             return outs, (later, outs, args, {**params, "mask": mask}, chosen(active, mask))
         return recorded(below, args, active, both, len(program.outputs), params)

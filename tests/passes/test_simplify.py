@@ -390,7 +390,7 @@ def test_the_position_in_an_axis_of_one_asks_for_nothing(position):
                                   np.zeros((7, 5), "i4"))
 
 
-def test_a_choice_of_a_value_and_of_the_same_without_a_derivative_is_the_value():
+def test_a_choice_between_a_value_and_itself_without_derivative_is_the_value():
     made = simplify(stage(lambda x, m: ops.select(m, x, fgrad.stop_gradient(x)),
                           [ArrayType(F32, (3,)), ArrayType(BOOL, (3,))]).program)
     assert not made.eqns and made.outputs == made.inputs[:1]
@@ -398,7 +398,7 @@ def test_a_choice_of_a_value_and_of_the_same_without_a_derivative_is_the_value()
 
 @pytest.mark.parametrize("dtype, n", [("bfloat16", 1000), ("float16", 5000)])
 def test_gradients_of_rows_of_16_bits_add_up_in_32(dtype, n):
-    """They stopped at 256 of bf16 and 2048 of f16, where a sum of one more is rounded to the sum."""
+    """They stopped at 256 of bf16, at 2048 of f16, where one more is rounded away."""
     i = np.zeros(n, np.int32)
     slope = grad(lambda t: fnp.sum(t[i]))
     table = fnp.ones((3, 2), dtype)
