@@ -733,7 +733,7 @@ class Primitive:
         return outs, (self, outs, args, params, active)
 
     depends = None             # (mask, params) → per result: can it depend on the masked arguments?
-    reversible = True          # is there a cotangent of its arguments for any of its results?
+    reversible = True          # has each of its results a reverse derivative?
 
     def axis_names(self, params):
         """The names of mapped axes that it, or a Program in its parameters, speaks of."""

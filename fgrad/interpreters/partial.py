@@ -87,7 +87,7 @@ class Linearize(Interpreter):
 
     @property
     def operations(self):
-        """Those of the rows."""
+        """The operations of the rows."""
         return [row[0] for row in self.rows if row is not None and row[0] is not item]
 
     def several(self, outs, row):

@@ -67,7 +67,7 @@ class Recurrent(Layer):
             hidden = self.hidden(state) @ wh + bh
             state = self.cell(state, given, hidden)
             return state, self.hidden(state)
-        start = self.begin(inputs[0]) if start is None else start
+        start = self.begin(x.astype(inputs.dtype)) if start is None else start
         last, outputs = scan(step, start, inputs, reverse=self.backwards)
         return fnp.moveaxis(outputs, 0, 1), last
 

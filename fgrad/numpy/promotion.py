@@ -138,8 +138,9 @@ def mask_of(x, name="where"):
     if x.dtype.kind not in "biu":
         raise DtypeError(f"{name}= is a mask of bools, True for what counts.",
                          given=f"{name}: {x.type}", expected="bool",
-                         fix=[f"{name}={name} != 0", "numbers to be added to scores are a bias=, "
-                              "or are added to x"])
+                         fix=[f"{name}={name} != 0, for ones and zeros",
+                              f"{name}={name} == 0, for zeros and -inf, which are to be added",
+                              "bias= of an attention adds to its scores"])
     return as_bool(x)
 
 

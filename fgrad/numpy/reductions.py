@@ -21,8 +21,8 @@ from .axes import axes_of, axis_of, typed
 from .complex import modulus
 from .elementwise import where as choose
 from .joining import concatenate
-from .promotion import (as_bool, as_float, binary, broadcast_to, cast, in_dtype, mask_of,
-                        same)
+from .promotion import (
+    as_bool, as_float, binary, broadcast_to, cast, in_dtype, mask_of, same)
 
 
 def reduced(op, x, axis, keepdims, name):

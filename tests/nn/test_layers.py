@@ -127,6 +127,13 @@ def test_means_of_windows_are_added_up_in_32_bits(padding):
         assert run(fnp.array([[[True], [False]]])) == 0.5
 
 
+@pytest.mark.parametrize("layer", [nn.RNN(2), nn.GRU(2), nn.LSTM(2), nn.Bidirectional(nn.RNN(1))])
+@pytest.mark.parametrize("shape", [(0, 3, 4), (2, 0, 4)])
+def test_recurrent_layers_take_nothing(layer, shape):
+    params, _ = layer.init(random.key(0), fnp.ones((1, 3, 4)))
+    assert layer.apply(params, {}, fnp.ones(shape))[0].shape == (*shape[:2], 2)
+
+
 def test_integers_are_not_squared_in_8_bits():
     assert (nn.RMSNorm(affine=False).apply({}, {}, fnp.array([[100, 100]], "int8"))[0] == 1).all()
 
