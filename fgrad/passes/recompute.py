@@ -60,7 +60,9 @@ def holes(root_expr, nest, found, passes, vectors=True):
         elif (again >= OFTEN and is_small(n, again, order[:depth])
               or is_gathered(n, order, depth, judged)
               or vectors and is_chosen(n, iterations(order))
-              or is_read_often(n, iterations(order[:depth]))):
+              or is_read_often(n, iterations(order[:depth]))
+              or is_dear_again(n, order[:depth], within)
+              and not (inside and n.origin is inside.origin)):         # a term of that sum
             found.add(n.origin)
             continue
         guarded = n.args[0] if n.op == "guard" else None
@@ -86,8 +88,29 @@ def is_met_again(n, order, within):
 
     within: what guards let through of their iterations, see `narrowed`.
     """
+    return met(order, within) >= 2 * n.origin.type.size
+
+
+def met(order, within):
+    """How often the loops compute what is inside of the guards."""
     share = prod((hi - lo) / (x.hi - x.lo + 1) for x, lo, hi in within)
-    return share * iterations(order) >= 2 * n.origin.type.size
+    return share * iterations(order)
+
+
+def is_dear_again(n, order, within):
+    """Do the loops it depends on meet each element so often that storing it takes less?
+
+    What a window is over, say, each element of which is needed at all places of the window.
+    """
+    if n.op == "load" or n.origin is None:
+        return False
+    size = n.origin.type.size
+    own = [tuple([v for v in level if v.bit & n.free]) for level in order]
+    again = met(own, within) / size - 1 if size else 0
+    if again < 1:
+        return False
+    spared = again * (work_of(n) - 1)
+    return spared >= AGAIN and spared * size >= MANY
 
 
 def iterations(order):

@@ -30,6 +30,7 @@ from .stretches import in_stretches
 from .tails import apart
 
 WINDOW = 36                # elements of a window up to which the sums of all are fed in one loop
+SUMS = 2                   # vectors of a sum that are computed side by side
 PLACES = 4                 # places of a window that are computed at once, where they share reads
 READS, SHARED = 6, 0.6     # the least reads of one place, and the most of all for one of each's
 
@@ -206,7 +207,7 @@ def vectorised(loop, how):
     lanes = max(1, 4 * how.lanes // max(widest, 4))
     width = min(lanes, 1 << (loop.var.extent - 1).bit_length())
     heavy = sum(n.cost for n in nodes) >= EXPENSIVE
-    side = side_by_side(nodes, width, loop.var.extent, how)
+    side = side_by_side(nodes, width, loop, how)
     width *= side
     chains = sum(isinstance(s, Accumulate) for s in loop.body)
     light = min(how.light, CHAINS // max(chains, 1)) if loop.kind == "reduce" else how.heavy
@@ -218,12 +219,15 @@ def vectorised(loop, how):
     return replace(loop, width=width, unroll=unroll, grain=grain)
 
 
-def side_by_side(nodes, width, extent, how):
-    """How many vectors of a loop are computed as one: more than one where functions are called."""
+def side_by_side(nodes, width, loop, how):
+    """How many vectors of a loop are computed as one: more than one where functions are called.
+
+    More sums than SUMS do not stay in registers beside what the functions need.
+    """
     if not any(n.cost >= EXPENSIVE for n in nodes):
         return 1
-    side = how.side
-    while side > 1 and extent < 2 * side * width:
+    side = min(how.side, SUMS) if loop.kind == "reduce" else how.side
+    while side > 1 and loop.var.extent < 2 * side * width:
         side //= 2
     return side
 

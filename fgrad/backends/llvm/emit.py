@@ -20,8 +20,8 @@ from .fetches import fetchers, row_of, rows_ahead, used_by
 from .instructions import number, stored, type_text
 from .late_rows import LATE, LateRows, late_rows
 from .past_caches import by_lines, lines_of, not_held, ragged, within_lines
-from .stores import PAST, Stores
-from .text import KERNEL, Function, constant
+from .stores import Stores
+from .text import KERNEL, PAST_CACHES, Function, constant
 
 
 class Emitter(Stores):
@@ -566,7 +566,7 @@ def function(name, kernel, parts=1, room=0, cache=None):
         emitter.large = not_held(kernel, cache) if cache else frozenset()
         emitter.body(kernel.body)
     fn.lines = flattened(fn.lines)
-    if any(PAST in line for line in fn.lines):
+    if any(PAST_CACHES in line for line in fn.lines):
         fn.do("fence seq_cst")                   # other cores are to see what passed the caches
     fn.ret()
     if emitter.instructions.used:

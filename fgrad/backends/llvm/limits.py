@@ -13,6 +13,7 @@ import numpy as np
 
 from . import native_call, objects, target, threads
 from .host import HOST
+from .text import PAST_CACHES, declarations
 
 LANES = HOST.vector_bytes // 4
 CHAINS = 12 if HOST.registers == 16 else 16      # independent multiply-adds: 4 deep × 2 units
@@ -34,7 +35,6 @@ def fma_text():
     sums = [f"  %s1 = fadd {vector} %b0, %b1",
             *(f"  %s{k} = fadd {vector} %s{k - 1}, %b{k}" for k in chains[2:])]
     return "\n".join([
-        f"declare {vector} @llvm.fma.v{LANES}f32({vector}, {vector}, {vector})",
         f"define void @fma(ptr %out, i64 %n) {ATTRIBUTES} {{",
         "entry:", f"  %start = load {vector}, ptr %out, align 4",
         f"  %x = fmul {vector} %start, %start", "  br label %loop",
@@ -73,9 +73,8 @@ def move_text(name, reads=True, writes=True, hint=""):
         "done:", "  ret void", "}"])
 
 
-BYPASS = ", !nontemporal !0"                     # a store that leaves the cache alone
-MOVES = {"copy": dict(), "copy_past": dict(hint=BYPASS), "read": dict(writes=False),
-         "write": dict(reads=False), "write_past": dict(reads=False, hint=BYPASS)}
+MOVES = {"copy": dict(), "copy_past": dict(hint=PAST_CACHES), "read": dict(writes=False),
+         "write": dict(reads=False), "write_past": dict(reads=False, hint=PAST_CACHES)}
 
 
 PART = """
@@ -103,7 +102,8 @@ def compiled():
     parts = [PART.format(name="fma", arguments="ptr %to, i64 %n"),
              *(PART.format(name=name, arguments="ptr %to, ptr %from, i64 %bytes, i64 %n")
                for name in MOVES)]
-    whole = native_call.for_host("\n".join([fma_text(), *moves, *parts, "!0 = !{i32 1}"]))
+    body = "\n".join([fma_text(), *moves, *parts])
+    whole = native_call.for_host("\n".join([body, *declarations(body)]))
     [built] = objects.of([whole])
     library = target.load(built)
     return {name: library.address(f"{name}.part") for name in ("fma", *MOVES)}

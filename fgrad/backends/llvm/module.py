@@ -19,11 +19,11 @@ from ...passes.short_loops import in_straight_lines
 from ...passes.target import Target
 from ...passes.work import operations
 from .. import cache
-from . import emit, host, loops, objects, product, steps, stores, threads, vmath
+from . import emit, host, loops, objects, product, steps, threads, vmath
 from .image import Image
 from .runner import PYTHON
 from .steps import Workspace
-from .text import intrinsics
+from .text import declarations
 from .tiles import Machine
 
 CALLED = re.compile(r"@(fg\.[-\w.]+)\(")         # functions that kernels share
@@ -251,9 +251,8 @@ def module_text(functions, used, shared=None):
             if not math[key].startswith("declare"):
                 todo += [(n, dtype, lanes) for n in vmath.needs(name, dtype)]
     body = "\n\n".join(["\n\n".join(math.values()), *bodies])
-    declared = "\n".join([*intrinsics(body), *[loops.LOOK] * ("@fg.look(" in body)])
-    named = "!0 = !{i32 1}\n" if stores.PAST in body else ""
-    return f'target triple = "{host.HOST.triple}"\n\n{declared}\n\n{body}\n{named}'
+    declared = "\n".join([*declarations(body), *[loops.LOOK] * ("@fg.look(" in body)])
+    return f'target triple = "{host.HOST.triple}"\n\n{declared}\n\n{body}\n'
 
 
 def as_shared(name, text, bodies, shared):

@@ -19,7 +19,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from . import quick_text
-from .text import intrinsics
+from .text import declarations
 
 
 class Kind(NamedTuple):
@@ -327,7 +327,7 @@ def text(name, compares):
     if compares and name == "places":
         own += functions("pairs", compares)
     body = "\n".join(own)
-    return HEAD + "\n".join([*intrinsics(body), body])
+    return HEAD + "\n".join([*declarations(body), body])
 
 
 def functions(name, compares):

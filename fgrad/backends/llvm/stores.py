@@ -14,10 +14,8 @@ from ...records import replace
 from ...scalar import REDUCTIONS
 from ...types import BOOL, computed
 from .instructions import stored, type_text
-from .text import Mask, vector
+from .text import PAST_CACHES, Mask, vector
 from .values import Values
-
-PAST = ", !nontemporal !0"  # of a store
 
 
 class Stores(Values):
@@ -99,7 +97,7 @@ class Stores(Values):
         t, p, mask = vector(stored(dtype), w), self.address(s.buffer, s.index), self.lane_mask()
         value = self.kept(value, dtype, w)
         if not mask and s.buffer in self.past:
-            self.fn.do(f"store {t} {value}, ptr {p}, align {self.past[s.buffer]}{PAST}")
+            self.fn.do(f"store {t} {value}, ptr {p}, align {self.past[s.buffer]}{PAST_CACHES}")
         elif not mask:
             self.fetch_ahead(s.buffer, s.index, p, write=True)
             self.fn.do(f"store {t} {value}, ptr {p}, align {dtype.itemsize}")

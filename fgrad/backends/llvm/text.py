@@ -30,6 +30,9 @@ ZEROS = 64                 # bytes of zeros that reads of nothing read
 KERNEL = "nounwind alignstack(64)"     # attributes of a kernel that keeps vectors over calls
 COMPARE = {"eq": operator.eq, "ne": operator.ne, "slt": operator.lt, "sle": operator.le,
            "sgt": operator.gt, "sge": operator.ge}
+PAST_CACHES = ", !nontemporal !0"       # of a store
+SELDOM = ", !prof !1"      # of a branch that is taken seldom, to its first label
+METADATA = {"!0": "!{i32 1}", "!1": '!{!"branch_weights", i32 1, i32 2000}'}
 SUFFIX = {"half": "f16", "float": "f32", "double": "f64"}   # of intrinsics
 
 
@@ -92,7 +95,7 @@ class Branch:
 class Function:
     """One LLVM function being written.
 
-    `str(f)` is its text, without what declares the functions that it calls: see `intrinsics`.
+    `str(f)` is its text, without what declares the functions that it calls: see `declarations`.
     """
 
     def __init__(self, name, parameters="", *, result="void", attributes="nounwind", linkage=""):
@@ -346,10 +349,11 @@ CALL = re.compile(r"call (<[^>]*>|\w+) (@[\w.]+)\((.*)\)$", re.M)
 TYPE = re.compile(r"(<\d+ x \w+>|\w+) ")
 
 
-def intrinsics(text):
-    """The `declare` lines of the @llvm intrinsics that a text calls, read off their calls.
+def declarations(text):
+    """The lines that a text of functions needs in its module: METADATA, and `declare` of the @llvm
+    intrinsics, read off their calls.
 
-    >>> intrinsics("%y = call double @llvm.fma.f64(double %x, double %x, double %x)")
+    >>> declarations("%y = call double @llvm.fma.f64(double %x, double %x, double %x)")
     ['declare double @llvm.fma.f64(double, double, double)']
     """
     out = []
@@ -357,7 +361,7 @@ def intrinsics(text):
         line = text.rfind("\n", 0, text.index(call)) + 1
         result, name, arguments = CALL.search(text, line).groups()
         out.append(f"declare {result} {name}({', '.join(types_of(arguments))})")
-    return out
+    return out + [f"{n} = {node}" for n, node in METADATA.items() if f" {n}\n" in text]
 
 
 def types_of(arguments):

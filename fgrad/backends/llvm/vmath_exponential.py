@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 
-from .vmath_values import (FORMATS, LOOKS_UP, Value, absolute, any_bits, any_lane, at_least,
+from .vmath_values import (FORMATS, LOOKS_UP, Value, absolute, any_from, any_lane, at_least,
                            at_most, copysign, fma, horner, instead_if, intrinsic, lookup, seldom,
                            select, unless)
 
@@ -171,7 +171,8 @@ def exp(x):
     def usual():
         power = horner(rest(n, r), [c * 2.0 ** -low for c in (1.0, 1.0, *EXP[x.kind])])
         return (power.bits() + (bits << f.mantissa)).as_float()
-    return unless(any_bits(bits ^ f.pattern(f.magic), -size), usual, lambda: any_power(x))
+    seldom_n = any_from(bits ^ f.pattern(f.magic), size, unsigned=True)
+    return unless(seldom_n, usual, lambda: any_power(x))
 
 
 def looked_up_exp(x):
@@ -182,7 +183,7 @@ def looked_up_exp(x):
     low, end = f.bias - 1, f.pattern(NORMAL_POWERS)
 
     def outside(x):
-        return any_lane(absolute(x).bits() > end)
+        return any_from(absolute(x).bits(), end)
 
     def with_zeros():
         zero = x < EXP_RANGE[x.kind][0]

@@ -17,7 +17,7 @@ import struct
 
 from ...records import frozen
 from .host import HOST
-from .text import constant, mangled, vector
+from .text import SELDOM, constant, mangled, vector
 
 #   kind      LLVM        float and i1 kinds are as wide as the body; `index` and `flag` are scalars
 ELEMENT = {"f32": "float", "f64": "double", "i32": "i32", "i64": "i64", "i1": "i1",
@@ -287,20 +287,26 @@ def any_lane(mask):
     return body.call("flag", f"llvm.vector.reduce.or.v{body.lanes}i1", [mask])
 
 
-def any_bits(x, bits):
-    """Whether an integer has one of these bits in any lane, as a flag."""
-    body, lanes, name, t = x.body, x.body.lanes, x.name, ELEMENT[x.kind]
-    while lanes > REGISTER // int(t[1:]):        # halves onto each other, down to one register
-        halves = [shuffled(body, x.kind, lanes, name, "poison", half)
-                  for half in (range(lanes // 2), range(lanes // 2, lanes))]
+def any_from(x, limit, unsigned=False):
+    """Whether an i32 or i64 is `limit` or more in any lane, as a flag.
+
+    Halves of the lanes are put onto each other, down to one register, and then there is one
+    comparison: the larger of two; of unsigned ones, where limit is a power of two, all their bits.
+    """
+    body, lanes, name, element = x.body, x.body.lanes, x.name, ELEMENT[x.kind]
+    t = body.type(x.kind)
+    while lanes > REGISTER // int(element[1:]):
+        a, b = [shuffled(body, x.kind, lanes, name, "poison", half)
+                for half in (range(lanes // 2), range(lanes // 2, lanes))]
         lanes //= 2
-        name = body.op(x.kind, f"or {vector(t, lanes)} {', '.join(halves)}").name
+        t = vector(element, lanes)
+        name = body.op(x.kind, f"or {t} {a}, {b}" if unsigned else
+                       f"call {t} @llvm.smax.{mangled(element, lanes)}({t} {a}, {t} {b})").name
+    relation, least = "uge" if unsigned else "sge", str(limit)
     if lanes == 1:
-        masked = body.op(x.kind, f"and {t} {name}, {bits}").name
-        return body.op("flag", f"icmp ne {t} {masked}, 0")
-    narrow, flags = vector(t, lanes), vector("i1", lanes)
-    masked = body.op(x.kind, f"and {narrow} {name}, splat ({t} {bits})").name
-    found = body.op("i1", f"icmp ne {narrow} {masked}, zeroinitializer").name
+        return body.op("flag", f"icmp {relation} {t} {name}, {least}")
+    flags = vector("i1", lanes)
+    found = body.op("i1", f"icmp {relation} {t} {name}, splat ({element} {least})").name
     return body.op("flag", f"call i1 @llvm.vector.reduce.or.v{lanes}i1({flags} {found})")
 
 
@@ -311,10 +317,10 @@ def where_any(mask, rare, values):
 
 
 def instead_if(flag, values, rare):
-    """`values`, or those of rare(), which runs if the flag is set."""
+    """`values`, or those of rare(), which runs if the flag is set: seldom."""
     body = flag.body
     before, n = body.block, body.count
-    body.do(f"br i1 {flag.name}, label %rare{n}, label %join{n}")
+    body.do(f"br i1 {flag.name}, label %rare{n}, label %join{n}{SELDOM}")
     body.label(f"rare{n}")
     others = rare()
     last = body.block
@@ -326,10 +332,10 @@ def instead_if(flag, values, rare):
 
 
 def unless(flag, usual, general):
-    """usual(), but general() if the flag is set."""
+    """usual(), but general() if the flag is set: seldom."""
     body = flag.body
     n = body.count
-    body.do(f"br i1 {flag.name}, label %general{n}, label %usual{n}")
+    body.do(f"br i1 {flag.name}, label %general{n}, label %usual{n}{SELDOM}")
     found = []
     for label, formula in ((f"general{n}", general), (f"usual{n}", usual)):
         body.label(label)

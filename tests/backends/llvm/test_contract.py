@@ -12,7 +12,7 @@ from fgrad.backends.llvm.contract_emit import emit
 from fgrad.backends.llvm.operands import Bordered, Pieced, Pulled, Strided, Strips
 from fgrad.backends.llvm.product import outside, steps_of
 from fgrad.backends.llvm.streams import Streams
-from fgrad.backends.llvm.text import BYTES, Function, intrinsics, vector
+from fgrad.backends.llvm.text import BYTES, Function, declarations, vector
 from fgrad.backends.llvm.tiles import FLOATS, Machine
 
 MACHINE = Machine(host.HOST.vector_bytes, host.HOST.registers)
@@ -171,7 +171,7 @@ class Windows(Buffers):
 def whole(functions, triple=host.HOST.triple):
     """The text of a module of functions."""
     body = "\n\n".join(functions)
-    return "\n".join([f'target triple = "{triple}"', *intrinsics(body), body])
+    return "\n".join([f'target triple = "{triple}"', *declarations(body), body])
 
 
 def run(planned, product, arrays):

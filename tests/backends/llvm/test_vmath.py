@@ -14,7 +14,7 @@ import pytest
 import fgrad
 import fgrad.numpy as fnp
 from fgrad.backends.llvm import target, vmath
-from fgrad.backends.llvm.text import intrinsics
+from fgrad.backends.llvm.text import declarations
 
 LANES = (1, 4, 16)
 SAMPLES = 200_000
@@ -58,7 +58,7 @@ def module_text(names, dtype, lanes):
     wanted = dict.fromkeys(n for name in names for n in (name, *vmath.needs(name, dtype)))
     text = "\n\n".join([*(vmath.definition(n, dtype, lanes) for n in wanted),
                         *(map_text(n, dtype, lanes) for n in names)])
-    return "\n".join(intrinsics(text)) + "\n\n" + text
+    return "\n".join(declarations(text)) + "\n\n" + text
 
 
 @cache
