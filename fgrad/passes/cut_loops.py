@@ -13,7 +13,7 @@ short_loops.py; schedule.py calls `taken_apart`.
 from __future__ import annotations
 
 from .. import index
-from ..loop import For, Let, Store, nodes_of, statements
+from ..loop import Accumulate, For, Let, Store, nodes_of, statements
 from ..records import replace
 from .collapse import indices
 from .parts import substituted
@@ -37,8 +37,8 @@ def taken_apart(body, space, words):
 def in_two(loop, space, words):
     """The loop, or two in its place."""
     v = loop.var
-    innermost = all(isinstance(s, (Let, Store)) for s in loop.body)
-    plain = loop.kind != "reduce" and loop.step == 1 and (innermost or asks(loop.body, v))
+    innermost = all(isinstance(s, (Let, Store, Accumulate)) for s in loop.body)
+    plain = loop.step == 1 and (innermost or loop.kind != "reduce" and asks(loop.body, v))
     for n in sorted(cuts(loop.body, v), reverse=True) if plain else ():
         if 1 < n < v.extent and v.extent % n == 0:
             outer, inner = space.variable(v.extent // n), space.variable(n)
@@ -46,7 +46,8 @@ def in_two(loop, space, words):
             body = substituted(loop.body, {v: at})
             if not cuts(body, inner):
                 grain = -(-loop.grain // n)
-                made = For(outer, [For(inner, body, "serial")], loop.kind, grain=grain)
+                kind = "reduce" if loop.kind == "reduce" else "serial"
+                made = For(outer, [For(inner, body, kind)], loop.kind, grain=grain)
                 return made if chooses(body, outer.bit) else written_out(made, words, gathers=True)
     return loop
 

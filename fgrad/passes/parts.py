@@ -38,9 +38,13 @@ def cost_of(body):
         if isinstance(s, For):
             total += (s.var.extent // s.step) * cost_of(s.body)
         elif not isinstance(s, Start):
-            total += 1 + sum(max(n.cost, 1) for n in scalar.walk(s.expr)
-                             if n.op not in ("const", "name"))
+            total += 1 + cost_of_one(s.expr)
     return total
+
+
+def cost_of_one(expr):
+    """The work of computing a scalar once."""
+    return sum(max(n.cost, 1) for n in scalar.walk(expr) if n.op not in ("const", "name"))
 
 
 def substituted(body, to):

@@ -19,6 +19,7 @@ from math import prod
 from .. import index, scalar
 from ..scalar import EXPENSIVE, REDUCTIONS
 from .collapse import indices, runs
+from .parts import cost_of_one
 from .pull import uncast
 
 PLACES, FEW = 4, 8                 # of axes that are written out, and elements of short sums
@@ -65,11 +66,12 @@ def columns_across(reduction, axes, target):
 
 
 def outer_form(reduction, axes, target):
-    """Is it a reduction to one number, over several axes, rows that reduce, or many elements?"""
+    """Is it a reduction to one number, over several axes, rows that reduce, or much for one thread?
+    """
     if axes:
         return False
     first, *rest = reduction.data[1]
-    if rest or first.extent >= target.region_cost:
+    if rest or first.extent * (1 + cost_of_one(reduction.args[0])) >= 2 * target.region_cost:
         return True
     return any(n.op == "reduce" and n.free & first.bit for n in scalar.walk(reduction.args[0]))
 
