@@ -61,8 +61,8 @@ def holes(root_expr, nest, found, passes, vectors=True):
               or is_gathered(n, order, depth, judged)
               or vectors and is_chosen(n, iterations(order))
               or is_read_often(n, iterations(order[:depth]))
-              or is_dear_again(n, order[:depth], within)
-              and not (inside and n.origin is inside.origin)):         # a term of that sum
+              or n.origin not in (root_expr.origin, inside and inside.origin)   # a term of it
+              and is_dear_again(n, order[:depth], within)):
             found.add(n.origin)
             continue
         guarded = n.args[0] if n.op == "guard" else None

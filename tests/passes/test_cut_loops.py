@@ -37,6 +37,19 @@ def test_no_vector_reads_at_a_cut_index(what, target):
     assert found and not any(cuts(loop.body, loop.var) for loop in found), str(plan)
 
 
+@pytest.mark.parametrize("target", TARGETS, ids=["serial", "threads"])
+def test_a_sum_over_a_reshaped_array_goes_row_by_row(target):
+    """Its guards on rows and columns were decided by dividing, for each element."""
+    def inner_product(x):
+        y = fnp.pad(x, 1)
+        return fnp.vdot(x, 4.0 * x - y[2:, 1:-1] - y[1:-1, :-2])
+    program = inline(stage(inner_product, [ArrayType("float32", (12, 35))]).program)
+    plan = assert_plan_agrees(program, target, length=500)
+    found = [loop for kernel in plan.steps for loop in loops(kernel.body)]
+    assert any(loop.kind == "reduce" for loop in found)
+    assert not any(cuts(loop.body, loop.var) for loop in found), str(plan)
+
+
 def loops(body):
     for s in body:
         if isinstance(s, For):

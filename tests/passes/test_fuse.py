@@ -945,6 +945,31 @@ def test_a_crop_that_is_mirrored_at_times_is_read_where_the_padding_is_stored(ch
     assert (ArrayType(F32, (4, 34, 34, channels)) in stored) == (channels > 0), str(plan)
 
 
+@pytest.mark.parametrize("target", TARGETS)
+def test_what_a_window_needs_at_all_its_places_is_stored(target):
+    """Of one channel, no product: each of 81 places of a window computed its elements again."""
+    def haar(x):
+        a, b = x[:20], x[20:]
+        return fnp.stack([a + b, a - b], 1).reshape(40, 30) * 0.5
+
+    def blurred(x, w):
+        return conv(haar(x)[None, :, :, None], w, padding="SAME")[0, :, :, 0]
+    types = [ArrayType(F32, (40, 30)), ArrayType(F32, (9, 9, 1, 1))]
+    plan = assert_plan_agrees(inline(stage(blurred, types).program), target, length=100)
+    assert [b.type.size for k in plan.steps for b in k.outputs] == [48 * 38, 40 * 30], str(plan)
+
+
+@pytest.mark.parametrize("size, kernels", [(1000, 1), (8000, 3)])
+def test_a_sum_to_one_number_is_shared_out_by_what_it_costs(size, kernels):
+    """Each part of the loop behind it computed all of it: 8000 elements alone are few."""
+    def step(x, y):
+        along = fnp.sum(y * (4.0 * y - fnp.pad(y, (1, 0))[:-1] - fnp.pad(y, (0, 1))[1:]))
+        return x + y / along
+    program = inline(stage(step, [ArrayType(F32, (size,))] * 2).program)
+    plan = assert_plan_agrees(program, Target(threads=2), length=size)
+    assert len(plan.steps) == kernels, str(plan)
+
+
 def test_a_window_slides_over_what_has_been_gathered():
     """Each place of a window looked up the rows of all: a quarter of the speed."""
     def f(words, table, w):

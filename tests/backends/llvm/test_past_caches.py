@@ -9,8 +9,9 @@ import fgrad
 import fgrad.numpy as fnp
 from fgrad import passes
 from fgrad.backends import base
-from fgrad.backends.llvm import emit, host, module, stores, target
+from fgrad.backends.llvm import emit, host, module, target
 from fgrad.backends.llvm.host import HOST, last_cache
+from fgrad.backends.llvm.text import PAST_CACHES
 
 LANES = HOST.vector_bytes // 4
 
@@ -29,7 +30,7 @@ def planned(function, args, donate=()):
 
 def passed(function, *args, donate=()):
     """Does some kernel write past the caches?"""
-    return stores.PAST in module.Module(planned(function, args, donate)).text()
+    return PAST_CACHES in module.Module(planned(function, args, donate)).text()
 
 
 def check(function, *args, donate=()):
@@ -53,7 +54,7 @@ def test_a_large_result_is(count):
 def test_no_more_is_said_of_an_address_than_was_looked_at():
     """A vector of a loop over an exponential is several lines long, and begins at any line."""
     text = module.Module(planned(fnp.exp, [draw(8192)])).text()
-    lines = [line for line in text.splitlines() if stores.PAST in line]
+    lines = [line for line in text.splitlines() if PAST_CACHES in line]
     assert lines and all("align 64," in line or HOST.vector_bytes < 64 for line in lines)
     check(fnp.exp, draw(8192))
 
@@ -84,7 +85,7 @@ def test_rows_of_whole_lines_are():
     x = 3 + draw(40, 16 * LANES)
     check(function, x)
     text = module.Module(planned(function, [x])).text()
-    assert stores.PAST in text
+    assert PAST_CACHES in text
     assert text.count("fence") == 1              # not one for each row
 
 
