@@ -1,5 +1,6 @@
 """What control flow says about wrong carries, branches, tests and bounds: it names the leaf."""
 
+import numpy as np
 import pytest
 
 import fgrad.numpy as fnp
@@ -27,6 +28,18 @@ scan: the carry of `step` (test_control_messages.py:N) changes its type.
   given      carry['t']: in i32[], out f32[]
   fix        start it as a float, such as 0.0
              or return carry['t'].astype('int32')"""
+
+
+@pytest.mark.filterwarnings("ignore:an array of f32 meets a NumPy scalar")
+def test_a_carry_that_a_numpy_scalar_widens_says_so():
+    def step(c, x):
+        return c / np.sqrt(3.0) + x, None
+    text = message(TreeError, scan, step, fnp.zeros(2), fnp.ones((4, 2)))
+    assert text.endswith("""
+  given      carry: in f32[2], out f64[2]
+  fix        a NumPy scalar, such as np.sqrt(3), is f64: float(np.sqrt(3)) keeps f32
+             start it in f64: .astype('float64')
+             or return carry.astype('float32')""")
 
 
 def test_a_carry_of_another_tree_shows_both_trees():

