@@ -4,10 +4,10 @@
       d[i,j] = a[i/40,j/40] * b[i%40,j%40]  →      serial k in 0..40
                                                      d[i,40*j+k] = a[i/40,j] * b[i%40,k]
 
-Tiles, repeated rows and pixels, Kronecker products: what `reshape` merges.  An inner loop that is
-short is written out at once.  A loop around others is taken apart where guards ask which part of a
-step it is at: rows that are stacked in turns.  Relies on parts.py for substitution and on
-short_loops.py; schedule.py calls `taken_apart`.
+Tiles, repeated rows and pixels, Kronecker products, sums over a flat array: what `reshape` merges.
+An inner loop that is short is written out at once.  A loop around others is taken apart where
+guards ask which part of a step it is at: rows that are stacked in turns.  Relies on parts.py for
+substitution and on short_loops.py; schedule.py calls `taken_apart`.
 """
 
 from __future__ import annotations

@@ -302,11 +302,11 @@ def any_from(x, limit, unsigned=False):
         t = vector(element, lanes)
         name = body.op(x.kind, f"or {t} {a}, {b}" if unsigned else
                        f"call {t} @llvm.smax.{mangled(element, lanes)}({t} {a}, {t} {b})").name
-    relation, least = "uge" if unsigned else "sge", str(limit)
+    compared = f"icmp {'uge' if unsigned else 'sge'} {t} {name}"
     if lanes == 1:
-        return body.op("flag", f"icmp {relation} {t} {name}, {least}")
+        return body.op("flag", f"{compared}, {limit}")
     flags = vector("i1", lanes)
-    found = body.op("i1", f"icmp {relation} {t} {name}, splat ({element} {least})").name
+    found = body.op("i1", f"{compared}, splat ({element} {limit})").name
     return body.op("flag", f"call i1 @llvm.vector.reduce.or.v{lanes}i1({flags} {found})")
 
 
