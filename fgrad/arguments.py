@@ -22,7 +22,7 @@ from .types import (
     BOOL, F64, I64, INEXACT_KINDS, SCALARS, SHORT, ArrayType, default_complex, default_for,
     dtype_of_scalar, is_known)
 
-WIDE = {bool: BOOL, int: I64, float: F64}
+IN_FULL = {bool: BOOL, int: I64, float: F64}       # dtypes that keep all digits
 
 
 # ---------------------------------------------------------------------------- leaves
@@ -97,7 +97,7 @@ def put_arrays(leaves, arrays):
 
 def staged_type(x):
     """The type of the variable that stands for a leaf: Python numbers keep all their digits."""
-    return ArrayType(WIDE[x.__class__], ()) if x.__class__ in SCALARS else type_of(x)
+    return ArrayType(IN_FULL[x.__class__], ()) if x.__class__ in SCALARS else type_of(x)
 
 
 def type_of(x):
@@ -109,7 +109,7 @@ def type_of(x):
     if x.__class__ is complex:
         return ArrayType(default_complex(), ())
     if isinstance(x, Value) and x.is_number:
-        return ArrayType(default_for(x.dtype), x.shape)
+        return ArrayType(default_for(x.dtype, x.is_number), x.shape)
     return ArrayType(x.dtype if x.dtype in SHORT else BF16, x.shape)
 
 

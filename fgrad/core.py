@@ -62,7 +62,7 @@ class Value:
         cls.__name__ = "Array"                   # Python's own messages name the class
 
     __hash__ = object.__hash__
-    is_number = False          # does it stand for a Python number that jit traces?
+    is_number = False          # does it stand for a Python number that jit traces?  WIDE: of NumPy
 
     @property
     def type(self):
@@ -386,11 +386,15 @@ class Tracer(Value):
     def settled(self):
         if not self.is_number:
             return self
-        return PRIMITIVES["convert"](self, dtype=default_for(self.dtype))
+        return PRIMITIVES["convert"](self, dtype=default_for(self.dtype, self.is_number))
 
     def as_number(self):
         """The value as a Python number where jit traces it, else in the dtype it settles to."""
         return PRIMITIVES["convert"](self, dtype=default_for(self.dtype))
+
+    def beside_wide(self):
+        """A number as the one that it is when it meets NumPy's float64: that is, WIDE under jit."""
+        return self
 
     def known(self):
         """The value behind it that is no tracer: grad and jvp know it; None under jit and vmap."""

@@ -197,7 +197,7 @@ class Jitted:
     def trace(self, apart, key, paths):
         """The Trace of this signature, or None when a Python number is static from now on."""
         keys = [apart.keys[leaf] for leaf in apart.places]
-        numbers = {k for k, key_ in enumerate(keys) if signature.is_number_key(key_)}
+        numbers = {k: n for k, n in enumerate(map(signature.number_of, keys)) if n}
         whole = {k for k in numbers if apart.values[k].dtype.kind in "ib"}
         names = [self.signature.leaf_name(paths[leaf]) for leaf in apart.places]
         try:

@@ -18,7 +18,7 @@ from .arguments import is_fixed, name_of, positions, refuse, several
 from .bf16 import BF16
 from .core import Array, Tracer, Value, as_value, too_large
 from .errors import ArgumentError
-from .types import I64, SCALARS, SHORT, ArrayType
+from .types import I64, SCALARS, SHORT, WIDE, ArrayType
 
 
 class Static:
@@ -38,7 +38,7 @@ class Static:
         return getattr(self.value, "__name__", None) or repr(self.value)
 
 
-NUMBER_DTYPE = {bool: np.bool_, int: np.int64, float: np.float64}
+NUMBER_DTYPE = {bool: np.bool_, int: np.int64, float: np.float64, np.float64: np.float64}
 
 
 def number_value(x):
@@ -160,7 +160,7 @@ def take_apart(args, kwargs, specialised, name):
 
 def taken(x, name):
     """(key, value) of a leaf; the value of a static one is None."""
-    if x.__class__ in SCALARS:
+    if x.__class__ in NUMBER_DTYPE:
         return x.__class__, number_value(x)
     if isinstance(x, ArrayType):                 # lower(), show(): a type stands for an array
         return x, x
@@ -183,23 +183,25 @@ def taken(x, name):
 
 def tracer_key(x):
     """A traced Python number is keyed like a Python number: it mixes like one."""
-    return Number(x.type) if x.is_number else x.type
+    return Number(x.type, x.is_number) if x.is_number else x.type
 
 
 class Number:
     """The key of a Python number that an outer jit traces."""
 
-    def __init__(self, type):
-        self.type = type
+    def __init__(self, type, is_number):
+        self.type, self.is_number = type, is_number
 
     def __eq__(self, other):
-        return isinstance(other, Number) and self.type == other.type
+        return (isinstance(other, Number) and self.type == other.type
+                and self.is_number == other.is_number)
 
     def __hash__(self):
-        return hash((Number, self.type))
+        return hash((Number, self.type, self.is_number))
 
     def __repr__(self):
-        return {"f": "float", "i": "int"}.get(self.type.dtype.kind, "bool")
+        name = {"f": "float", "i": "int"}.get(self.type.dtype.kind, "bool")
+        return f"{name}64 of NumPy" if self.is_number == WIDE else name
 
 
 def is_whole(x):
@@ -228,9 +230,11 @@ def native_order(x, name):
     return Array(x.astype(dtype, copy=False))
 
 
-def is_number_key(key):
-    """Does the key stand for a traced Python number?"""
-    return key in (bool, int, float) or isinstance(key, Number)
+def number_of(key):
+    """What `is_number` says of the leaf with this key."""
+    if isinstance(key, Number):
+        return key.is_number
+    return WIDE if key is np.float64 else key in (bool, int, float)
 
 
 def key_type(key):
@@ -266,5 +270,5 @@ def kind_text(key):
     if isinstance(key, Static):
         return f"the static value {key}"
     if isinstance(key, type):
-        return f"a Python {key.__name__}"
+        return f"a Python {key.__name__}" if key in SCALARS else f"a {key.__name__} of NumPy"
     return str(key)

@@ -27,7 +27,7 @@ from .interpreters.partial import Linear, Linearize
 from .interpreters.stage import Specialise, evaluate, stage, staging
 from .interpreters.watch import entry
 from .ops import broadcast, full, reshape, transpose, zeros_like
-from .types import INEXACT_KINDS, SCALARS, ArrayType
+from .types import INEXACT_KINDS, SCALARS, WIDE, ArrayType
 
 ONES = {}                  # dtype → the scalar 1, a cotangent; written by `one` only
 
@@ -651,8 +651,10 @@ def traced(f, args, kwargs, fixed=()):
     while True:
         places = [k for k, x in enumerate(leaves)
                   if k not in static and (is_array(x) or isinstance(x, ArrayType))]
-        numbers = [j for j, k in enumerate(places) if leaves[k].__class__ in SCALARS]
-        whole = frozenset(j for j in numbers if leaves[places[j]].__class__ is not float)
+        classes = [leaves[k].__class__ for k in places]
+        numbers = {j: WIDE if cls is np.float64 else True for j, cls in enumerate(classes)
+                   if cls in SCALARS or cls is np.float64}
+        whole = frozenset(j for j in numbers if classes[j] in (bool, int))
 
         def flat(*xs):
             given, named = tree.unflatten(structure, arguments.put(leaves, places, xs))

@@ -43,6 +43,7 @@ INEXACT_KINDS = "fc"       # kinds of dtypes that have a derivative
 SHORT = {d: d.kind + str(8 * d.itemsize) for d in ARITHMETIC} | {BOOL: "bool", BF16: "bf16"}
 LONG = {short: d for d, short in SHORT.items()}
 SCALARS = frozenset((bool, int, float))          # Python numbers that may stand for an argument
+WIDE = "wide"              # what `is_number` says of NumPy's float64, which is a number, too
 
 
 class ArrayType:
@@ -222,8 +223,13 @@ def rules():
     return default_float() if chosen is None else (default_float(), chosen)
 
 
-def default_for(dtype):
-    """What a Python number of this dtype becomes when it settles: f32 or i32, bool stays."""
+def default_for(dtype, is_number=True):
+    """What a Python number of this dtype becomes when it settles: f32 or i32, bool stays.
+
+    is_number: WIDE for one of NumPy, whose floats stay f64.
+    """
+    if is_number == WIDE and dtype == F64:
+        return F64
     defaults = {"f": default_float(), "i": default_int(), "c": default_complex()}
     return defaults.get(dtype.kind, dtype)
 
@@ -352,13 +358,15 @@ def promote(a, b):
 def promote_number(kind, dtype):
     """The dtype of a Python number of class `kind` beside an array of `dtype`.
 
+    NumPy's float64 is a Python float by its class, with 64 bits where no array of floats decides.
+
     >>> promote_number(int, F16), promote_number(float, I32), promote_number(bool, U8)
     (dtype('float16'), dtype('float32'), dtype('uint8'))
     """
     if kind is complex:
         return dtype if dtype.kind == "c" else complex_of(dtype)
-    if kind is float and dtype.kind not in INEXACT_KINDS:
-        return default_float()
+    if kind in (float, np.float64) and dtype.kind not in INEXACT_KINDS:
+        return default_float() if kind is float else F64
     if kind is int and dtype == BOOL:
         return default_int()
     return dtype

@@ -196,18 +196,55 @@ def test_no_notice_is_given_where_nothing_is_differentiated_or_all_is_of_one_dty
     assert told(fgrad.grad(lambda w: fnp.sum(w.astype("float64") * x[0])), w) == []
 
 
-def test_a_numpy_scalar_that_makes_f64_of_f32_gives_a_notice():
-    """softmax(q @ k.T / np.sqrt(d)) was computed in f64 without a word."""
-    x = fnp.ones(3)
-    for f in (lambda x: x / np.sqrt(3), fgrad.jit(lambda x: np.float64(2) * x)):
-        NOTICED.discard("NumPy scalar")
-        (notice,) = told(f, x)
-        assert notice.startswith("an array of f32 meets a NumPy scalar of f64, such as np.sqrt(3)")
-    NOTICED.discard("NumPy scalar")
-    assert told(lambda: (x * np.float32(2), x * float(np.sqrt(3)), x.astype("float64") * np.pi,
-                         x.astype("float64") * np.sqrt(3), fnp.arange(3) * np.sqrt(3))) == []
-    with fgrad.default_dtype("float64"):
-        assert told(lambda: x * np.sqrt(3)) == []
+S = np.sqrt(3)                               # what NumPy computes with numbers: a float64
+BESIDE_NUMPY = {
+    "x / S": lambda x, s: x / s, "S * x": lambda x, s: s * x, "x % S": lambda x, s: x % s,
+    "x ** S": lambda x, s: x ** s, "S // x": lambda x, s: s // x, "x < S": lambda x, s: x < s,
+    "np.multiply": lambda x, s: np.multiply(s, x), "maximum": fnp.maximum,
+    "where": lambda x, s: fnp.where(x > 0, x, s), "clip": lambda x, s: fnp.clip(x, 0, s),
+    "arctan2": fnp.arctan2, "hypot": fnp.hypot, "dot": fnp.dot,
+    "stack": lambda x, s: fnp.stack([fnp.sum(x), s]), "array": lambda x, s: fnp.array([x[0], s]),
+    "numbers first": lambda x, s: (2 * s + 1) * x, "negative": lambda x, s: -s * x,
+    "alone": lambda x, s: fnp.sin(s), "returned": lambda x, s: s,
+    "scan": lambda x, s: fgrad.lax.scan(lambda c, y: (c / s + y, c), x, x[:, None])[0] if (
+        x.dtype.kind == "f") else x}
+
+
+@pytest.mark.parametrize("f", BESIDE_NUMPY.values(), ids=BESIDE_NUMPY)
+@pytest.mark.parametrize("dtype", ["f16", "f32", "f64", "i32", "bool"])
+def test_a_float64_of_numpy_is_a_number_that_has_64_bits_by_itself(f, dtype):
+    """softmax(q @ k.T / np.sqrt(d)) was computed in f64, and a carry c / np.sqrt(d) refused."""
+    x = fnp.array([1.0, 2.0]).astype(dtype)
+    alone = f in (BESIDE_NUMPY["alone"], BESIDE_NUMPY["returned"])
+    floats = x.dtype.kind == "f" and not alone
+    out = np.asarray(f(x, S))
+    want = np.asarray(f(x, float(S))) if floats else np.asarray(f(x.astype("f64"), S))
+    if f is not BESIDE_NUMPY["scan"] or floats:
+        assert out.dtype == want.dtype
+        np.testing.assert_array_equal(out, want)
+    jitted = fgrad.jit(f)
+    for made in (jitted(x, S), jitted(x, S), fgrad.jit(lambda x: f(x, S))(x),
+                 fgrad.jit(lambda x, s: fgrad.jit(f)(x, s))(x, S)):
+        made = np.asarray(made)
+        assert made.dtype == out.dtype
+        np.testing.assert_allclose(made, out, rtol=1e-3 if dtype == "f16" else 1e-6)
+
+
+def test_a_float64_of_numpy_and_an_array_of_f64_are_two_arguments():
+    """Both hold f64[]; one is a number, which takes the dtype of the array beside it."""
+    x, given = fnp.ones(2), [S, fnp.array(S), np.array(S), np.float32(S), float(S)]
+    f = fgrad.jit(lambda x, s: x * s)
+    for _ in range(3):                           # traced, compiled, called natively
+        assert [f(x, s).dtype.name for s in given] == [
+            "float32", "float64", "float64", "float32", "float32"]
+    assert f.cache_info().size == 4
+    with fgrad.strict_promotion():
+        assert (x * S).dtype == "float32"
+    assert fgrad.numpy.result_type(S, "float16") == "float16"
+    assert fgrad.jit(lambda a, x: (a * S) * x)(2.0, x).dtype == "float32"
+    assert fgrad.jit(lambda a: a * S)(2.0).dtype == "float64"
+    assert fgrad.grad(lambda s: s * s)(S).dtype == "float64"
+    assert fgrad.grad(lambda x: fnp.sum(x * S))(x).dtype == "float32"
 
 
 def test_a_type_has_a_shape_of_python_ints_however_it_is_written():

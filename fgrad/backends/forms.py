@@ -1,7 +1,7 @@
 """The forms of arguments: what an entry of a compiled function expects at each position.
 
     a leaf        ARRAY, or STRIDED: an array that may have to be copied to be contiguous; or a
-                  Python number: FLOAT, INT or BOOL
+                  number: FLOAT, INT or BOOL of Python, FLOAT64 of NumPy
     a container   a tuple, list or dict of forms, or `Attributes` of a class, or a `Mapping`
     Same          this very object, or one that equals it, which is no input
 
@@ -13,10 +13,13 @@ from __future__ import annotations
 
 import functools
 
+import numpy as np
+
 from ..tree import alike
 
-ARRAY, STRIDED, FLOAT, INT, BOOL = "array", "strided", "float", "int", "bool"
-NUMBERS = {FLOAT: float, INT: int, BOOL: bool}
+ARRAY, STRIDED = "array", "strided"
+FLOAT, INT, BOOL, FLOAT64 = "float", "int", "bool", "float64"
+NUMBERS = {FLOAT: float, INT: int, BOOL: bool, FLOAT64: np.float64}
 
 
 class Same:
@@ -121,7 +124,7 @@ def taker(forms):
     >>> take(({"w": 1, "b": (2,)}, 0.5, None)) is None
     True
     """
-    names = {"alike": alike}
+    names = {"alike": alike, FLOAT64: np.float64}
     found = [f"len(args) == {len(forms)}"]
     inputs = []
     for k, form in enumerate(forms):

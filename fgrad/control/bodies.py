@@ -34,7 +34,7 @@ from ..ir_text import all_programs, canonical
 from ..ops import broadcast, transpose, zeros_like
 from ..records import frozen
 from ..text import noun_of
-from ..types import F32, F64, INEXACT_KINDS, SHORT, default_float, rules
+from ..types import INEXACT_KINDS, SHORT, default_float, rules
 from .reads import read_by, same
 
 SHARED = OrderedDict()     # what a Program is → the Program, least used first; under _lock
@@ -280,9 +280,7 @@ def started(leaf, a, b):
         return [f"start it with shape {b.shape}", f"or keep its shape {a.shape} in the body"]
     if a.dtype.kind in "iub" and b.dtype.kind == "f" and not a.shape and b.dtype == default_float():
         return ["start it as a float, such as 0.0", f"or return {leaf}.astype('{a.dtype}')"]
-    scalar = ["a NumPy scalar, such as np.sqrt(3), is f64: float(np.sqrt(3)) keeps f32"]
-    return [*scalar * (a.dtype == F32 and b.dtype == F64),
-            f"start it in {SHORT[b.dtype]}: .astype('{b.dtype}')",
+    return [f"start it in {SHORT[b.dtype]}: .astype('{b.dtype}')",
             f"or return {leaf}.astype('{a.dtype}')"]
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
+from types import MappingProxyType
 
 from .. import source, tree
 from ..core import Array, Interpreter, Tracer, Value, as_value, current
@@ -17,7 +18,7 @@ from ..errors import ArgumentError, ConcretizationError, notice
 from ..ir import Equation, Program, Var
 from ..ops import broadcast, convert, select
 from ..text import noun_of
-from ..types import F64, I64, SCALARS, ArrayType, default_for, dtype_of_scalar
+from ..types import F64, I64, SCALARS, WIDE, ArrayType, default_for, dtype_of_scalar
 
 UNROLLED = 2000            # equations of one line, from which the user is told of its loop
 COMPARISONS = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
@@ -38,7 +39,9 @@ class Specialise(BaseException):
 
 
 class Staged(Tracer):
-    """A variable of a Program being written.  `is_number`: it stands for a Python number."""
+    """A variable of a Program being written.  `is_number`: it stands for a Python number, or WIDE
+    for a float64 of NumPy.
+    """
     __slots__ = ("type", "variable", "eqn", "is_number")
 
     def __init__(self, owner, var, eqn=None, is_number=False):
@@ -50,6 +53,9 @@ class Staged(Tracer):
 
     def as_number(self):
         return Staged(self.owner, self.variable, self.eqn, True)
+
+    def beside_wide(self):
+        return Staged(self.owner, self.variable, self.eqn, WIDE)
 
     def describe(self):
         return f"{self.type}<traced>"
@@ -112,7 +118,7 @@ class Stage(Noting):
 
     def input(self, type, name, is_number):
         """The next argument."""
-        self.numbers = self.numbers or is_number
+        self.numbers = self.numbers or bool(is_number)
         self.inputs.append(Var(type, name))
         return Staged(self, self.inputs[-1], None, is_number)
 
@@ -126,7 +132,7 @@ class Stage(Noting):
         if found is None:
             if not isinstance(a, Array) and not (isinstance(a, Tracer) and self.may_capture(a)):
                 raise a.leaked()
-            self.numbers = self.numbers or a.is_number
+            self.numbers = self.numbers or bool(a.is_number)
             found = self.captured[id(a)] = a, Staged(self, Var(a.type), None, a.is_number)
         return found[1]
 
@@ -148,6 +154,8 @@ class Stage(Noting):
                 else self.own(a) for a in args]
         is_number = False
         if self.numbers:
+            if op is convert and args[0].is_number and args[0].dtype == params["dtype"]:
+                return Staged(self, args[0].variable, args[0].eqn)       # an array from here on
             args, is_number = self.with_numbers(op, args)
         types = op.type(*[a if a.__class__ in SCALARS else a.type for a in args], **params)
         variables = [a.variable if a.__class__ is Staged else a for a in args]
@@ -166,9 +174,10 @@ class Stage(Noting):
         numbers = [a.__class__ is Staged and a.is_number for a in args]
         if not any(numbers) or op is convert or not op.settles:
             return args, False
+        is_number = WIDE if WIDE in numbers else True
         if op.name in UNCHANGED:
             (a,) = args
-            return [self.number_as(a, I64) if a.dtype.kind == "b" else a], True
+            return [self.number_as(a, I64) if a.dtype.kind == "b" else a], is_number
         if op.numbers and len(args) > 1:         # the array beside them gives the type
             head = int(op is select)             # the condition is not beside what it chooses from
             like = next((a.type for n, a in zip(numbers[head:], args[head:])
@@ -176,8 +185,8 @@ class Stage(Noting):
             if like is not None:
                 return [self.number_like(a, like) if n else a for n, a in zip(numbers, args)], False
             if op is not select:
-                return self.as_equal_numbers(op, args), True
-        return [self.number_as(a, default_for(a.dtype)) if n else a
+                return self.as_equal_numbers(op, args), is_number
+        return [self.number_as(a, default_for(a.dtype, n)) if n else a
                 for n, a in zip(numbers, args)], False
 
     def as_equal_numbers(self, op, args):
@@ -204,7 +213,7 @@ class Stage(Noting):
         eqn = Equation(convert, (a.variable,), dict(dtype=dtype), (var,),
                        self.source or source.here(), self.mark)
         self.eqns.append(eqn)
-        return Staged(self, var, eqn, True)
+        return Staged(self, var, eqn, a.is_number)
 
     # -- what is asked of it --------------------------------------------------------------------
 
@@ -324,21 +333,23 @@ class Trace:
         self.program, self.captured, self.out = program, captured, out
 
 
-def stage(function, types, *, name="f", names=(), numbers=(), specialisable=(), lent=(),
-          what="jit"):
+def stage(function, types, *, name="f", names=(), numbers=MappingProxyType({}), specialisable=(),
+          lent=(), what="jit"):
     """The Trace of function(*tracers), one tracer per type.
 
-    names: of the arguments, as the user writes them.  numbers: positions of traced Python numbers.
-    specialisable: those whose value may be asked for, by Specialise.  lent: values that the
-    function may close over; each is one more input.  what: the user's word for it.  The result is
-    any pytree of arrays and numbers; Python numbers in it become arrays of the default dtypes.
+    names: of the arguments, as the user writes them.  numbers: position → `is_number` of traced
+    Python numbers.  specialisable: the positions of those whose value may be asked for, by
+    Specialise.  lent: values that the function may close over; each is one more input.  what: the
+    user's word for it.  The result is any pytree of arrays and numbers; Python numbers in it become
+    arrays of the default dtypes.
 
     Raises ConcretizationError where Python needs a value, and ArgumentError for other results.
     """
     owner = Stage(current(), name, specialisable)
     owner.title = what
     names = (*names, *[None] * (len(types) - len(names)))
-    tracers = [owner.input(t, n, k in numbers) for k, (t, n) in enumerate(zip(types, names))]
+    tracers = [owner.input(t, n, numbers.get(k, False))
+               for k, (t, n) in enumerate(zip(types, names))]
     owner.captured = {id(x): (x, owner.input(x.type, None, x.is_number)) for x in lent}
     try:
         out = owner.run(function, *tracers)

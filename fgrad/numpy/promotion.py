@@ -17,12 +17,12 @@ from ..arguments import lifted
 from ..core import NOTHING, Array, Tracer, Value, _current, as_value
 from ..errors import DtypeError, RangeError, ShapeError, notice
 from ..types import (
-    BOOL, F32, F64, INEXACT_KINDS, SCALARS, SHORT, as_dtype, default_complex, default_float,
+    BOOL, F32, F64, INEXACT_KINDS, SCALARS, SHORT, WIDE, as_dtype, default_complex, default_float,
     default_int, dtype_of_scalar, is_strict, promote, promote_number)
 from .axes import broadcast_shapes, text_of
 
 KIND_OF_NUMBER = {"b": bool, "i": int, "f": float}
-WEAK = SCALARS | {complex}               # classes of Python numbers: arrays decide their dtype
+WEAK = SCALARS | {complex, np.float64}   # classes of numbers of Python: arrays decide their dtype
 
 
 # ---------------------------------------------------------------------------- dtypes
@@ -36,6 +36,8 @@ def kind(x):
     """What decides about promotion: the class of a Python number, traced or not, else the dtype."""
     if x.__class__ in WEAK:
         return x.__class__
+    if x.is_number == WIDE and x.dtype == F64:
+        return np.float64
     return KIND_OF_NUMBER[x.dtype.kind] if x.is_number else x.dtype
 
 
@@ -68,6 +70,8 @@ def joined(kinds):
     numbers = [k for k in kinds if k in WEAK]
     if not dtypes and complex in numbers:
         return default_complex()
+    if not dtypes and np.float64 in numbers:
+        return F64
     if not dtypes:
         return dtype_of_scalar(1.0 if float in numbers else 1 if int in numbers else True)
     return functools.reduce(lambda d, number: promote_number(number, d), numbers,
@@ -104,17 +108,6 @@ def beside_others(x, dtype):
                "f32 values that are differentiated meet an array of f64: from here on all is "
                "computed in f64, which is slower; x.astype(\"float32\") of the data keeps f32")
     return cast(x, dtype)
-
-
-def say_if_widened(x, y):
-    """One notice is given where a NumPy scalar of f64 draws an array of less precision to f64."""
-    for array, other in ((x, y), (y, x)):
-        if (array.shape and array.dtype.kind == "f" and array.dtype != F64
-                and other.__class__ is Array and other.np.__class__ is np.float64
-                and default_float() != F64):
-            notice("NumPy scalar", f"an array of {SHORT[array.dtype]} meets a NumPy scalar of f64, "
-                   "such as np.sqrt(3): the result is f64, which is slower; float(np.sqrt(3)) "
-                   f"keeps {SHORT[array.dtype]}")
 
 
 def as_float(x):
@@ -243,17 +236,15 @@ def binary(op, x, y):
     if scalar_x and scalar_y or x.__class__ is complex or y.__class__ is complex:
         x, y = together(x, y)
     elif scalar_y:
-        x = beside(as_value_or_number(x), y.__class__)
+        x, y = beside(as_value_or_number(x), y.__class__), of_python(y)
     elif scalar_x:
-        y = beside(as_value_or_number(y), x.__class__)
+        x, y = of_python(x), beside(as_value_or_number(y), x.__class__)
     else:
         x, y = as_value_or_number(x), as_value_or_number(y)
         if x.is_number and y.is_number:          # staging knows what Python would compute
             return _current.get().process(op, (x, y), NOTHING)
         if x.dtype is not y.dtype or x.is_number != y.is_number:
             dtype = join([kind(x), kind(y)])
-            if dtype == F64:
-                say_if_widened(x, y)
             x, y = beside_others(x, dtype), beside_others(y, dtype)
         if x.shape != y.shape:
             shape = broadcast_shapes(x.shape, y.shape)
@@ -266,12 +257,17 @@ def as_value_or_number(x):
     return x if isinstance(x, Value) or x.__class__ in WEAK else as_value(x)
 
 
+def of_python(number):
+    """A number of Python, or NumPy's float64, as operations take it."""
+    return float(number) if number.__class__ is np.float64 else number
+
+
 def beside(x, kind_of_number):
     """The value, in the dtype it has beside a Python number of that class."""
     if x.is_number:
-        return x
+        return x.beside_wide() if kind_of_number is np.float64 else x
     real = x.dtype.kind not in INEXACT_KINDS
-    if kind_of_number is float and real or kind_of_number is int and x.dtype == BOOL:
+    if kind_of_number in (float, np.float64) and real or kind_of_number is int and x.dtype == BOOL:
         return cast(x, promote_number(kind_of_number, x.dtype))
     return x
 

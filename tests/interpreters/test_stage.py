@@ -21,10 +21,10 @@ X, V, one = np.arange(12.0).reshape(4, 3), np.arange(3.0), np.float64(1.0)
 def with_numbers(f):
     """f staged with its Python numbers traced, as jit does it, and run."""
     def function(*args):
-        numbers = [k for k, a in enumerate(args) if a.__class__ in WIDE]
+        numbers = {k: True for k, a in enumerate(args) if a.__class__ in WIDE}
         values = [Array(np.asarray(WIDE[a.__class__](a))) if k in numbers else as_value(a)
                   for k, a in enumerate(args)]
-        numbers += [k for k, v in enumerate(values) if v.is_number]
+        numbers |= {k: True for k, v in enumerate(values) if v.is_number}
         trace = stage(f, [v.type for v in values], numbers=numbers)
         return tree.unflatten(trace.out, call(*values, *trace.captured, program=trace.program))
     return function
@@ -72,7 +72,7 @@ def test_the_value_of_a_whole_number_can_be_asked_for(k):
     mine = frozenset([1])
     with pytest.raises(Specialise) as signal:
         stage(lambda x, n: x * float(USES[k](n)), [ArrayType(F64, ()), ArrayType(I64, ())],
-              numbers=[1],
+              numbers={1: True},
               specialisable=mine)
     assert signal.value.owner.specialisable is mine and signal.value.arguments == {1}
 
@@ -92,7 +92,7 @@ def test_a_bare_except_does_not_swallow_the_request():
         except BaseException:
             return 0.0
     with pytest.raises(Specialise):
-        stage(swallows, [ArrayType(I64, ())], numbers=[0], specialisable=[0])
+        stage(swallows, [ArrayType(I64, ())], numbers={0: True}, specialisable=[0])
 
 
 A = np.zeros((4, 3))

@@ -25,7 +25,7 @@ import numpy as np
 
 from ... import config, slots
 from ...types import F32, F64
-from ..forms import ARRAY, BOOL, FLOAT, INT, NUMBERS, Attributes, Same
+from ..forms import ARRAY, BOOL, FLOAT, FLOAT64, INT, NUMBERS, Attributes, Same
 from . import host, objects, target
 from .native_results import FUNCTIONS, OWNER, fields
 from .native_text import TEXT
@@ -92,11 +92,12 @@ def entry(kernel_address, inputs, outputs, fallback, box, name, *, forms=None, r
     in this order, and the second argument points to the first constant's.
     fallback: called with the same arguments whenever they are not exactly what `inputs` says.
     box: the class of arrays, with slots `np`, `shape` and `dtype`.  Each input may be given as a
-    box, an ndarray or a NumPy scalar; each result is a box of a read-only ndarray.
+    box, an ndarray or a NumPy scalar, but a float64; each result is a box of a read-only ndarray.
     Options: `forms`, one per positional argument, where these are not the inputs themselves: ARRAY,
-    FLOAT (a Python float for an f32 or f64 input without axes), INT or BOOL (an int for an i64, a
-    bool for a bool input without axes), Same(object), or a tuple, named tuple, list, dict with
-    string keys or Attributes of forms, whose ARRAYs and numbers are the inputs in order;
+    FLOAT or FLOAT64 (a float of Python or NumPy for an f32 or f64 input without axes), INT or BOOL
+    (an int for an i64, a bool for a bool input without axes), Same(object), or a tuple, named
+    tuple, list, dict with string keys or Attributes of forms, whose ARRAYs and numbers are the
+    inputs in order;
     `returned`, the form of what is returned, ARRAY or containers of ARRAYs as in `forms` (without
     it: the one result, or the tuple of several); `assemble`, a callable that is given the tuple of
     results and makes what is returned, where that has no such form; `constants`, ndarrays;
@@ -139,10 +140,10 @@ def add_nodes(form, types, rows, keys):
     if form == ARRAY:
         next(types)
         rows.append(Node(kind=0))
-    elif form == FLOAT:
+    elif form in (FLOAT, FLOAT64):
         type = next(types)
-        assert type.shape == () and type.dtype in (F32, F64), f"no {type} for a Python float"
-        rows.append(Node(1, type.dtype.itemsize, id(float)))
+        assert type.shape == () and type.dtype in (F32, F64), f"no {type} for a float"
+        rows.append(Node(1, type.dtype.itemsize, id(NUMBERS[form])))
     elif form in (INT, BOOL):
         next(types)
         rows.append(Node(7, 0, id(NUMBERS[form])))
@@ -238,8 +239,8 @@ def loaded(text):
     [built] = objects.of([for_host(text)])
     library = target.load(built)
     table = numpy_interface()
-    special = {"ndarray": id(np.ndarray), "PyArray_New": table[PYARRAY_NEW],
-               "PyArray_SetBaseObject": table[SET_BASE]}
+    special = {"ndarray": id(np.ndarray), "float64": id(np.float64),
+               "PyArray_New": table[PYARRAY_NEW], "PyArray_SetBaseObject": table[SET_BASE]}
     if not GENERAL_VECTORCALL:
         special["PyObject_Vectorcall"] = target.address_in_python("_PyFunction_Vectorcall")
     held = Interface.from_address(library.address("fg.interface"))

@@ -12,8 +12,8 @@ import functools
 from . import large_pages
 
 FUNCTIONS = (              # of CPython and NumPy, that the text calls: @api(Py_IncRef)
-    "ndarray", "PyArray_New", "PyArray_SetBaseObject", "Py_IncRef", "Py_DecRef", "PyErr_Occurred",
-    "PyDict_GetItem", "PyTuple_New", "PyTuple_SetItem", "PyObject_Vectorcall",
+    "ndarray", "float64", "PyArray_New", "PyArray_SetBaseObject", "Py_IncRef", "Py_DecRef",
+    "PyErr_Occurred", "PyDict_GetItem", "PyTuple_New", "PyTuple_SetItem", "PyObject_Vectorcall",
     "PyType_GenericAlloc", "PyCapsule_New", "PyCapsule_GetPointer", "PyMem_RawMalloc",
     "PyMem_RawFree", "PyErr_NoMemory", "PyDict_Size", "PyContextVar_Get",
     "PyLong_AsLongLongAndOverflow", "PyList_New", "PyList_SetItem", "PyDict_New", "PyDict_SetItem",

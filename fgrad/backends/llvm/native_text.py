@@ -33,7 +33,8 @@ define internal void @place(ptr %state, ptr %data, ptr %owner) nounwind alwaysin
   ret void
 }
 
-; Places a box, ndarray or NumPy scalar that is what the next input's Argument says; else false.
+; Places a box, ndarray or NumPy scalar that is what the next input's Argument says; else false, as
+; for a float64, which is a number.
 define internal i1 @array(ptr %state, ptr %given) nounwind alwaysinline {
 entry:
   %box.class = load ptr, ptr %state
@@ -68,7 +69,10 @@ scalar:
   %scalar.p = getelementptr %Argument.scalar, ptr %want
   %scalar.class = load ptr, ptr %scalar.p
   %is.scalar = icmp eq ptr %a.class, %scalar.class
-  br i1 %is.scalar, label %taken, label %miss
+  %float64 = call ptr @api(float64)
+  %is.boxed = icmp ne ptr %class, %float64                  ; else it is a number
+  %is.one = and i1 %is.scalar, %is.boxed
+  br i1 %is.one, label %taken, label %miss
 match:
   %dtype.p = getelementptr i8, ptr %a, i64 56
   %ndim.p = getelementptr i8, ptr %a, i64 24

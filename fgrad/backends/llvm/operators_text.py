@@ -86,8 +86,8 @@ none:
   ret %View { i64 3, ptr null, ptr null, i64 0 }
 }
 
-; Puts a Python float or int, as an element of the kind, into the slot; false where it is neither,
-; or does not fit.
+; Puts a Python float or int, or NumPy's float64, as an element of the kind, into the slot; false
+; where it is none, or does not fit.
 define internal i1 @number(ptr %given, i64 %kind, ptr %slot) nounwind {
 entry:
   %beyond = alloca i32
@@ -97,7 +97,10 @@ entry:
   %float = load ptr, ptr %float.p
   %int.p = getelementptr %Operators, ptr @fg.operators, i32 0, i32 4
   %int = load ptr, ptr %int.p
-  %is.float = icmp eq ptr %class, %float
+  %float64 = call ptr @api(float64)
+  %of.python = icmp eq ptr %class, %float
+  %of.numpy = icmp eq ptr %class, %float64
+  %is.float = or i1 %of.python, %of.numpy
   br i1 %is.float, label %real, label %other
 real:
   %value.p = getelementptr i8, ptr %given, i64 16
@@ -329,7 +332,10 @@ y.look:
   br i1 %same.kind, label %y.array, label %y.other
 y.other:
   %y.known = icmp ult i64 %y.kind, 3
-  %y.hopeless = or i1 %y.known, %y.exact
+  %float64 = call ptr @api(float64)
+  %y.array.class = icmp ne ptr %y.class, %float64
+  %y.alien = and i1 %y.known, %y.array.class
+  %y.hopeless = or i1 %y.alien, %y.exact
   br i1 %y.hopeless, label %miss, label %y.number
 y.number:
   %good = call i1 @number(ptr %y, i64 %kind, ptr %slot)

@@ -12,7 +12,7 @@ import pytest
 
 import fgrad
 from fgrad import slots
-from fgrad.backends.forms import ARRAY, BOOL as FLAG, FLOAT, INT, Attributes, Same
+from fgrad.backends.forms import ARRAY, BOOL as FLAG, FLOAT, FLOAT64, INT, Attributes, Same
 from fgrad.backends.llvm import native_call, runner, target
 from fgrad.types import BF16, BOOL, DTYPES, F32, F64, I32, I64, ArrayType
 from tests.at_once import at_once
@@ -624,8 +624,10 @@ def second_of_three():
 
 def test_the_inputs_of_a_tree_come_in_the_order_of_its_form(make):
     type, address = ArrayType(F64, ()), second_of_three()
-    for forms, args in ((({"a": ARRAY, "b": FLOAT}, FLOAT), ({"b": 2.0, "a": np.float64(1)}, 3.0)),
-                        ((FLOAT, [ARRAY], ARRAY), (1.0, [np.array(2.0)], np.float64(3))),
+    s, x = np.float64(2), np.array(2.0)
+    for forms, args in ((({"a": ARRAY, "b": FLOAT}, FLOAT), ({"b": 2.0, "a": x}, 3.0)),
+                        ((FLOAT, [ARRAY], FLOAT64), (1.0, [x], s)),
+                        ((FLOAT64, FLOAT64, [ARRAY]), (s, s, [Box(s)])),
                         (((), FLOAT, {}, [FLOAT, []], FLOAT), ((), 1.0, {}, [2.0, []], 3.0))):
         call = make(address, [type] * 3, [type], lambda *a: "missed", Box, "step", forms=forms)
         assert call(*args).np == 2.0
