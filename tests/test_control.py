@@ -595,6 +595,21 @@ def test_associative_scan_of_matrices_is_the_same_on_every_device(reverse, axis)
         jit(f, device="reference"), x)
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_associative_scan_of_complex_numbers_is_compiled_along_every_axis(reverse, axis):
+    """Along all but the first it was refused: `kept of complex numbers cannot be compiled`."""
+    a, b = [fnp.array(RNG.normal(size=(3, 5, 2)) + 1j * RNG.normal(size=(3, 5, 2)))
+            for _ in range(2)]
+
+    def f(a, b):
+        return associative_scan(lambda p, q: (p[0] * q[0], q[0] * p[1] + q[1]), (a, b),
+                                reverse=reverse, axis=axis)
+    near(jit(f)(a, b), f(a, b))
+    slopes = grad(lambda a, b: fnp.sum(fnp.abs(f(a, b)[1]) ** 2), argnums=(0, 1))
+    near(jit(slopes)(a, b), slopes(a, b))
+
+
 @pytest.mark.parametrize("n", [3, 20])
 def test_associative_scan_from_the_end_gives_first_what_comes_first_in_its_order(n):
     """As jax: h[i] = a[i] h[i + 1] + b[i], from the last one on."""

@@ -21,10 +21,16 @@ def pad(array, pad_width, mode="constant", constant_values=0):
     """The array with pad_width = ((before, after), …) elements added along each axis.
 
     An int, or one pair, is taken for every axis.  mode: "constant", "edge", "reflect", "symmetric"
-    or "wrap", as in NumPy.   n[*s] → n[s + before + after]
+    or "wrap", as in NumPy.  constant_values: one number, one pair (before, after), or a pair for
+    every axis, of which the last one has the corners.   n[*s] → n[s + before + after]
+
+    Raises ShapeError for widths or constants that do not fit the axes, ArgumentError for another
+    mode.
 
     >>> pad([1, 2], 1).tolist()
     [0, 1, 2, 0]
+    >>> pad([1, 2], (1, 2), constant_values=(8, 9)).tolist()
+    [8, 1, 2, 9, 9]
     """
     x = as_value(array)
     widths = widths_of(pad_width, x)
@@ -58,14 +64,29 @@ def widths_of(pad_width, x):
 
 
 def pad_constant(x, widths, value):
-    """Padding with one value."""
+    """Padding with one value, or with one for each side of each axis."""
     if value.__class__ in SCALARS:
-        value = in_kind(value, x.dtype)
-    else:
-        value = in_dtype(value, x.dtype)
-        if value.shape != ():
-            raise ArgumentError("pad needs one constant for all sides.", given=typed(value),
-                                fix="pad one side after the other")
+        return with_border(x, in_kind(value, x.dtype), widths)
+    value = in_dtype(value, x.dtype)
+    if value.shape == ():
+        return with_border(x, value, widths)
+    try:
+        sides = broadcast_to(value, (x.ndim, 2))
+    except ShapeError:
+        raise ShapeError("pad needs one constant, or one pair (before, after) per axis.",
+                         given=[typed(x), f"constant_values: {typed(value)}"],
+                         fix="one constant or one pair is taken for every axis") from None
+    for axis, pair in enumerate(widths):
+        for side, width in enumerate(pair):
+            if width:
+                alone = [(0, 0)] * x.ndim
+                alone[axis] = (width, 0) if side == 0 else (0, width)
+                x = with_border(x, sides[axis, side], alone)
+    return x
+
+
+def with_border(x, value, widths):
+    """x with elements of one value around it."""
     low, high = tuple(a for a, _ in widths), tuple(b for _, b in widths)
     return ops.pad(x, value, low=low, high=high, interior=(0,) * x.ndim)
 

@@ -162,7 +162,7 @@ def nested(eqn, args, types, interpreter):
 # Operations on the real and on the imaginary part apart.
 BY_PARTS = frozenset("""add sub neg reshape transpose broadcast slice pad concatenate rev gather
     scatter_set scatter_add dynamic_slice dynamic_update_slice select reduce_sum cumsum barrier
-    named stop_gradient""".split())
+    named kept stop_gradient""".split())
 
 # Operations linear in each of two arguments.
 PRODUCTS = frozenset(("mul", "dot_general", "conv_general"))

@@ -256,6 +256,12 @@ def test_a_fraction_of_an_element_is_no_padding():
         fnp.pad(np.ones(2), 1.5)
 
 
+def test_constants_of_a_padding_are_one_pair_for_each_axis():
+    with pytest.raises(ShapeError, match="one pair .before, after. per axis") as found:
+        fnp.pad(np.ones((2, 2)), 1, constant_values=[1, 2, 3])
+    assert "constant_values: f64[3]" in str(found.value)
+
+
 def test_differences_are_taken_a_positive_number_of_times():
     with pytest.raises(RangeError, match="n times"):
         fnp.diff(np.ones(3), n=-1)

@@ -63,6 +63,8 @@ SAME = {                   # the same call for both modules
     "atleast_3d": lambda n: n.atleast_3d(V),
     "pad": lambda n: n.pad(M, ((1, 2), (0, 1)), constant_values=7),
     "pad_pair": lambda n: n.pad(M, (1, 0)),
+    "pad_two_constants": lambda n: n.pad(M, 2, constant_values=(5, 6)),
+    "pad_constants_of_axes": lambda n: n.pad(M, ((1, 2), (0, 1)), constant_values=((5, 6), (7, 8))),
     "pad_edge": lambda n: n.pad(M, 2, "edge"),
     "pad_reflect": lambda n: n.pad(V, 5, "reflect"),
     "pad_symmetric": lambda n: n.pad(V, 5, "symmetric"),
