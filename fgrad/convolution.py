@@ -19,7 +19,8 @@ from .ops.convolve import extent, fitted, places, spread
 from .types import SHORT
 
 
-MANY = 8                   # channels from which they come last inside: a window's lie side by side
+MANY, SEEN = 8, 18         # channels, or elements that a window sees, from which channels come last
+                           # inside: a window's lie side by side
 
 
 # ---------------------------------------------------------------------------- arguments
@@ -106,12 +107,13 @@ def conv_general_dilated(lhs, rhs, window_strides, padding, lhs_dilation=None, r
     dilation = per_axis(1 if rhs_dilation is None else rhs_dilation, count, "rhs_dilation")
     check_groups(x, w, lhs, rhs, feature_group_count, batch_group_count)
     asked = to
-    if lhs[-1] != "C" and x.shape[lhs.index("C")] >= MANY:
+    taps = [w.shape[rhs.index(c)] for c in window]
+    groups = feature_group_count * batch_group_count
+    if lhs[-1] != "C" and sees_many(x.shape[lhs.index("C")], taps, groups):
         inside = channels_last(window)
         x, w = relabelled(x, lhs, inside[0]), relabelled(w, rhs, inside[1])
         lhs, rhs, to = inside
     sizes = [extent(x.shape[lhs.index(c)], s) for c, s in zip(window, spacing)]
-    taps = [w.shape[rhs.index(c)] for c in window]
     pairs = padding_pairs(padding, sizes, taps, stride, dilation)
     x, lhs, w, rhs, wide = grouped(x, lhs, w, rhs, to, feature_group_count, batch_group_count)
     params = dict(lhs=lhs, rhs=rhs, to=wide, window=window)
@@ -122,6 +124,11 @@ def conv_general_dilated(lhs, rhs, window_strides, padding, lhs_dilation=None, r
         x = fitted(x, axes, starts, [max(0, a + n + b) for (a, b), n in zip(pairs, sizes)])
         out = ops.conv_general(x, w, **params, stride=stride, dilation=dilation)
     return relabelled(merged(out, wide), to, asked)
+
+
+def sees_many(channels, taps, groups):
+    """Is a convolution with this window of these channels faster where they come last?"""
+    return channels >= MANY or groups == 1 and channels * prod(taps) >= SEEN
 
 
 def relabelled(x, labels, to):

@@ -43,8 +43,6 @@ def is_across(loop):
     for s in statements:
         inner |= s.var.bit if isinstance(s, For) else 0
     nodes = nodes_of(loop.body)
-    if any(n.op == "guard" and any(x.free & v.bit for x, _, _ in n.data) for n in nodes):
-        return False
     written = {s.buffer for s in statements if isinstance(s, Store) and s.buffer.kind != "local"}
     reads = [n.data for n in nodes if n.op == "load"]
     return all(is_side_by_side(x, v) and b not in written for b, x in reads) and any(

@@ -276,7 +276,8 @@ class Writer:
             return fn.vector_load(p.type, p.tile.lanes, self.b_place(block.b, k, j), count)
 
         if p.b_by_rows:
-            self.packer.panels(value, block.depth, block.columns, p.column_tail, self.b_pack)
+            self.packer.panels(value, block.depth, block.columns, p.column_tail, self.b_pack,
+                               isinstance(p.b, Pulled) and p.b.by_panel)
         else:
             tail = p.columns % self.packer.square_lanes
             self.packer.transposed_panels(self.square(block), block.depth, p.least_depth,

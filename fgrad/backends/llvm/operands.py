@@ -26,10 +26,12 @@ class Strided:
 class Pulled:
     """An operand that is computed where it is packed, along "k", "m" (A) or "n" (B).
 
-    cost: its scalar operations per element.
+    cost: its scalar operations per element.  by_panel: where a vector is takes long to work out,
+    and hardly depends on k: panels of B are packed one after the other.
     """
     along: str
     cost: int = 1
+    by_panel: bool = False
 
 
 @frozen

@@ -153,24 +153,34 @@ class Packer:
                     target = fn.gep(self.tile.type, to, fn.add(place, first))
                     fn.vector_store(self.tile.type, lanes, value(at, k.index, count), target)
 
-    def panels(self, value, depth, columns, tail, to):
-        """A block of B as panels: value(k, j, count); tail: columns of B beyond whole panels."""
+    def panels(self, value, depth, columns, tail, to, by_panel=False):
+        """A block of B as panels: value(k, j, count); tail: columns of B beyond whole panels.
+
+        by_panel: one panel after the other, where a column's place takes long to work out, not one
+        row of B.
+        """
         fn, width, lanes = self.fn, self.tile.width, self.tile.lanes
         whole = fn.sub(columns, fn.rem(columns, width)) if tail else columns
+
+        def panel(k, j, tail=0):
+            to_row = fn.gep(self.tile.type, to, fn.add(fn.mul(k, width), fn.mul(j, depth)))
+            for first in range(0, tail or width, lanes):
+                count = tail - first if 0 < tail - first < lanes else None
+                self.store(value(k, fn.add(j, first), count), to_row, first)
+
+        if by_panel:
+            with fn.loop(0, whole, width) as j, fn.loop(0, depth) as k:
+                panel(k.index, j.index)
+            if tail:
+                with fn.if_(fn.compare("slt", whole, columns)), fn.loop(0, depth) as k:
+                    panel(k.index, whole, tail)
+            return
         with fn.loop(0, depth) as k:
-            row = fn.gep(self.tile.type, to, fn.mul(k.index, width))
             with fn.loop(0, whole, width) as j:
-                place = fn.mul(j.index, depth)
-                for first in range(0, width, lanes):
-                    part = value(k.index, fn.add(j.index, first), None)
-                    self.store(part, row, fn.add(place, first))
+                panel(k.index, j.index)
             if tail:
                 with fn.if_(fn.compare("slt", whole, columns)):
-                    place = fn.mul(whole, depth)
-                    for first in range(0, tail, lanes):
-                        count = tail - first if tail - first < lanes else None
-                        part = value(k.index, fn.add(whole, first), count)
-                        self.store(part, row, fn.add(place, first))
+                    panel(k.index, whole, tail)
 
     def transposed_panels(self, source, depth, least, columns, tail, to):
         """A block of B as panels through transposes of squares of `square_lanes`.

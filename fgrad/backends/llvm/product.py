@@ -18,12 +18,15 @@ from ..flat_product import FlatProduct
 from . import contract, contract_emit, operands
 from .emit import Emitter
 from .instructions import element, number
+from .pieces import pieces, pulled, steps_of
 from .tiles import Machine
 from .winograd import LONGEST, Windows
 from .winograd_emit import WindowWriter
 
 BORDER = 1 / 16            # share of steps in a border from which its rows are brought together
 COUNTED = 1 << 12          # places along an axis that are counted
+IN_PIECES = 24             # scalar operations that an element of a vector in pieces costs
+WITHIN = 32                # bytes of a row of the columns that a batch has at least
 VECTOR, SQUARE = 64, 32    # bytes of the longest vector, and of the side of a square in packing
 
 
@@ -57,7 +60,29 @@ def loop_product(kernel, statement, target):
     """The engine's Product for a Contract, whose rows are ordered for it; windows are those of rows
     in their own order."""
     found = windows(statement.a, statement.rows, statement.k, statement.dtype, LONGEST)
-    return LoopProduct(kernel, ordered(statement, target), found)
+    return LoopProduct(kernel, in_batches(ordered(statement, target)), found)
+
+
+def in_batches(statement):
+    """The Contract whose columns lie evenly apart in its result: those further out are batches.
+
+    As pixels of many images do, where channels come before them.  A vector of the result would run
+    from one image into the next, and its elements be stored one by one.
+    """
+    store, lead, columns = statement.body[-1], [], [*statement.columns]
+    least = WITHIN // statement.dtype.itemsize
+    if statement.of_column or not isinstance(store, Store) or store.index.nodes:
+        return statement
+    while len(columns) > 1:
+        outer, within = columns[0], math.prod(v.extent for v in columns[1:])
+        if within < least:
+            break
+        lead.append(columns.pop(0))
+        x = store.index
+        if index.is_affine(x, outer) and index.stride(x, outer) != within * index.stride(
+                x, columns[-1]):
+            return replace(statement, batch=(*statement.batch, *lead), columns=tuple(columns))
+    return statement
 
 
 def planned(product, target, turns):
@@ -117,29 +142,6 @@ def outside(ranges):
     return 1 - inside
 
 
-def steps_of(x, variable):
-    """(period, step): between multiples of the period x grows by `step` with the variable."""
-    found = [step_of(a, variable) for a, _ in x.terms if a.free & variable.bit]
-    if None in found:
-        return 1, 0
-    slopes = [c for a, c in x.terms if a.free & variable.bit]
-    return math.gcd(*[period for period, _ in found]), sum(
-        c * step for c, (_, step) in zip(slopes, found))
-
-
-def step_of(atom, variable):
-    """The same of one atom of an index, or None where it is more than quotients of the variable."""
-    if atom is variable:
-        return variable.extent, 1
-    if not isinstance(atom, index.Quot) or len(atom.ix.terms) != 1 or atom.ix.const:
-        return None
-    ((inner, c),) = atom.ix.terms
-    found = step_of(inner, variable) if c == 1 else None
-    if found is None or found[1] == 0:
-        return found
-    return (atom.n, int(atom.op == "%")) if found[0] % atom.n == 0 or inner is variable else None
-
-
 class Pointers(dict):
     """Buffer → its pointer, loaded from %buffers where it is first asked for in a function."""
 
@@ -184,8 +186,11 @@ class LoopProduct(FlatProduct, contract.Product):
         pieced = n is self.b and self.columns.extent > 1 and self.pieced_form()
         if pieced:
             return pieced
-        cost = int(sum(m.cost for m in scalar.walk(n))) + 1
-        return operands.Pulled(first_name if self.unit(n, first, second) else second_name, cost)
+        unit = self.unit(n, first, second)
+        name, variable = (first_name, first) if unit else (second_name, second)
+        if pieces(n, variable, self.statement.dtype, VECTOR // self.statement.dtype.itemsize):
+            return operands.Pulled(name, IN_PIECES, by_panel=True)
+        return operands.Pulled(name, int(sum(m.cost for m in scalar.walk(n))) + 1)
 
     def strides(self, x, first, second):
         """(stride of first, of second), one of them 1, where x steps evenly through a batch."""
@@ -396,18 +401,21 @@ class LoopProduct(FlatProduct, contract.Product):
         return index.ix(terms, 0 if by_depth else x.const)
 
     def pack_a(self, fn, b, i, k, lanes, along, count):
-        emitter = self.emitter(fn, batch=b, rows=i, depth=k)
-        moving = self.rows if along == "m" else self.depth
-        return self.packed(emitter, self.a, moving, lanes, count)
+        at = {"batch": b, "rows": i, "depth": k}
+        return self.packed(fn, self.a, at, "rows" if along == "m" else "depth", lanes, count)
 
     def pack_b(self, fn, b, k, j, lanes, along, count):
-        emitter = self.emitter(fn, batch=b, depth=k, columns=j)
-        moving = self.columns if along == "n" else self.depth
-        return self.packed(emitter, self.b, moving, lanes, count)
+        at = {"batch": b, "depth": k, "columns": j}
+        return self.packed(fn, self.b, at, "columns" if along == "n" else "depth", lanes, count)
 
-    def packed(self, emitter, n, along, lanes, count):
-        """A vector of the operand along a variable; from `count` on zero, and not read."""
-        dtype, fn = self.statement.dtype, emitter.fn
+    def packed(self, fn, n, at, moving, lanes, count):
+        """A vector of the operand along what moves; from `count` on zero, and not read."""
+        dtype, along = self.statement.dtype, getattr(self, moving)
+        found = pieces(n, along, dtype, lanes)
+        if found:
+            return pulled(fn, found, lambda value: self.emitter(fn, **at | {moving: value}),
+                          at[moving], along.extent, lanes, element(dtype), count)
+        emitter = self.emitter(fn, **at)
         emitter.vec, emitter.count = (along, lanes), lanes
         if count is not None:
             emitter.mask = fn.mask(lanes, count)
