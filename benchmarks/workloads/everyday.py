@@ -41,6 +41,25 @@ def drawn(rng, shape):
 
 # ---------------------------------------------------------------------------- training
 
+@program(x=(64, 1, 28, 28), labels=(10, (64,)), first=(6, 1, 5, 5), second=(16, 6, 5, 5),
+         weights=[(400, 120), (120, 84), (84, 10)])
+def gradients_of_lenet(lib, x, labels, first, second, weights):
+    """Images whose channels come first, as in torch."""
+    np, lax = lib.numpy, lib.lax
+
+    def pooled(x, window, pad):
+        y = np.tanh(lax.conv_general_dilated(x, window, (1, 1), pad))
+        return y.reshape(*y.shape[:2], y.shape[2] // 2, 2, y.shape[3] // 2, 2).mean((3, 5))
+
+    def loss(parameters):
+        first, second, (one, two, three) = parameters
+        y = pooled(pooled(x, first, "SAME"), second, "VALID").reshape(len(x), -1)
+        scores = np.tanh(np.tanh(y @ one / 20) @ two / 10) @ three
+        scores = scores - np.log(np.sum(np.exp(scores), 1, keepdims=True))
+        return -np.mean(np.take_along_axis(scores, labels[:, None], 1))
+    return lib.grad(loss)((first, second, weights))
+
+
 @program(params=LAYERS, grads=LAYERS)
 def step_of_one_vector(lib, params, grads):
     """Momentum over all parameters as one vector, with clipped gradients."""
@@ -395,3 +414,36 @@ def waves_of_light(lib, e):
 def density_by_kernels(lib, x, at):
     np = lib.numpy
     return np.mean(np.exp(-0.5 * ((at[:, None] - x) / 0.2)**2), -1)
+
+
+@program(w=(24, 24), x=(2000, 24, 19))
+def batches_of_one_matrix(lib, w, x):
+    return lib.numpy.einsum("ik,bkj->bij", w, x)
+
+
+@program(x=(5000, 3), y=(5000,), levels=(3, 60), q=())
+def gradients_of_a_tweedie_model(lib, x, y, levels, q):
+    """Means by three factors, and powers of them: sums of what is dear."""
+    np = lib.numpy
+    which, y = np.clip((x * 12 + 30).astype("int32"), 0, 59), np.abs(y)
+
+    def loss(levels, q):
+        mean, q = np.exp(levels[np.arange(3), which].sum(1) / 4), 1.5 + np.tanh(q) / 4
+        return np.mean(mean**(2 - q) / (2 - q) - y * mean**(1 - q) / (1 - q))
+    return lib.grad(loss, (0, 1))(levels, q)
+
+
+@program(x=(500, 8), u=(30, 500))
+def draws_of_a_probit_model(lib, x, u):
+    """What is dear of each row comes in front of a sum over the rows."""
+    np = lib.numpy
+    inverse = np.linalg.inv(x.T @ x + np.eye(8))
+
+    def sweep(b, u):
+        mean = x @ b
+        below = 1 / (1 + np.exp(1.6 * mean))
+        p = np.clip(below + (1 - below) / (1 + np.exp(-u)), 1e-6, 1 - 1e-6)
+        drawn = mean + np.sign(p - 0.5) * np.sqrt(-np.log(4 * p * (1 - p)))
+        b = inverse @ (x.T @ drawn)
+        return b, b
+    return lib.lax.scan(sweep, np.zeros(8), u)[1]

@@ -17,7 +17,7 @@ from .. import index, scalar
 from ..loop import Buffer, For, Let, Store, nodes_of
 from ..records import replace
 from ..types import ArrayType
-from .parts import blocks_of, substituted, with_values
+from .parts import blocks_of, substituted
 
 BLOCK = 64                 # updates at once
 WORK = 6                   # operations on a place, and on what is added, from which vectors gain:
@@ -88,4 +88,4 @@ def of_block(v, start, size, made, updates, rows, space, vectorised):
     known.update((name, scalar.load(row, index.of(j))) for name, row in rows.items())
     made = substituted(made, {v: index.plus(start, index.of(i))})
     return [vectorised(For(i, made + keep, "serial")),
-            For(j, with_values(updates, to, known), "serial")]
+            For(j, substituted(updates, to, known), "serial")]

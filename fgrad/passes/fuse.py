@@ -46,7 +46,7 @@ from .pull import Graph, Puller, step_of, uncast
 from .product import TOTAL, product_of, read_around, total_of, unguarded
 from .recompute import (hidden, holes, met_at_places, prologue_cost, read_again, read_often,
                         reads_again)
-from .reduction_forms import (axes_missed, column_form, columns_across, outer_form,
+from .reduction_forms import (axes_missed, column_form, columns_across, is_shared_out, outer_form,
                               short_sums_written_out, written_out_axes)
 from .stored import initially_stored
 
@@ -444,7 +444,7 @@ class Attempt:
         for k in range(1, len(g.nest)):
             if extents(g.nest)[k:] == shape and prod(shape) > 1:
                 return [("reduce", g.nest[k:], g.nest[:k])]
-        if not shape and len(g.nest) >= 2:
+        if not shape and (len(g.nest) >= 2 or g.nest and all(r.how for r in g.roots)):
             return [("reduce", (), g.nest[:1])]
         return []
 
@@ -464,7 +464,7 @@ class Attempt:
                 return None
             expr = scalar.rewrite(expr, {}, self.own_values(g), {})
         elif (written_out_axes(expr, kept) or self.inward(expr, kept) != kept
-              or g.product is None and self.adds_columns(uncast(expr), kept)):
+              or g.product is None and self.has_other_form(uncast(expr), kept)):
             return None
         nodes = scalar.walk(expr)
         latest = self.latest_read(nodes)
@@ -576,6 +576,11 @@ class Attempt:
             return False
         across = self.target.across and columns_across(n, axes, self.target)
         return not across and self.in_columns(n, axes)
+
+    def has_other_form(self, n, axes):
+        """Is it a reduction in column form, or one to a number that threads share?"""
+        return self.adds_columns(n, axes) or n.op == "reduce" and not axes and is_shared_out(
+            n, self.target)
 
     def in_columns(self, n, axes):
         return self.target.kind == "cpu" and column_form(n, axes)

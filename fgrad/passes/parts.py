@@ -47,36 +47,28 @@ def cost_of_one(expr):
     return sum(max(n.cost, 1) for n in scalar.walk(expr) if n.op not in ("const", "name"))
 
 
-def substituted(body, to):
-    """The statements with loop variables replaced by Ixs."""
+def substituted(body, to, values=None):
+    """The statements with loop variables replaced by Ixs.  values: name → what replaces it."""
     memo, out = {}, []
+
+    def inside(n):
+        known = {m: values[m.data] for m in scalar.walk(n)
+                 if m.op == "name" and m.data in values} if values else {}
+        return scalar.rewrite(n, to, known, memo)
+
+    def place(x):
+        return index.substitute(x, to, inside)
     for s in body:
         match s:
             case For():
-                out.append(replace(s, body=substituted(s.body, to)))
+                out.append(replace(s, body=substituted(s.body, to, values)))
             case Start():
                 out.append(s)
             case Store():
-                expr = scalar.rewrite(s.expr, to, {}, memo)
-                when = tuple((substitute(x, to), lo, hi) for x, lo, hi in s.when)
-                out.append(replace(s, expr=expr, index=substitute(s.index, to), when=when))
+                when = tuple((place(x), lo, hi) for x, lo, hi in s.when)
+                out.append(replace(s, expr=inside(s.expr), index=place(s.index), when=when))
             case _:
-                out.append(replace(s, expr=scalar.rewrite(s.expr, to, {}, memo)))
-    return out
-
-
-def with_values(body, to, values):
-    """Lets and Stores with loop variables replaced by Ixs, and names by expressions."""
-    def rewritten(n):
-        nodes = {m: values[m.data] for m in scalar.walk(n) if m.op == "name" and m.data in values}
-        return scalar.rewrite(n, to, nodes, {})
-
-    out = []
-    for s in body:
-        if isinstance(s, Store):
-            when = tuple((index.substitute(x, to, rewritten), lo, hi) for x, lo, hi in s.when)
-            s = replace(s, index=index.substitute(s.index, to, rewritten), when=when)
-        out.append(replace(s, expr=rewritten(s.expr)))
+                out.append(replace(s, expr=inside(s.expr)))
     return out
 
 

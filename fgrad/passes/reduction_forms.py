@@ -27,6 +27,7 @@ WIDE, MOST = 8, 8                  # columns that make a vector; vectors for a t
 SHORT, DEEP = 32, 2048             # elements of columns that are added up across, always or if
 NEAR = 1 << 17                     # all of these are no more
 CHEAP = 32                         # additions of a short sum that is written out
+ALONE = 5                          # regions' work of a sum that joins no kernel of numbers
 
 
 def column_form(reduction, axes):
@@ -71,9 +72,21 @@ def outer_form(reduction, axes, target):
     if axes:
         return False
     first, *rest = reduction.data[1]
-    if rest or first.extent * (1 + cost_of_one(reduction.args[0])) >= 2 * target.region_cost:
+    if rest or steps_cost(reduction) >= 2 * target.region_cost:
         return True
     return any(n.op == "reduce" and n.free & first.bit for n in scalar.walk(reduction.args[0]))
+
+
+def is_shared_out(reduction, target):
+    """Is a reduction to one number worth a kernel of its own, for several threads, even where it
+    might join one of other passes over what it reads?
+    """
+    return steps_cost(reduction) >= ALONE * target.region_cost
+
+
+def steps_cost(reduction):
+    """The work of a reduction to one number."""
+    return prod(v.extent for v in reduction.data[1]) * (1 + cost_of_one(reduction.args[0]))
 
 
 def axes_missed(root, axes, target):

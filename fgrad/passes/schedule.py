@@ -173,7 +173,11 @@ def arrange(loop, how, space, words):
             return each_arranged(flattened(stretches), how, space, words)
         loop = written_out(loop, words)
         loop = replace(loop, body=flattened(borders.cut_short(loop.body, space, words)))
-    loop = without_names(loop)
+    return by_its_loops(without_names(loop), how, space, words)
+
+
+def by_its_loops(loop, how, space, words):
+    """The same of a loop that is not written out: by what loops it holds."""
     inner = [s for s in loop.body if isinstance(s, For)]
     if not inner:
         if how.lanes == 1 or not carries(loop):
@@ -182,6 +186,10 @@ def arrange(loop, how, space, words):
             loop, space, words, partial(vectorised, how=how)))
     if how.across and across.is_across(loop):
         return flattened(across.in_blocks(loop, how.lanes, space, words))
+    parts = apart(loop, space, words, partial(
+        by_its_loops, how=how, space=space, words=words)) if how.lanes > 1 else [loop]
+    if parts != [loop]:
+        return flattened(parts)
     if len(loop.body) == 1:
         inner = [windows_written_out(loop, inner[0])]
         loop = replace(loop, body=inner)
@@ -192,10 +200,7 @@ def arrange(loop, how, space, words):
             return tiled(loop, inner[0], how, space)
         if how.lanes > 1 and reads_again(loop, inner[0]):
             return places_at_once(loop, inner[0], how, space)
-    loop = replace(loop, body=each_arranged(loop.body, how, space, words))
-    if how.lanes == 1:
-        return [loop]
-    return flattened(apart(loop, space, words, partial(vectorised, how=how)))
+    return [replace(loop, body=each_arranged(loop.body, how, space, words))]
 
 
 def vectorised(loop, how):

@@ -1,4 +1,4 @@
-"""Tails: what is computed from the sums of a row, with vectors, for many rows at once.
+"""Tails: what is computed for a row beside its loops, with vectors, for many rows at once.
 
     serial i in 0..48                          serial i in 0..48
       t: f32 = 0.0                               t: f32 = 0.0
@@ -8,40 +8,107 @@
                                                serial j in 0..48 (16 lanes)
                                                  y[j] = tanh(row[j])
 
-Worth it where the tail calls an elementary function and a row is short: of one number these take as
-long as of a vector.  Long loops are cut into blocks, each with rows of its own.  Relies on parts.py
-for substitution; schedule.py calls `apart`.
+Worth it where an elementary function is called and a row is short: of one number these take as long
+as of a vector.  Such stretches may stand between loops or in front of them, too, as that of z in
+y[j] += w[i,j] * z[i] does, if they compute more than a logarithm.  Long loops are cut into blocks,
+each with rows of its own.  Relies on parts.py for substitution; schedule.py calls `apart`.
 """
 
 from __future__ import annotations
 
+import itertools
+
 from .. import index, scalar
-from ..loop import Buffer, For, Let, Start, Store, accumulators, names, nodes_of
+from ..loop import Accumulate, Buffer, For, Let, Start, Store, accumulators, nodes_of
+from ..records import replace
 from ..scalar import EXPENSIVE
 from ..types import ArrayType
 from .memory import stores_of
-from .parts import blocks_of, cost_of, substituted, with_values
+from .parts import blocks_of, cost_of, substituted
 
-LEAST = 4                  # rows from which vectors gain
+LEAST, FEWEST = 4, 8       # rows from which vectors gain, behind loops and elsewhere
 WORK = 4096                # cost of a row up to which its tail counts
+WITHIN = 2 * EXPENSIVE     # the least cost of a stretch that loops follow
 BLOCK, BLOCKS = 64, 8      # rows of a block; blocks that threads share at least
 
 
-def apart(loop, space, words, vectorised):
-    """The loops in place of one over rows whose tail has vectors of its own; else the loop alone.
+def apart(loop, space, words, arranged):
+    """The loops in place of one over rows with stretches that have vectors; else the loop alone.
 
-    words: names of the kernel, for what a row hands to its tail.  vectorised(loop): with vectors.
+    words: names of the kernel, for what a row hands on.  arranged(loop): the statements for one.
     """
-    ends = [k for k, s in enumerate(loop.body) if isinstance(s, For)]
-    head, tail = loop.body[:ends[-1] + 1], loop.body[ends[-1] + 1:]
-    if loop.step != 1 or loop.var.extent < LEAST or accumulators(loop) or not (
-            are_rows(tail, loop.var) and is_dear(tail) and cost_of(head) <= WORK
-            and is_separate(head, tail)):
+    parts = stretches(with_names(loop, words), loop.var)
+    others = [s for dear, part in parts if not dear for s in part]
+    least = FEWEST if any(dear for dear, _ in parts[:-1]) else LEAST
+    if loop.step != 1 or loop.var.extent < least or accumulators(loop) or not (
+            1 < len(parts) and cost_of(others) <= WORK and are_separate(parts)):
         return [loop]
     n, serial = loop.var.extent, loop.kind == "serial"
     size = n if serial and n <= BLOCK else block_of(n, loop.kind)
     return blocks_of(loop, size, space, lambda start, size: of_block(
-        loop.var, start, size, head, tail, space, words, vectorised))
+        loop.var, start, size, parts, space, words, arranged))
+
+
+def with_names(loop, words):
+    """The statements of a loop, with names for what loops inside of it compute of a row again and
+    again: elementary functions that do not know their variables.
+    """
+    out = []
+    for s in loop.body:
+        if isinstance(s, For):
+            inside = [t for t in s.body if not isinstance(t, (For, Start))]
+            made = {t.name for t in s.body if isinstance(t, (Let, Start, Accumulate))}
+            found = {}
+            for t in inside:
+                for n in known_before(t.expr, loop.var, s.var, made):
+                    found.setdefault(n, Let(words.unique("front"), n, t.source))
+            out += found.values()
+            names = {n: scalar.name(let.name, n.dtype, n.free) for n, let in found.items()}
+            if names:
+                s = replace(s, body=[replace(t, expr=scalar.rewrite(t.expr, {}, dict(names), {}))
+                                     if t in inside else t for t in s.body])
+        out.append(s)
+    return out
+
+
+def known_before(expr, v, inner, made):
+    """The largest parts of an expression with an elementary function that know v, but neither
+    `inner` nor what is made inside of its loop, and are in no guard.
+    """
+    dear, own = set(), set()
+    for n in scalar.walk(expr):                  # arguments first
+        if n.cost >= EXPENSIVE or any(a in dear for a in n.below):
+            dear.add(n)
+        if n.op == "name" and n.data in made or any(a in own for a in n.below):
+            own.add(n)
+    found, stack, seen = [], [expr], set()
+    while stack:
+        n = stack.pop()
+        if n in seen or n not in dear:
+            continue
+        seen.add(n)
+        if n.free & v.bit and not n.free & inner.bit and n not in own:
+            found.append(n)
+        else:
+            stack.extend(n.args[1:] if n.op == "guard" else n.args)
+    return found
+
+
+def stretches(body, v):
+    """The statements as (is it one that has vectors?, stretch) pairs.
+
+    Those are of named values and of what is stored for each row, with an elementary function.
+    """
+    out = []
+    for rows, part in itertools.groupby(body, lambda s: is_of_rows(s, v)):
+        part = [*part]
+        last = part[-1] is body[-1]
+        dear = rows and is_dear(part) and (last or cost_of(part) >= WITHIN)
+        if out and not dear and not out[-1][0]:
+            out[-1][1].extend(part)
+        else:
+            out.append((dear, part))
+    return out
 
 
 def block_of(n, kind):
@@ -53,22 +120,30 @@ def block_of(n, kind):
     return whole[0] if whole else min(most, n)
 
 
-def is_dear(tail):
-    """Does a tail call elementary functions?"""
-    return any(n.cost >= EXPENSIVE for s in tail for n in scalar.walk(s.expr))
+def is_dear(part):
+    """Do some statements call elementary functions?"""
+    return any(n.cost >= EXPENSIVE for s in part for n in scalar.walk(s.expr))
 
 
-def are_rows(tail, v):
-    """Does a tail only name values, and store one for each row?"""
-    return all(isinstance(s, Let) or isinstance(s, Store) and not s.how and not s.when
-               and not s.index.nodes and index.is_affine(s.index, v) and index.stride(s.index, v)
-               for s in tail)
+def is_of_rows(s, v):
+    """Does a statement only name a value, or store one for each row?"""
+    return isinstance(s, Let) or isinstance(s, Store) and not s.how and not s.when and (
+        not s.index.nodes and index.is_affine(s.index, v) and index.stride(s.index, v) != 0)
 
 
-def is_separate(head, tail):
-    """Does neither read what the other one writes?"""
-    made, used = ({s.buffer for s in stores_of(part)} for part in (head, tail))
-    return made.isdisjoint(read(tail)) and used.isdisjoint(read(head)) and made.isdisjoint(used)
+def are_separate(parts):
+    """Does none of them read or write what another one writes, or add to what it starts?"""
+    made = [{s.buffer for s in stores_of(part)} for _, part in parts]
+    used = [read(part) for _, part in parts]
+    return all(made[p].isdisjoint(made[q]) and made[p].isdisjoint(used[q])
+               for p, q in itertools.permutations(range(len(parts)), 2)) and all(
+        added(part) <= {s.name for s in part if isinstance(s, Start)} for _, part in parts)
+
+
+def added(body):
+    """The names that some statements, and the loops among them, add to."""
+    return {s.name for s in body if isinstance(s, Accumulate)}.union(
+        *(accumulators(s) for s in body if isinstance(s, For)))
 
 
 def read(body):
@@ -76,23 +151,24 @@ def read(body):
     return {n.data[0] for n in nodes_of(body) if n.op == "load"}
 
 
-def handed_over(head, tail):
-    """The names that a tail uses and the head makes, with their dtypes."""
+def handed_over(part, behind):
+    """The names that a part makes and others use, with their dtypes."""
     made = {s.name: s.dtype if isinstance(s, Start) else s.expr.dtype
-            for s in head if isinstance(s, (Start, Let))}
-    used = set().union(*(names(s.expr) for s in tail))
+            for s in part if isinstance(s, (Start, Let))}
+    used = {n.data for _, others in behind for n in nodes_of(others) if n.op == "name"}
     return {name: dtype for name, dtype in made.items() if name in used}
 
 
-def of_block(v, start, size, head, tail, space, words, vectorised):
-    """Two loops, over heads and tails of `size` rows from `start` on; v: the variable of rows."""
-    i, j = space.variable(size), space.variable(size)
-    keep, known = [], {}
-    for name, dtype in handed_over(head, tail).items():
-        row = Buffer(words.unique(f"{name}_row"), ArrayType(dtype, (size,)), "local")
-        keep.append(Store(row, index.of(i), scalar.name(name, dtype, index.of(i).free)))
-        known[name] = scalar.load(row, index.of(j))
-    heads = substituted(head, {v: index.combine([(start, 1), (index.of(i), 1)])})
-    tails = with_values(tail, {v: index.combine([(start, 1), (index.of(j), 1)])}, known)
-    return [For(i, [*heads, *keep], "serial"),
-            vectorised(For(j, tails, "serial"))]
+def of_block(v, start, size, parts, space, words, arranged):
+    """Loops for each part, over `size` rows from `start` on; v: the variable of rows."""
+    rows, out = {}, []
+    for p, (_, part) in enumerate(parts):
+        i = space.variable(size)
+        known = {name: scalar.load(row, index.of(i)) for name, row in rows.items()}
+        keep = []
+        for name, dtype in handed_over(part, parts[p + 1:]).items():
+            rows[name] = Buffer(words.unique(f"{name}_row"), ArrayType(dtype, (size,)), "local")
+            keep.append(Store(rows[name], index.of(i), scalar.name(name, dtype, index.of(i).free)))
+        body = substituted(part, {v: index.combine([(start, 1), (index.of(i), 1)])}, known)
+        out += arranged(For(i, [*body, *keep], "serial"))
+    return out

@@ -1044,3 +1044,16 @@ def test_what_is_dear_is_stored_where_elements_need_it_at_two_places(what, store
     dear = [step for step in plan.steps if "tanh(" in str(step)]
     assert (len(dear) < len(plan.steps)) == stored, str(plan)
     assert not stored or str(plan).count("tanh(") == 1
+
+
+def test_dear_sums_to_numbers_leave_a_kernel_of_numbers():
+    """The gradient by a power was five sums in one thread, since a cheap one came first."""
+    def power(mu, c, q):
+        def loss(q):
+            return fnp.sum(c * mu ** (2 - q) / (2 - q) - c * mu ** (1 - q)) / fnp.sum(c)
+        return q - 0.1 * grad(loss)(q)
+    two = Target(vector_bytes=64, threads=2, region_cost=2000)
+    types = [ArrayType(F32, (5000,)), ArrayType(F32, (5000,)), ArrayType(F32, ())]
+    plan = assert_plan_agrees(inline(stage(power, types).program), two)
+    shared = [k for k in plan.steps if "pow(" in str(k)]
+    assert len(shared) == 1 and "parallel" in str(shared[0])

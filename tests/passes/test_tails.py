@@ -40,7 +40,17 @@ def rows_of_rows(w, h, u, x):
     return fnp.sin(fnp.sum(fnp.abs(w[:, None] - w[None, :9]), axis=2)) * h[:, None]
 
 
-FUNCTIONS = [layer, gates, logsumexp, rows_of_rows]
+def in_front(w, h, u, x):
+    """What is dear of each row is multiplied by a row, and added up."""
+    return u.T @ fnp.log1p(fnp.exp(h) * fnp.abs(fnp.sin(h)))
+
+
+def between(w, h, u, x):
+    """The sum of a short row decides what the whole row becomes."""
+    return u * (fnp.exp(fnp.sin(fnp.sum(u, axis=1)) - 1) * fnp.log1p(h * h))[:, None]
+
+
+FUNCTIONS = [layer, gates, logsumexp, rows_of_rows, in_front, between]
 
 
 def given(n, dtype="float32"):
@@ -59,7 +69,14 @@ def test_the_plan_gives_what_numpy_gives(function, n, target):
     if n > 64 and function is rows_of_rows:
         n //= 2
     text = str(plan_of(function, given(n), target))
-    assert "_row[" in text
+    assert "_row[" in text or function is in_front and n < 20      # few for each thread
+
+
+@pytest.mark.parametrize("function, named", [(in_front, "log1p("), (between, "log1p(")])
+def test_stretches_that_loops_follow_have_vectors(function, named):
+    text = str(plan_of(function, given(100)))
+    loop = text[:text.index(named)].rindex("serial")
+    assert re.match(r"serial \w+ in 0..\d+ \((16|32) lanes", text[loop:])
 
 
 def test_elementary_functions_have_vectors():
