@@ -21,6 +21,7 @@ from ..text import noun_of
 from ..types import F64, I64, SCALARS, WIDE, ArrayType, default_for, dtype_of_scalar
 
 UNROLLED = 2000            # equations of one line, from which the user is told of its loop
+COMPILER = "the compiler"  # who stages what it makes of a Program: no loop of the user's
 COMPARISONS = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
 UNCHANGED = frozenset(("neg", "abs", "square", "integer_pow"))     # of a number they give a number
 
@@ -361,7 +362,7 @@ def stage(function, types, *, name="f", names=(), numbers=MappingProxyType({}), 
         owner.finished = True
         if owner.signal is not None:
             raise owner.signal
-    if len(owner.eqns) > UNROLLED:
+    if len(owner.eqns) > UNROLLED and what != COMPILER:
         notice_unrolled(owner)
     closed = list(owner.captured.values())[len(lent):]
     captured = [pair for pair in closed if isinstance(pair[0], Tracer)]

@@ -19,7 +19,7 @@ import numpy as np
 from .. import ops
 from ..core import Array, Primitive, current, memory_in_order
 from ..errors import DtypeError
-from ..interpreters.stage import stage, staging
+from ..interpreters.stage import COMPILER, stage, staging
 from ..ir import Program, Var, has_complex, programs_in
 from ..types import SCALARS, SHORT, ArrayType, part_of
 from .fourier import TRANSFORMS, is_faster
@@ -108,7 +108,8 @@ def rewritten(program):
         owner.source = owner.mark = None
         return tuple([closed(env[v]) for v in program.outputs])
     types = [in_memory(v.type) for v in given]
-    made = stage(run, types, name=program.name, names=[v.name for v in given]).program
+    made = stage(run, types, name=program.name, names=[v.name for v in given],
+                 what=COMPILER).program
     count = len(program.inputs)
     constants = zip(made.inputs[count:], [to_memory(a) for _, a in program.hidden])
     return Program(made.name, made.inputs[:count], made.eqns, made.outputs,

@@ -1,5 +1,6 @@
 """Fourier transforms are compiled as stages of sums and products, to rounding the same."""
 
+import warnings
 from math import prod
 
 import numpy as np
@@ -8,7 +9,9 @@ import pytest
 import fgrad
 import fgrad.numpy as fnp
 from fgrad import jit, lax, vmap
+from fgrad.errors import NOTICED, FgradWarning
 from fgrad.gradient_check import check_grads
+from fgrad.interpreters import stage
 from fgrad.passes.fourier import is_faster, radices
 
 LENGTHS = [1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 15, 16, 27, 30, 32, 48, 49, 62, 64, 77, 100, 121, 125,
@@ -105,3 +108,14 @@ def test_transforms_in_a_loop():
     many = drawn((3, 32), complex=False).astype("float32")
     for x, got in zip(many, jit(vmap(diffused))(many)):
         np.testing.assert_allclose(got, diffused(fnp.array(x)), atol=1e-5)
+
+
+def test_what_a_transform_becomes_is_no_loop_of_the_users(monkeypatch):
+    """Many transforms of one line gave the notice of a Python loop that was unrolled."""
+    monkeypatch.setattr(stage, "UNROLLED", 20)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FgradWarning)
+        jit(lambda x: fnp.fft.rfft(x))(fnp.ones(84))
+    NOTICED.clear()
+    with pytest.warns(FgradWarning, match="a Python loop was unrolled"):
+        jit(lambda x: sum(x * k for k in range(30)))(fnp.ones(3))
