@@ -77,29 +77,41 @@ def cut(loop, size, streams, nest, space, words):
 
     streams: parts of a stretch that are read side by side.  nest: the loops around, and in it.
     """
-    n, v = loop.var.extent, loop.var
-    outer, inner = space.variable(n // size), space.variable(size // streams)
-    known = index.of(outer).free | sum(s.var.bit for s in nest[:nest.index(loop)])
+    n, outer, share = loop.var.extent, space.variable(loop.var.extent // size), size // streams
+    around = [s.var for s in nest[:nest.index(loop)]]
+    firsts = [index.combine([(index.of(outer), size)], k * share) for k in range(streams)]
+    out = [For(outer, stretch(loop, firsts, share, [outer, *around], nest, space, words), "reduce")]
+    rest = n % size
+    if rest and around:                          # their sums grow by one number at a time, not by
+        out += stretch(loop, [index.ix({}, n - rest)], rest, around, nest, space, words)   # vectors
+    elif rest:
+        last = space.variable(rest)
+        behind = index.plus(index.of(last), n - rest)
+        out.append(For(last, substituted(loop.body, {loop.var: behind}), "reduce"))
+    return out
+
+
+def stretch(loop, firsts, count, around, nest, space, words):
+    """The statements of a stretch: `count` iterations from each of some first ones on, side by
+    side, and their sums, which are added.
+
+    around: the variables of the loops that hold it.  nest: those around the loop, and in it.
+    """
+    known, inner = sum(v.bit for v in around), space.variable(count)
     feeds = [s for s in nest[-1].body if isinstance(s, Accumulate)]
-    named = [s.name for around in nest[nest.index(loop):] for s in around.body
+    named = [s.name for each in nest[nest.index(loop):] for s in each.body
              if isinstance(s, (Let, Accumulate))]
     starts, bodies, parts = [], [], {s.name: [] for s in feeds}
-    for k in range(streams):
+    for first in firsts:
         to = {name: words.numbered("t") for name in dict.fromkeys(named)}
-        at = index.combine([(index.of(outer), size), (index.of(inner), 1)])
-        body = substituted(loop.body, {v: index.plus(at, k * (size // streams))})
-        bodies += renamed(body, to)
+        at = index.combine([(first, 1), (index.of(inner), 1)])
+        bodies += renamed(substituted(loop.body, {loop.var: at}), to)
         starts += [Start(to[s.name], s.how, s.expr.dtype) for s in feeds]
         for s in feeds:
             parts[s.name].append(scalar.name(to[s.name], s.expr.dtype, known))
     added = [Accumulate(s.name, s.how, scalar.pairwise(s.how, parts[s.name]), s.source)
              for s in feeds]
-    out = [For(outer, [*starts, For(inner, bodies, "reduce"), *added], "reduce")]
-    if n % size:
-        rest = space.variable(n % size)
-        behind = index.plus(index.of(rest), n // size * size)
-        out.append(For(rest, substituted(loop.body, {v: behind}), "reduce"))
-    return out
+    return [*starts, For(inner, bodies, "reduce"), *added]
 
 
 def streams_of(loop, size, how):

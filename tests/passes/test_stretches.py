@@ -101,3 +101,17 @@ def outermost(body):
     for s in body:
         if isinstance(s, For):
             yield from outermost(s.body) if s.kind == "parallel" else [s]
+
+
+def test_what_is_left_behind_stretches_within_other_loops_is_compiled():
+    """Its sums had vectors where those of the stretches were added as numbers, to one accumulator:
+    a module that LLVM refused.
+    """
+    x, y = (np.arange(n, dtype="float32") / n for n in (680, 17 * 9 * 16))
+    x, y = x.reshape(2, 20, 17), y.reshape(17, 9, 16)
+
+    def f(x, y):
+        product = fnp.einsum("fge,bad->fdageb", x, y)
+        return fnp.exp(-product) + fnp.sum(product)
+    want = np.einsum("fge,bad->fdageb", x.astype(float), y)
+    np.testing.assert_allclose(jit(f)(x, y), np.exp(-want) + want.sum(), rtol=1e-6)
