@@ -57,25 +57,27 @@ def count_of(period, lanes):
 
 
 def pulled(fn, found, emitter_at, start, extent, lanes, type, count):
-    """A vector from `start` on, below the variable's extent; from `count` on zero, and not read.
+    """A vector from `start` on, below the variable's extent; from `count` on, or where it is a Mask
+    that is off, zero, and not read.
 
     emitter_at(value): an emitter where the variable has this value.
     """
-    period = found.period
+    period, on = found.period, count if isinstance(count, Mask) else None
     into = fn.rem(start, period)
-    value, end = "zeroinitializer", lanes if count is None else fn.min(count, lanes)
+    value = "zeroinitializer"
+    end = lanes if count is None or on else fn.min(count, lanes)
     for m in range(count_of(period, lanes)):
         first = fn.sub(m * period, into) if m else 0
         behind = fn.sub((m + 1) * period, into)
         at = fn.min(fn.add(start, first), extent - 1) if m else start
-        value = piece(fn, found, emitter_at(at), first, fn.min(behind, end), lanes, type, value)
+        value = piece(fn, found, emitter_at(at), first, fn.min(behind, end), lanes, type, value, on)
     return value
 
 
-def piece(fn, found, emitter, first, stop, lanes, type, others):
-    """The lanes from `first` to `stop` of a vector, and the others as they are.
+def piece(fn, found, emitter, first, stop, lanes, type, others, on):
+    """The lanes from `first` to `stop` of a vector that are on, and the others as they are.
 
-    The emitter is at the element that lane `first` has.
+    The emitter is at the element that lane `first` has.  on: a Mask, or None for all.
     """
     buffer, x = found.load.data
     base, shift = emitter.address(buffer, x), fn.sub(0, first)
@@ -88,10 +90,10 @@ def piece(fn, found, emitter, first, stop, lanes, type, others):
             inside = fn.op(f"icmp ult i64 {fn.sub(at, lo)}, {hi - lo}")
             stop = fn.select(inside, "i64", stop, 0)
     there = fn.op(f"getelementptr {type}, ptr {base}, i64 {shift}")
-    v = vector(type, lanes)
+    v, flags, mask = vector(type, lanes), vector("i1", lanes), between(fn, lanes, first, stop)
+    mask = mask if on is None else Mask(fn.op(f"and {flags} {mask}, {on}"))
     return fn.call(f"llvm.masked.load.{mangled(type, lanes)}.p0", ("ptr", there),
-                   ("i32", BYTES[type]), (vector("i1", lanes), between(fn, lanes, first, stop)),
-                   (v, others), result=v)
+                   ("i32", BYTES[type]), (flags, mask), (v, others), result=v)
 
 
 def between(fn, lanes, first, stop):
