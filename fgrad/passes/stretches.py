@@ -82,8 +82,8 @@ def cut(loop, size, streams, nest, space, words):
     firsts = [index.combine([(index.of(outer), size)], k * share) for k in range(streams)]
     out = [For(outer, stretch(loop, firsts, share, [outer, *around], nest, space, words), "reduce")]
     rest = n % size
-    if rest and around:                          # their sums grow by one number at a time, not by
-        out += stretch(loop, [index.ix({}, n - rest)], rest, around, nest, space, words)   # vectors
+    if rest and around:                # beside those of the others, which add numbers, no vectors
+        out += stretch(loop, [index.ix({}, n - rest)], rest, around, nest, space, words)
     elif rest:
         last = space.variable(rest)
         behind = index.plus(index.of(last), n - rest)

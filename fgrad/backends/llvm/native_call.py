@@ -97,10 +97,10 @@ def entry(kernel_address, inputs, outputs, fallback, box, name, *, forms=None, r
     FLOAT or FLOAT64 (a float of Python or NumPy for an f32 or f64 input without axes), INT or BOOL
     (an int for an i64, a bool for a bool input without axes), Same(object), or a tuple, named
     tuple, list, dict with string keys or Attributes of forms, whose ARRAYs and numbers are the
-    inputs in order;
-    `returned`, the form of what is returned, ARRAY or containers of ARRAYs as in `forms` (without
-    it: the one result, or the tuple of several); `assemble`, a callable that is given the tuple of
-    results and makes what is returned, where that has no such form; `constants`, ndarrays;
+    inputs in order; `returned`, the form of what is returned, ARRAY or containers of ARRAYs as in
+    `forms` (without it: the one result, or the tuple of several); `assemble`, a callable that is
+    given the tuple of results and makes what is returned, where that has no such form; `constants`,
+    ndarrays;
     `unlocks`, for kernels that give up the interpreter's lock while they run, and may leave an
     exception set; `keep`, any objects that must live as long as the callable.
     """
