@@ -13,7 +13,6 @@ PARALLEL = "vmap batches, and a compiled function uses all processors"
 X64 = 'an explicit dtype stays; fgrad.default_dtype("float64") changes the defaults, for a block'
 LINES = "what is printed names the lines of your functions by itself"
 PRECISION = "products of f32 are computed in f32: leave it out"
-SEGMENTS = "it is fgrad.segment_{}"
 TRAINED = "model.apply(params, state, x, train=True) says so at each call"
 SEEDED = "fgrad.random.key(seed) makes the key that random functions are given"
 IMPLICIT = "fgrad.custom_vjp takes the rule of implicit differentiation"
@@ -96,7 +95,6 @@ INSTEAD = {                # module → name → what does the same
         "interpolate": "fgrad.numpy.interp is linear, along a line",
         "optimize": "fgrad.optim.minimize_lbfgs and minimize_newton_cg",
     },
-    "fgrad.ops": {f"segment_{how}": SEGMENTS.format(how) for how in ("max", "min", "prod", "sum")},
 }
 
 

@@ -1,6 +1,6 @@
 """Reductions of the rows that share a segment: sums over the edges of a graph, over groups.
 
-JAX has these in `jax.ops`.  Relies on `numpy` and its `.at`.
+They are in `fgrad.ops`, too, where JAX has them.  Relies on `numpy` and its `.at`.
 """
 
 from __future__ import annotations

@@ -58,7 +58,10 @@ class Structure:
     def __init__(self, kind, meta, children):
         self.kind, self.meta, self.children = kind, meta, children
         self.count = 1 if kind is None else sum(c.count for c in children)
-        self._hash = hash((kind and kind.cls, meta, children))
+        try:
+            self._hash = hash((kind and kind.cls, meta, children))
+        except TypeError:
+            self._hash = hash((kind.cls, fixed_hash(meta, kind.cls), children))
 
     def __hash__(self):
         return self._hash
@@ -90,6 +93,25 @@ class Structure:
         return flatten_up_to(self, tree)
 
 
+def fixed_hash(x, cls):
+    """A hash of what a node of the class keeps beside its leaves: of dicts, lists and sets, too.
+
+    Raises ArgumentError for anything else that has none.
+    """
+    if isinstance(x, dict):
+        return hash(frozenset((key, fixed_hash(value, cls)) for key, value in x.items()))
+    if isinstance(x, (list, tuple)):
+        return hash(tuple(fixed_hash(a, cls) for a in x))
+    if isinstance(x, set):
+        return hash(frozenset(x))
+    try:
+        return hash(x)
+    except TypeError:
+        raise ArgumentError(f"{cls.__name__} keeps {noun_of(x)} beside its leaves, which cannot "
+                            "be told from others by a hash.", given=type(x).__name__,
+                            fix="make it one of the children") from None
+
+
 def alike(a, b):
     """Are two fixed values equal, and of the same types through and through?
 
@@ -102,9 +124,11 @@ def alike(a, b):
         return False
     if isinstance(a, (float, complex)):
         return repr(a) == repr(b)
-    if isinstance(a, tuple):
+    if isinstance(a, (tuple, list)):
         return len(a) == len(b) and (False not in each(is_, a, b) or False not in each(alike, a, b))
-    if isinstance(a, frozenset):
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and builtins.all(alike(x, b[key]) for key, x in a.items())
+    if isinstance(a, (frozenset, set)):
         return {(x.__class__, x) for x in a} == {(x.__class__, x) for x in b}
     parts = getattr(a, "__dataclass_fields__", ())
     return bool(a == b) and False not in [
@@ -118,7 +142,8 @@ KINDS = {}                 # class → Kind; written by the next two functions o
 def register_node(cls, parts, make, keys=None, sign=None, fields=None, mapped=None):
     """Instances of `cls` are nodes.
 
-    parts(node) → (children, meta);   make(meta, children) → node; meta must be hashable.
+    parts(node) → (children, meta);   make(meta, children) → node; meta must be
+    hashable, or dicts, lists and sets of what is.
     keys(meta, n) names the children in paths, sign(meta, printed children) prints them.
     fields: the names of attributes, (those of the children, those of the meta), if that is all
     that parts(node) reads.  mapped(meta, children): what `map` makes of such a node, of one child,

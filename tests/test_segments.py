@@ -66,3 +66,10 @@ def test_ids_of_few_bits_can_have_more_segments_than_they_count():
     ids = fnp.array([0, 255, 255], "uint8")
     got = fgrad.segment_sum(fnp.ones(3), ids, 300)
     assert got.shape == (300,) and got[255] == 2 and got.sum() == 3
+
+
+def test_they_are_where_jax_has_them():
+    assert fgrad.ops.segment_sum is fgrad.segment_sum
+    rows, ids = fnp.array([1.0, 3.0, 2.0]), fnp.array([0, 0, 1])
+    assert fgrad.ops.segment_max(rows, ids).tolist() == [3, 2]
+    assert "segment_min" in dir(fgrad.ops)

@@ -3,6 +3,7 @@
 import enum
 from collections import OrderedDict, defaultdict, namedtuple
 
+import numpy as np
 import pytest
 
 import fgrad
@@ -110,3 +111,37 @@ def test_a_namedtuple_that_two_threads_flatten_first_has_one_kind():
 def test_map_without_a_function_says_so():
     with pytest.raises(ArgumentError, match="applies a function, not a dict"):
         tree.map({"w": 1}, abs)
+
+
+def test_what_a_node_keeps_beside_its_leaves_may_be_a_dict():
+    """It has no hash, and was refused; JAX's documentation shows classes that do so."""
+    @fgrad.tree_util.register_pytree_node_class
+    class Scaled:
+        def __init__(self, x, **options):
+            self.x, self.options = x, options
+
+        def tree_flatten(self):
+            return (self.x,), self.options
+
+        @classmethod
+        def tree_unflatten(cls, options, children):
+            return cls(*children, **options)
+
+    calls = []
+
+    @fgrad.jit
+    def f(s):
+        calls.append(s)
+        return fgrad.tree.map(lambda x: x * s.options["by"][0], s)
+    x = fnp.ones(2)
+    assert [f(Scaled(x, by=[by])).x.tolist()[0] for by in (2, 3, 2, 3)] == [2, 3, 2, 3]
+    assert len(calls) == 2
+    assert tree.structure(Scaled(x, a=1, b={2})) == tree.structure(Scaled(x, b={2}, a=1))
+    for other in (1.0, True, [1], {1}, {"a": 1}, 2):
+        assert tree.structure(Scaled(x, a=1, b={2})) != tree.structure(Scaled(x, a=other, b={2}))
+    changed = Scaled(x, by=[2])
+    f(changed)
+    changed.options["by"][0] = 5
+    assert f(changed).x.tolist() == [5, 5] and f(Scaled(x, by=[2])).x.tolist() == [2, 2]
+    with pytest.raises(ArgumentError, match="Scaled keeps a ndarray beside its leaves"):
+        f(Scaled(x, by=np.ones(2)))

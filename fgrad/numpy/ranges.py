@@ -50,6 +50,10 @@ def whole_range(start, stop, step, dtype):
     if count:
         in_kind(start, dtype), in_kind(start + (count - 1) * step, dtype)
     out = ops.iota(shape=(count,), axis=0, dtype=dtype)
+    if count <= 1:
+        step = 1                                 # whatever it is, it need not fit
+    if step < 0 and dtype.kind == "u":
+        return same(ops.sub, start, out if step == -1 else same(ops.mul, out, -step))
     out = out if step == 1 else same(ops.mul, out, step)
     return out if start == 0 else same(ops.add, out, start)
 

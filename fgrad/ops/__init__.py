@@ -58,5 +58,6 @@ _NAMES = {                 # module → what it gives; all of it is loaded at fi
     "window": """reduce_window_max reduce_window_min reduce_window_sum window_argmax
         window_argmin window_put window_spread window_take""",
 }
+_USERS = {".segments": "segment_max segment_min segment_prod segment_sum"}     # as in jax.ops
 if not _typing.TYPE_CHECKING:
-    __getattr__, __dir__ = _later.names(__name__, _NAMES)
+    __getattr__, __dir__ = _later.names(__name__, _NAMES, also=_USERS)

@@ -54,6 +54,7 @@ class Walk:
                      for v in eqn.variables}
         self.uses = Counter(v for eqn in program.eqns for v in eqn.variables)
         self.uses.update(program.outputs)
+        self.results = frozenset(program.outputs)
         self.products = Counter(e.args for e in program.eqns if e.op.name == "dot_general")
 
     def now(self, a):
@@ -355,7 +356,8 @@ def sliced(walk, eqn, x, start, stop):
 
 def part_of_slice(walk, inner, eqn):
     """One slice for two."""
-    if max(inner.params["stride"]) > 1:
+    computed = inner.args[0] in walk.makers
+    if max(inner.params["stride"]) > 1 or computed and inner.outs[0] in walk.results:
         return None
     first = inner.params["start"]
     start, stop = [tuple(a + b for a, b in zip(first, eqn.params[name]))

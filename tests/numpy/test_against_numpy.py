@@ -272,3 +272,14 @@ def test_the_fourth_derivative_of_sinc_at_0():
     for _ in range(4):
         f = fgrad.grad(f)
     assert np.isclose(f(0.0).item(), np.pi ** 4 / 5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "uint32", "int32"])
+@pytest.mark.parametrize("bounds", [(64, 0, -1), (9, 2, -3), (5, 0, -1000), (0, 5, 1000),
+                                    (0, 0, -1), (100, -1, -50), (3, 9, -1)])
+def test_unsigned_numbers_are_counted_down(bounds, dtype):
+    """A step of -1 did not fit into u32, though all numbers of the range do."""
+    got = fnp.arange(*bounds, dtype=dtype)
+    agree(got, np.arange(*bounds))
+    agree(fgrad.jit(lambda: fnp.arange(*bounds, dtype=dtype))(), np.arange(*bounds))
+    assert got.dtype == dtype

@@ -218,3 +218,13 @@ def test_one_guard_is_enough(target):
     def step(e, h):
         return h.at[:, :-1].add(-0.5 * (e[:, 1:] - e[:, :-1]))
     assert not guards(assert_plan_agrees(program_of(step, (30, 40), (30, 40)), target))
+
+
+@pytest.mark.parametrize("target", [VECTORS, TWO], ids=IDS[:2])
+def test_a_long_row_of_much_asks_at_its_ends_alone(target):
+    """All pieces of a row that reads the borders of many had too many nodes for it to be cut."""
+    def f(*xs):
+        ends = [fnp.concatenate([2 * x[-1:], x, x[:1]]) for x in xs]
+        return sum(fnp.exp(e[:-2] - e[2:]) * (e[2:] + e[:-2]) * e[1:-1] for e in ends)
+    plan = assert_plan_agrees(program_of(f, *[(96,)] * 20), target, length=200)
+    assert "0..94" in str(plan) and not guards(plan)

@@ -405,3 +405,17 @@ def test_gradients_of_rows_of_16_bits_add_up_in_32(dtype, n):
     for run in (slope, jit(slope)):
         found = run(table)
         assert found.dtype == table.dtype and found.tolist() == [[n, n], [0, 0], [0, 0]]
+
+
+def test_a_part_of_a_result_is_read_there():
+    """A part of a part is one of the whole; but where the first is a result, it is stored anyway,
+    and the whole is computed: each element of it was, again.
+    """
+    p = Build("f")
+    x = p.input("x", 6)
+    whole = p.exp(x)
+    first = p.slice(whole, start=(1,), stop=(5,), stride=(1,))
+    second = p.slice(first, start=(1,), stop=(3,), stride=(1,))
+    found = simplify(p.done(first, second)).check()
+    assert found.eqns[-1].args[0] is found.outputs[0]
+    assert simplify(p.done(second)).check().eqns[-1].args[0] is whole
