@@ -9,6 +9,7 @@ Nodes are hash-consed in the current `index.Space`.  A node is one of
     guard      args = (inside, outside), data = ((Ix, lo, hi), …): inside where every lo <= Ix < hi
     reduce     args = (body,), data = (how, Vars): body reduced over variables
     cast       args = (x,)
+    bits       args = (x,): the memory of an integer, f32 or f64 read as another of the same size
     instruction  one row of INSTRUCTIONS
 
 `pull` rules build them; fuse and lower place them in loops; every backend emits them.
@@ -281,6 +282,13 @@ def cast(x, dtype):
         exact = x.op == ROUNDING[dtype] or is_read(x, dtype)
         return x if exact else apply(ROUNDING[dtype], cast(x, F32))
     return x if x.dtype == dtype else node("cast", (x,), None, dtype)
+
+
+def bits(x, dtype):
+    """x of an integer dtype, f32 or f64 read as another of the same size."""
+    if x.op == "bits":
+        x = x.args[0]
+    return x if x.dtype == dtype else node("bits", (x,), None, dtype)
 
 
 def is_read(x, dtype):
@@ -574,6 +582,8 @@ def node_text(n, args):
             return f"{SHORT[n.dtype]}({index.text(n.data)})"
         case "cast":
             return f"{SHORT[n.dtype]}({args[0]})"
+        case "bits":
+            return f"bits_{SHORT[n.dtype]}({args[0]})"
         case "guard":
             test = " and ".join(f"{lo} <= {index.text(x)} < {hi}" for x, lo, hi in n.data)
             return f"({args[0]} if {test} else {args[1]})"

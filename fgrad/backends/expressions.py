@@ -48,4 +48,6 @@ class Expressions:
         args = [self.splat(v, a.dtype) if wide else v[0] for v, a in zip(got, n.args)]
         if n.op == "cast":
             return self.instructions.cast(args[0], n.args[0].dtype, n.dtype, lanes), wide
+        if n.op == "bits":
+            return self.instructions.bits(args[0], n.args[0].dtype, n.dtype, lanes), wide
         return self.instructions.apply(n.op, args, n.args[-1].dtype, lanes), wide

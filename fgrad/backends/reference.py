@@ -324,6 +324,8 @@ class Run:
                 return known[wanted[0]]
             case "cast":
                 return cast(known[wanted[0]], n.dtype)
+            case "bits":
+                return known[wanted[0]].view(n.dtype)
         out = INSTRUCTIONS[n.op].numpy(*[known[a] for a in n.args])
         return n.dtype.type(out)
 

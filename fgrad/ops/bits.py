@@ -1,14 +1,17 @@
-"""The bits of numbers as other numbers.  It has no pull: compiled code calls the NumPy rule."""
+"""The bits of numbers as other numbers."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from .. import index, scalar
 from ..bf16 import BF16
-from ..core import Primitive
+from ..core import Primitive, current
 from ..errors import DtypeError, ShapeError
-from ..types import DTYPES, SHORT, ArrayType
+from ..types import DTYPES, F16, SHORT, U8, U16, U32, U64, ArrayType
 from . import move
+
+UNSIGNED = {d.itemsize: d for d in (U8, U16, U32, U64)}
 
 
 class Bitcast(Primitive):
@@ -19,6 +22,10 @@ class Bitcast(Primitive):
     """
     differentiable = False
     dtypes = tuple([d for d in DTYPES if d.kind in "iuf" and d is not BF16])
+
+    def __call__(self, x, /, *, dtype):
+        op = bitcast_f16 if F16 in (x.dtype, dtype) else bitcast
+        return current().process(op, (x,), {"dtype": dtype})
 
     def type(self, x, /, *, dtype):
         for each in (x.dtype, dtype):
@@ -45,4 +52,35 @@ class Bitcast(Primitive):
         return self(x, dtype=dtype), d
 
 
-bitcast = Bitcast("bitcast")
+class BitcastOfWords(Bitcast):
+    """The same of what expressions compute with: f16 is f32 there."""
+    dtypes = tuple([d for d in Bitcast.dtypes if d is not F16])
+
+    def pull(self, x, /, *, dtype):
+        size, wide = 8 * min(x.dtype.itemsize, dtype.itemsize), max(x.dtype, dtype, key=size_of)
+        whole, part = UNSIGNED[wide.itemsize], UNSIGNED[size // 8]
+
+        def one_of(i):
+            low = scalar.index_value(index.combine([(i[-1], size)]), whole)
+            moved = scalar.apply("shr", scalar.bits(x(i[:-1]), whole), low)
+            return scalar.bits(scalar.cast(moved, part), dtype)
+
+        def together(i):
+            out = None
+            for k in range(x.shape[-1]):
+                word = scalar.cast(scalar.bits(x((*i, index.of(k))), part), whole)
+                if k:
+                    word = scalar.apply("shl", word, scalar.const(k * size, whole))
+                out = word if out is None else scalar.apply("or", out, word)
+            return scalar.bits(out, dtype)
+        if x.dtype.itemsize == dtype.itemsize:
+            return lambda i: scalar.bits(x(i), dtype)
+        return one_of if wide is x.dtype else together
+
+
+def size_of(dtype):
+    return dtype.itemsize
+
+
+bitcast = BitcastOfWords("bitcast")
+bitcast_f16 = Bitcast("bitcast_f16")

@@ -18,8 +18,8 @@ from .hoist import copied
 
 LIMIT = 48                 # additions that all branches take together, in vectors of LANES
 LANES = 16
-MOVES = frozenset("""barrier broadcast concatenate convert dynamic_slice full gather iota pad
-    reshape rev select slice transpose""".split())
+MOVES = frozenset("""barrier bitcast broadcast concatenate convert dynamic_slice full gather iota
+    pad reshape rev select slice transpose""".split())
 
 
 def flat_branches(program):

@@ -364,7 +364,13 @@ EXAMPLES = {
                      case(K(2), shape=(2,))],
     "random_fold_in": [case(K(), X((), 0, 99, "uint32")), case(K(3), X((3,), 0, 99, "uint32"))],
     # bits
-    "bitcast": [case(X((3,)), dtype=np.dtype("int8")), case(X((0, 8)), dtype=np.dtype("uint8"))],
+    "bitcast": [
+        case(X((3,)), dtype=np.dtype("int8")), case(X((0, 8)), dtype=np.dtype("uint8")),
+        case(X((3, 2), 0, 9, "uint32"), dtype=np.dtype("int64")),
+        case(X((2, 3), 0, 9, "int32"), dtype=np.dtype("float32")),
+        case(X((), 0, 9, "int64"), dtype=np.dtype("uint16"))],
+    "bitcast_f16": [case(X((3,), 0, 9, "float16"), dtype=np.dtype("uint16")),
+                    case(X((3, 2), 0, 9, "uint8"), dtype=np.dtype("float16"))],
 
     # sort
     "sort": [case(X((5,)), axis=0), case(X((2, 3)), axis=1), case(X((0,)), axis=0)],

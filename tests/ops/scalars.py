@@ -77,6 +77,8 @@ def compute(n, env, memory, memo):
             return reduced(n, env, memory)
         case "cast":
             return value(n.args[0], env, memory, memo).astype(n.dtype)
+        case "bits":
+            return np.asarray(value(n.args[0], env, memory, memo)).view(n.dtype)[()]
     return scalar.INSTRUCTIONS[n.op].numpy(*[value(a, env, memory, memo) for a in n.args])
 
 

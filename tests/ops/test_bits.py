@@ -44,3 +44,31 @@ def test_what_does_not_fit_is_refused():
     for x, dtype in ((X, "bool"), (X > 0, "int8"), (X, "complex64"), (X, "bfloat16")):
         with pytest.raises(DtypeError, match="bits"):
             lax.bitcast_convert_type(x, dtype)
+
+
+WORDS = np.array([0, 1, 0x80000000, 0x7F800000, 0x7FC00001, 0xFF8FFFFF, 0x3F800000, 12345],
+                 "uint32")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32", "uint8", "int16", "uint64", "float64"])
+def test_bits_are_read_within_a_kernel(dtype):
+    """They were a step of their own, on the host: denormals and NaNs of all kinds come through."""
+    words = WORDS.reshape(4, 2)
+
+    def f(x):
+        return lax.bitcast_convert_type(lax.bitcast_convert_type(x ^ 5, dtype), "uint32") + 1
+    assert np.array_equal(fgrad.jit(f)(words), (words ^ 5) + 1)
+    assert "call" not in fgrad.show(f, words, stage="loops")
+    assert np.array_equal(f(words), (words ^ 5) + 1)
+
+
+def test_the_bits_of_floats_make_random_numbers_in_a_loop():
+    def step(s, _):
+        s = s * np.uint32(1664525) + np.uint32(1013904223)
+        return s, lax.bitcast_convert_type((s >> 9) | np.uint32(0x3F800000), "float32") - 1.0
+    compiled = fgrad.jit(lambda s: lax.scan(step, s, None, length=5))
+    with fgrad.disable_jit():
+        want = lax.scan(step, fgrad.numpy.asarray(WORDS), None, length=5)
+    for got, x in zip(compiled(WORDS), want):
+        np.testing.assert_array_equal(got, x)
+    assert 0 <= np.min(want[1]) and np.max(want[1]) < 1

@@ -279,6 +279,11 @@ class Instructions:
             how = "zext" if old.kind in "ub" else "sext"
         return self.op(f"{how} {a} {x} to {b}")
 
+    def bits(self, x, old, new, lanes):
+        """The bits of x as another dtype of the same size."""
+        a, b = type_text(old, lanes), type_text(new, lanes)
+        return x if a == b else self.op(f"bitcast {a} {x} to {b}")
+
     # -- f16 and bf16 ---------------------------------------------------------------------------
 
     def widened(self, x, dtype, lanes):

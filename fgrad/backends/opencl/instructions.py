@@ -324,6 +324,10 @@ class Instructions:
             return self.call(f"to_{SHORT[new]}", (x,), old, lanes, body, t)
         return f"convert_{t}({x})"
 
+    def bits(self, x, old, new, lanes):
+        """The bits of x as another dtype of the same size."""
+        return f"as_{type_text(new, lanes)}({x})"
+
     def fold(self, name, x, dtype, lanes):
         """The lanes of a vector combined, half onto half."""
         full = f"{name}_all_{SHORT[dtype]}x{lanes}"
