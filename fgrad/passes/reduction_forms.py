@@ -27,11 +27,12 @@ WIDE, MOST = 8, 8                  # columns that make a vector; vectors for a t
 SHORT, DEEP = 32, 2048             # elements of columns that are added up across, always or if
 NEAR = 1 << 17                     # all of these are no more
 CHEAP = 32                         # additions of a short sum that is written out
+STEP = 4                           # elements from one to the next of a vector that is picked
 ALONE = 5                          # regions' work of a sum that joins no kernel of numbers
 
 
 def column_form(reduction, axes):
-    """Is the largest read under the reduction contiguous along a kept axis?
+    """Is the largest read under the reduction contiguous along a kept axis, or nearly so?
 
     Or does it know none of them, and would be gathered along the reduction's own?
     """
@@ -43,6 +44,9 @@ def column_form(reduction, axes):
         buffer, x = n.data
         size = prod(a.extent for a, _ in x.terms if isinstance(a, index.Var))
         size, unit = min(size, buffer.type.size), [a for a, c in x.terms if c == 1]
+        if not unit and x.free & every:
+            unit = [a for a, c in x.terms if c == min(STEP, *[abs(c) for _, c in x.terms])
+                    and isinstance(a, index.Var) and a.extent >= WIDE]
         if unit or axes and not x.free & every:
             best = max(best, (size, not unit, not unit or unit[0] in axes), key=lambda b: b[:2])
     return best[2]
@@ -62,8 +66,8 @@ def columns_across(reduction, axes, target):
     near = steps <= SHORT or outer and steps <= DEEP and steps * columns <= NEAR
     many = rows * (columns // WIDE) >= (target.threads if outer else MOST * target.threads)
     return near and many and columns >= WIDE and any(
-        x.free & mask and index.is_affine(x, row[-1]) and index.stride(x, row[-1]) == 1
-        for x in found)
+        x.free & mask and index.is_affine(x, row[-1])
+        and 0 < index.stride(x, row[-1]) <= STEP for x in found)
 
 
 def outer_form(reduction, axes, target):
