@@ -396,3 +396,25 @@ def test_derivatives_beside_cuts_are_of_the_side_that_the_sign_of_zero_tells():
         want = 1 / (np.sqrt(z - 1) * np.sqrt(z + 1))
         close(fgrad.grad(fnp.arccosh, holomorphic=True)(z), want)
         close(fgrad.jit(fgrad.grad(fnp.arccosh, holomorphic=True))(z), want)
+
+
+@pytest.mark.parametrize("product", ["a @ x", "x @ a", "a.conj().T @ x", "x @ a.conj().T"])
+def test_products_with_vectors_go_along_the_numbers_in_memory(product):
+    """The parts of numbers lie two apart: nothing was a row, and columns were gathered."""
+    a = (RNG.standard_normal((70, 70)) + 1j * RNG.standard_normal((70, 70))).astype("complex64")
+    x = (RNG.standard_normal(70) + 1j * RNG.standard_normal(70)).astype("complex64")
+
+    def f(a, x):
+        return eval(product)
+    close(fgrad.jit(f)(a, x), f(a, x))
+    real = fgrad.show(f, a.real.copy(), x.real.copy(), stage="loops")
+    assert (" reduce " in fgrad.show(f, a, x, stage="loops")) == (" reduce " in real)
+
+
+@pytest.mark.parametrize("m, k, n", [(1, 70, 70), (36, 130, 60), (33, 65, 17), (128, 64, 96)])
+def test_products_of_all_transpose_forms(m, k, n):
+    a, b, c, d = [(RNG.standard_normal(s) + 1j * RNG.standard_normal(s)).astype("complex64")
+                  for s in ((m, k), (k, n), (n, k), (k, m))]
+    for f in (lambda a, b, c, d: a @ b, lambda a, b, c, d: a @ c.conj().T,
+              lambda a, b, c, d: d.T @ b, lambda a, b, c, d: d.conj().T @ c.T):
+        close(fgrad.jit(f)(a, b, c, d), f(a, b, c, d))

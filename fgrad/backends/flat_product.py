@@ -14,6 +14,9 @@ from ..loop import Store, of_columns, of_elements
 from ..records import replace
 
 
+STEP = 4                   # elements from one to the next of a vector that is picked
+
+
 class FlatProduct:
     """batch, rows, columns, depth: a variable each; a, b: the operands over them.
 
@@ -41,13 +44,13 @@ class FlatProduct:
         return scalar.rewrite(n, self.to, {}, {}) if self.to else n
 
     def unit(self, n, first, second):
-        """Does the largest load of n lie along `first`?"""
+        """Does the largest load of n lie along `first`, or in smaller steps than along `second`?"""
         best = (0, False)
         for m in scalar.walk(n):
             if m.op == "load":
                 size = prod(v.extent for v, _ in m.data[1].terms if isinstance(v, index.Var))
-                along = index.stride(m.data[1], first) == 1 and index.stride(m.data[1], second) != 1
-                best = max(best, (size, along))
+                step, other = [index.stride(m.data[1], v) for v in (first, second)]
+                best = max(best, (size, 0 < step <= STEP and (not other or step < abs(other))))
         return best[1]
 
     def epilogue_body(self):
