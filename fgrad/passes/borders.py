@@ -21,8 +21,8 @@ OFTEN = 64                 # runs of its statements from which it is, too
 CHUNK = 16                 # short pieces of an inner loop that share one around them
 PIECES = 256               # of a loop, at most
 NODES = 600                # scalar nodes that all pieces of a loop may have
-LONG, LARGER = 32, 3       # iterations of an innermost loop whose pieces may have, together, so
-                           # many times what it has
+LONG, LARGER = 32, 3       # iterations of a loop, of none or short ones, whose pieces may have,
+                           # together, so many times what it has
 RUN = 8                    # elements that pieces of an innermost loop have at least, in the mean,
                            # where they end with quotients
 
@@ -45,7 +45,7 @@ def pieces(loop, space, region, words, room, times):
     Those of a parallel loop become kernels, others stand side by side: with names of their own.
     """
     ends = places(loop) if loop.step == 1 else []
-    if loop.var.extent >= LONG and not any(isinstance(s, For) for s in loop.body):
+    if loop.var.extent >= LONG and copies(loop.body) <= COPIES:
         room = max(room, LARGER * size_of(loop.body))
     for at in (ends, about_largest(ends)) if is_worth_it(loop, ends, times) else ():
         found, sizes = fitting(loop, at, room, space, words)

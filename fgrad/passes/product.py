@@ -21,6 +21,7 @@ WINDOW = 12                # the fewest rows of a window that is read in strips
 STRIPS = 6, 256            # the fewest and the most steps of a strip
 AXES = 3                   # along which windows move at most
 SMALL = 512                # multiply-adds; smaller products are ordinary reductions
+TINY = 4                   # multiply-adds for a row that is computed; fewer are better beside that
 MILD = 2.0 ** -24, 2.0 ** 24       # constants by which a sum may be multiplied, not its terms
 EVERY = None               # rows and columns: every factor is told apart
 FACTORS = 8                # of one product; more are not a contraction
@@ -109,6 +110,9 @@ def sides(found, columns, k, axes, dtype):
     batch = tuple(v for v in axes if a.free & b.free & v.bit)
     work = prod(v.extent for v in (*rows, *columns, *batch, *k))
     if not rows or not columns or work < SMALL:
+        return None
+    long, short = (a, columns) if prod(v.extent for v in rows) > TINY else (b, rows)
+    if not batch and long.op != "load" and prod(v.extent for v in (*short, *k)) <= TINY:
         return None
     known = {*rows, *columns, *batch}
     if any(v not in known and v.extent != 1 for v in axes):

@@ -1,6 +1,7 @@
 """Loops cut where their guards change: joined arrays, borders, sums over both."""
 
 import random
+import re
 
 import numpy as np
 import pytest
@@ -228,3 +229,14 @@ def test_a_long_row_of_much_asks_at_its_ends_alone(target):
         return sum(fnp.exp(e[:-2] - e[2:]) * (e[2:] + e[:-2]) * e[1:-1] for e in ends)
     plan = assert_plan_agrees(program_of(f, *[(96,)] * 20), target, length=200)
     assert "0..94" in str(plan) and not guards(plan)
+
+
+def test_a_row_of_pairs_asks_at_its_ends_alone():
+    """Its two parts are a loop within: pieces of more than an innermost one were too large."""
+    def f(x, last, first, e, w):
+        near = fnp.roll(x, 1, 2) * w + fnp.roll(x, -1, 2) * fnp.conj(w)
+        x = 2 * (e * x - fnp.roll(x, 1, 1) - fnp.roll(x, -1, 1) - near) / 6 - last
+        return x, fnp.sum(fnp.conj(first) * x, (1, 2)).real
+    many, column = [np.ones(s, "complex64") for s in ((4, 36, 36), (36, 1))]
+    plan = fgrad.show(f, many, many, many, np.ones((36, 36), "float32"), column, stage="schedule")
+    assert re.search(r"in 0\.\.34 \(\d+ lanes", plan), plan

@@ -1057,3 +1057,17 @@ def test_dear_sums_to_numbers_leave_a_kernel_of_numbers():
     plan = assert_plan_agrees(inline(stage(power, types).program), two)
     shared = [k for k in plan.steps if "pow(" in str(k)]
     assert len(shared) == 1 and "parallel" in str(shared[0])
+
+
+def test_a_few_multiply_adds_beside_what_is_computed_are_no_product():
+    """Each stencil of pairs times 2×2 matrices was a kernel of its own, packed and unpacked."""
+    def f(x, a, b):
+        near = fnp.roll(x, 1, 0) * 0.5 + fnp.roll(x, -1, 1)
+        return near @ a + fnp.sin(x) @ b
+    shapes = (20, 20, 2), (2, 2), (2, 2)
+    program = inline(stage(f, [ArrayType(F32, s) for s in shapes]).program)
+    plan = assert_plan_agrees(program, SERIAL)
+    assert not any(isinstance(s, Contract) for k in plan.steps for s in k.body), str(plan)
+    program = inline(stage(lambda x, a: x @ a, [ArrayType(F32, s) for s in shapes[:2]]).program)
+    (kernel,) = assert_plan_agrees(program, SERIAL).steps
+    assert isinstance(kernel.body[0], Contract)
