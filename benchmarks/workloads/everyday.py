@@ -447,3 +447,34 @@ def draws_of_a_probit_model(lib, x, u):
         b = inverse @ (x.T @ drawn)
         return b, b
     return lib.lax.scan(sweep, np.zeros(8), u)[1]
+
+
+@program(re=(4, 36, 36), im=(4, 36, 36))
+def moments_of_waves_on_a_lattice(lib, re, im):
+    """Chebyshev's recurrence: complex numbers and their neighbours, around the edges."""
+    np = lib.numpy
+    first = lib.lax.complex(re, im)
+    turn = np.exp(2j * np.pi * np.arange(36) / 9).astype("complex64")[:, None]
+
+    def energy(x):
+        along = np.roll(x, 1, 2) * turn + np.roll(x, -1, 2) * np.conj(turn)
+        return -(np.roll(x, 1, 1) + np.roll(x, -1, 1) + along) / 4
+
+    def step(state, _):
+        a, b = state
+        c = 2 * energy(b) - a
+        return (b, c), np.sum(np.conj(first) * c, (1, 2)).real
+    return lib.lax.scan(step, (first, energy(first)), None, length=40)[1]
+
+
+@program(x=(4000,))
+def walks_by_bits_of_random_numbers(lib, x):
+    """A generator of one word, whose high bits are those of floats."""
+    np, bits = lib.numpy, lib.lax.bitcast_convert_type
+
+    def step(state, _):
+        word, place = state
+        for by in (13, -17, 5):
+            word = word ^ (word << by if by > 0 else word >> -by)
+        return (word, place + bits((word >> 9) | np.uint32(0x3F800000), "float32") - 1.5), None
+    return lib.lax.scan(step, (bits(x, "uint32"), np.zeros(4000)), None, length=40)[0][1]
