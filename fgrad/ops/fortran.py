@@ -19,7 +19,8 @@ NAMES = ("scipy_{}_64_", "{}_64_")
 ROUTINES = ("getrf", "getrs", "potrf", "geqrf", "orgqr")
 PRECISIONS = {"f": "s", "d": "d"}      # NumPy's letter → LAPACK's
 BLOCK = 64                 # columns that LAPACK's QR likes to work on at once
-CHOLESKY, QR, LU = 64, 48, 64        # rows from which they are faster than what NumPy does
+CHOLESKY, LU = 64, 64      # rows from which they are faster than what NumPy does
+QR = 4096                  # elements from which it is
 
 
 @functools.cache
@@ -97,7 +98,9 @@ def qr(x, full):
     size = BLOCK * len(a)
     work = np.empty(size, x.dtype)
     run("geqrf", x.dtype, m, n, a, m, scales, work, size)
-    r = np.triu(turned(a[:n])[:m if full else k])
+    r = turned(a[:n])[:m if full else k]
+    for row in range(1, len(r)):                 # shorter than np.triu, which asks every element
+        r[row, :row] = 0
     columns = m if full else k
     run("orgqr", x.dtype, m, columns, k, a, m, scales, work, size)
     return turned(a[:columns]), r

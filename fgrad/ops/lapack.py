@@ -88,7 +88,7 @@ def slogdet(x):
 
 def qr(x, full):
     """(Q, R)"""
-    if in_fortran(x, fortran.QR):
+    if math.prod(x.shape[-2:]) >= fortran.QR and in_fortran(x, 1):
         return stacked(lambda one: fortran.qr(one, full), x)
     return tuple(np.linalg.qr(x, "complete" if full else "reduced"))
 

@@ -124,3 +124,18 @@ def test_another_lapack_is_left_alone(monkeypatch, library):
 def test_a_routine_with_other_integers_is_not_used(monkeypatch):
     monkeypatch.setattr(fortran, "lu", lambda x: (x, np.array([2**32 + 1, 0])))
     assert fortran.found.__wrapped__() is False
+
+
+@needed
+@pytest.mark.parametrize("shape, direct", [((1000, 8), True), ((8, 1000), True), ((60, 60), False)])
+def test_a_matrix_of_few_columns_and_many_elements_is_taken_apart_by_lapack(
+        monkeypatch, shape, direct):
+    """It was the fewer of its rows and columns that counted: f32 was computed in f64."""
+    taken, own = [], fortran.qr
+    monkeypatch.setattr(fortran, "qr", lambda *given: taken.append(1) or own(*given))
+    x = drawn(shape, "float32")
+    for full in (False, True):
+        q, r = lapack.qr(x, full)
+        close(q @ r, x, "float32")
+        assert (np.tril(r, -1) == 0).all()
+    assert bool(taken) == direct
