@@ -142,12 +142,12 @@ KINDS = {}                 # class → Kind; written by the next two functions o
 def register_node(cls, parts, make, keys=None, sign=None, fields=None, mapped=None):
     """Instances of `cls` are nodes.
 
-    parts(node) → (children, meta);   make(meta, children) → node; meta must be
-    hashable, or dicts, lists and sets of what is.
-    keys(meta, n) names the children in paths, sign(meta, printed children) prints them.
-    fields: the names of attributes, (those of the children, those of the meta), if that is all
-    that parts(node) reads.  mapped(meta, children): what `map` makes of such a node, of one child,
-    when that is not always one again; beside anything else, `map` gives such nodes whole.
+    parts(node) → (children, meta);   make(meta, children) → node; meta must be hashable, or dicts,
+    lists and sets of what is.  keys(meta, n) names the children in paths, sign(meta, printed
+    children) prints them.  fields: the names of attributes, (those of the children, those of the
+    meta), if that is all that parts(node) reads.  mapped(meta, children): what `map` makes of such
+    a node, of one child, when that is not always one again; beside anything else, `map` gives such
+    nodes whole.
     Raises ArgumentError when the class is registered already.
 
     >>> class Pair:

@@ -31,6 +31,7 @@ C64, C128 = map(np.dtype, ("complex64", "complex128"))
 FLOATS = (F16, F32, F64, BF16)           # BF16 last: NumPy takes 1 µs to compare with it
 SIGNED = (I8, I16, I32, I64)
 UNSIGNED = (U8, U16, U32, U64)
+UNSIGNED_OF = {8 * d.itemsize: d for d in UNSIGNED}          # bits → dtype
 INTS = SIGNED + UNSIGNED
 NUMBERS = INTS + FLOATS
 DTYPES = (BOOL, *NUMBERS)

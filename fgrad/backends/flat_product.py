@@ -11,10 +11,8 @@ from math import prod
 
 from .. import index, scalar
 from ..loop import Store, of_columns, of_elements
+from ..passes.reduction_forms import STEP
 from ..records import replace
-
-
-STEP = 4                   # elements from one to the next of a vector that is picked
 
 
 class FlatProduct:

@@ -8,10 +8,8 @@ from .. import index, scalar
 from ..bf16 import BF16
 from ..core import Primitive, current
 from ..errors import DtypeError, ShapeError
-from ..types import DTYPES, F16, SHORT, U8, U16, U32, U64, ArrayType
+from ..types import DTYPES, F16, SHORT, UNSIGNED_OF, ArrayType
 from . import move
-
-UNSIGNED = {d.itemsize: d for d in (U8, U16, U32, U64)}
 
 
 class Bitcast(Primitive):
@@ -57,8 +55,8 @@ class BitcastOfWords(Bitcast):
     dtypes = tuple([d for d in Bitcast.dtypes if d is not F16])
 
     def pull(self, x, /, *, dtype):
-        size, wide = 8 * min(x.dtype.itemsize, dtype.itemsize), max(x.dtype, dtype, key=size_of)
-        whole, part = UNSIGNED[wide.itemsize], UNSIGNED[size // 8]
+        size, most = sorted(8 * d.itemsize for d in (x.dtype, dtype))
+        part, whole = UNSIGNED_OF[size], UNSIGNED_OF[most]
 
         def one_of(i):
             low = scalar.index_value(index.combine([(i[-1], size)]), whole)
@@ -73,13 +71,9 @@ class BitcastOfWords(Bitcast):
                     word = scalar.apply("shl", word, scalar.const(k * size, whole))
                 out = word if out is None else scalar.apply("or", out, word)
             return scalar.bits(out, dtype)
-        if x.dtype.itemsize == dtype.itemsize:
+        if size == most:
             return lambda i: scalar.bits(x(i), dtype)
-        return one_of if wide is x.dtype else together
-
-
-def size_of(dtype):
-    return dtype.itemsize
+        return together if x.dtype.itemsize < dtype.itemsize else one_of
 
 
 bitcast = BitcastOfWords("bitcast")

@@ -45,7 +45,7 @@ def pieces(loop, space, region, words, room, times):
     Those of a parallel loop become kernels, others stand side by side: with names of their own.
     """
     ends = places(loop) if loop.step == 1 else []
-    if loop.var.extent >= LONG and copies(loop.body) <= COPIES:
+    if ends and loop.var.extent >= LONG and copies(loop.body) <= COPIES:
         room = max(room, LARGER * size_of(loop.body))
     for at in (ends, about_largest(ends)) if is_worth_it(loop, ends, times) else ():
         found, sizes = fitting(loop, at, room, space, words)

@@ -45,7 +45,8 @@ def column_form(reduction, axes):
         size = prod(a.extent for a, _ in x.terms if isinstance(a, index.Var))
         size, unit = min(size, buffer.type.size), [a for a, c in x.terms if c == 1]
         if not unit and x.free & every:
-            unit = [a for a, c in x.terms if c == min(STEP, *[abs(c) for _, c in x.terms])
+            least = min([abs(c) for _, c in x.terms])
+            unit = [a for a, c in x.terms if c == least <= STEP
                     and isinstance(a, index.Var) and a.extent >= WIDE]
         if unit or axes and not x.free & every:
             best = max(best, (size, not unit, not unit or unit[0] in axes), key=lambda b: b[:2])

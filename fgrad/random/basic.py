@@ -30,9 +30,7 @@ from ..numpy.promotion import (
     as_float, as_value_or_number, broadcast_to, cast, in_dtype, is_number, same)
 from ..numpy.special import erf, erf_inv
 from ..types import (
-    I32, I64, SHORT, U16, U32, U64, as_dtype, default_float, default_int, finfo, part_of)
-
-UNSIGNED = {8: np.dtype("uint8"), 16: U16, 32: U32, 64: U64}
+    I32, I64, SHORT, U32, UNSIGNED_OF, as_dtype, default_float, default_int, finfo, part_of)
 
 
 # ---------------------------------------------------------------------------- keys
@@ -266,7 +264,7 @@ def unit(words, shape, dtype):
     """Multiples of 2⁻²³ (f32; 2⁻⁵² in f64) in [0, 1): the mantissa is random."""
     places = finfo(dtype).nmant
     size = 8 * dtype.itemsize if places > 8 else 8       # bf16 needs 7 bits, and draws a byte
-    drawn = ops.random_bits(words, shape=shape, dtype=UNSIGNED[size])
+    drawn = ops.random_bits(words, shape=shape, dtype=UNSIGNED_OF[size])
     mantissa = same(ops.shr, drawn, size - places)
     return same(ops.mul, ops.convert(mantissa, dtype=dtype), 2.0 ** -places)
 
@@ -328,7 +326,7 @@ def within(bound, least, most):
 def integers(words, shape, minval, maxval, dtype):
     """Uniform integers of 32 or 64 bits."""
     size = 8 * dtype.itemsize
-    unsigned = UNSIGNED[size]
+    unsigned = UNSIGNED_OF[size]
     low, span, every = low_and_span(minval, maxval, shape, dtype, unsigned)
     pair = ops.random_split(words, shape=(2,))
     high_bits, low_bits = [ops.random_bits(pair[k], shape=shape, dtype=unsigned) for k in (0, 1)]
