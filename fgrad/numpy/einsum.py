@@ -140,7 +140,7 @@ def written_out(part, x, more, subscripts):
 
 def without_repeats(x, labels):
     """x and its labels, each once: a label that occurs twice takes the diagonal."""
-    for c in set(labels):
+    for c in dict.fromkeys(labels):
         while labels.count(c) > 1:
             first = labels.index(c)
             second = labels.index(c, first + 1)
