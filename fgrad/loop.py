@@ -296,7 +296,8 @@ class Plan:
     """What a Program becomes: steps in order over buffers.
 
     inputs, outputs: Buffers in the order of the call (an output may be an input, or another
-    output). constants: (Buffer, Array) pairs of closed-over arrays.  offsets: of temporaries in one
+    output). constants: (Buffer, Array) pairs of closed-over arrays.  tables: the same of what
+    depends on nothing, and is part of the executable.  offsets: of temporaries in one
     arena of `arena` bytes, 64-byte aligned.  donated: (output Buffer, input Buffer) pairs that
     share storage.  shares: buffer → bytes of a share, of a temporary that only kernels which take
     turns use: of it there is one share for each of their groups.
@@ -310,6 +311,7 @@ class Plan:
     arena: int = 0
     donated: dict = new(dict)
     shares: dict = new(dict)
+    tables: list = new(list)
 
     def __str__(self):
         return printed().plan_text(self)

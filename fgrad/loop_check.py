@@ -22,7 +22,7 @@ TRIED = 1 << 16            # places at which an index is computed to see how far
 
 def check_plan(plan):
     """The Plan itself, if it is well formed."""
-    known = {*plan.inputs, *(b for b, _ in plan.constants)}
+    known = {*plan.inputs, *(b for b, _ in (*plan.constants, *plan.tables))}
     for step in plan.steps:
         for b in step.params:
             if hasattr(b, "type") and b not in known and b.type.size:

@@ -142,7 +142,8 @@ def call_text(call):
 def plan_text(plan):
     """All steps of a Plan, one after the other."""
     inputs, outputs = (", ".join(map(typed, bs)) for bs in (plan.inputs, plan.outputs))
-    out = [f"plan {plan.name}({inputs}) -> {outputs}"]
+    tables = [f"\n  table {typed(b)}" for b, _ in plan.tables]
+    out = ["".join([f"plan {plan.name}({inputs}) -> {outputs}", *tables])]
     for s in plan.steps:
         out.append(STEPS[type(s)](s))
     return "\n\n".join(out)

@@ -97,8 +97,9 @@ def run_plan(plan, arrays, constants=None):
     """
     if constants is None:
         constants = [memory_of(c) for _, c in plan.constants]
-    buffers = [*plan.inputs, *(b for b, _ in plan.constants)]
-    values = zip(buffers, [*arrays, *constants])
+    buffers = [*plan.inputs, *(b for b, _ in (*plan.constants, *plan.tables))]
+    tables = [memory_of(x) for _, x in plan.tables]
+    values = zip(buffers, [*arrays, *constants, *tables])
     memory = {b: np.array(x, held_as(b.type.dtype)).reshape(-1) for b, x in values}
     memory.update(arena_views(plan))
     memory.update((b, memory[a]) for b, a in plan.origins.items() if a.kind == "input")

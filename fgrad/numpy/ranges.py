@@ -12,10 +12,12 @@ import numpy as np
 from .. import ops
 from ..core import Tracer, Value, array_in, as_value
 from ..errors import ArgumentError, RangeError
-from ..types import BOOL, F64, SCALARS, as_dtype, default_float, default_int
+from ..types import BOOL, F32, F64, SCALARS, as_dtype, default_float, default_int
 from .axes import axis_of, count_of, shape_of
 from .promotion import (
     as_float, binary, cast, floating_together, in_kind, join, kind, of_one_dtype, same)
+
+WHOLE = 1 << 24            # numbers up to this that are whole are exact in f32
 
 
 def arange(start, stop=None, step=None, dtype=None):
@@ -41,6 +43,8 @@ def arange(start, stop=None, step=None, dtype=None):
     dtype = as_dtype(dtype) if dtype is not None else join(kinds or [int])
     if all(x.__class__ is int for x in numbers) and dtype != BOOL:
         return whole_range(*numbers, dtype)
+    if dtype in (F32, F64) and all(x == x // 1 and abs(x) <= WHOLE for x in numbers):
+        return whole_range(*map(int, numbers), dtype)
     return array_in(np.arange(*numbers), dtype)
 
 

@@ -1,6 +1,7 @@
 """The compiler's middle, start to end: a Program becomes a Plan, or the printed forms on its way.
 
     prepared     matrices, hoist, series, branches, simplify, share  of the Program
+    tabled       tables                                              what depends on nothing
     in_kernels   updates, fuse                                       steps, which share buffers
     lowered      lower, updates                                      loops
     arranged     schedule, turns                                     in another order
@@ -31,6 +32,7 @@ from .share import share
 from .simplify import simplify
 from .schedule import schedule, schedule_for
 from .series import in_series
+from .tables import with_tables
 from .target import CPU
 from .turns import in_turns
 from .updates import behind_readers, block_writes, stores_last
@@ -41,7 +43,8 @@ def plan(program, target=CPU, donate=(), tuner=None):
 
     donate: positions of inputs whose storage results may take over.  tuner: see `schedule`.
     """
-    return plan_memory(without_memory(prepared(program, target), target, tuner, donate), donate)
+    ready, tables = tabled(program, target)
+    return apart(plan_memory(without_memory(ready, target, tuner, donate), donate), tables)
 
 
 def without_memory(program, target, tuner=None, donate=(), inner=False):
@@ -82,12 +85,12 @@ def arranged(steps, target, tuner):
 
 def stages(program, target=CPU, tuner=None):
     """The printed forms of a Program on its way: stage name → text."""
-    ready = prepared(program, target)
+    ready, tables = tabled(program, target)
     fused = in_kernels(ready, target)
     steps = lowered(fused, target)
-    loops = plan_text(nested(planned(fused, steps), target, tuner))
+    loops = plan_text(apart(nested(planned(fused, steps), target, tuner), tables))
     kernels = fused_text(fused)                  # before their loops are arranged
-    scheduled = planned(fused, arranged(steps, target, tuner))
+    scheduled = apart(planned(fused, arranged(steps, target, tuner)), tables)
     return {"ir": str(program), "simplified": str(ready), "fused": kernels,
             "loops": loops, "schedule": plan_text(scheduled),
             "memory": memory_text(plan_memory(scheduled))}
@@ -99,6 +102,19 @@ def prepared(program, target):
         return share(simplify(flat_branches(program.derive(hoist))))
     program = program.derive(in_halves).derive(hoist).derive(in_loops).derive(in_series)
     return share(simplify(flat_branches(program)))
+
+
+def tabled(program, target):
+    """(the Program after the passes over the array IR, its tables): see tables.py."""
+    ready = prepared(program, target)
+    return with_tables(ready) if target.tables else (ready, ())
+
+
+def apart(plan, tables):
+    """The Plan itself, the last of whose constants are these tables.  Changes it in place."""
+    count = len(plan.constants) - len(tables)
+    plan.constants, plan.tables = plan.constants[:count], plan.constants[count:]
+    return plan
 
 
 def planned(fused, steps):

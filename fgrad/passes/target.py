@@ -28,6 +28,7 @@ class Target:
     jam: bytes that the last cache holds of what a loop moves, for the loops within several of its
     iterations to run as one.  0: they do not.
     streams: rows that sums read side by side from memory, which is the fastest way.
+    tables: is what depends on no argument computed once, when a Program is compiled?
     """
     kind: str = "cpu"
     vector_bytes: int = 32
@@ -44,6 +45,7 @@ class Target:
     across: bool = False
     jam: int = 0
     streams: int = 1
+    tables: bool = False
 
     def lanes(self, dtype):
         """Elements of a vector."""

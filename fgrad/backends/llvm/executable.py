@@ -55,7 +55,7 @@ class Executable:
             arrays[k] = given_away(values[k], arrays[k])
         made = [empty(t.shape, held_as(t.dtype)) for t in self.made]
         n = self.image.inputs
-        data = [*arrays[:n], *made, self.table.words, *arrays[n:]]
+        data = [*arrays[:n], *made, self.table.words, *arrays[n:], *self.image.tables]
         pointers = (ctypes.c_void_p * len(data))(*[a.__array_interface__["data"][0] for a in data])
         at = ctypes.addressof(pointers)
         self.run(at, at + 8 * (n + len(made)))
@@ -81,7 +81,7 @@ class Executable:
         own, made = made is None, made or self.made
         if not native_call().probe():
             return None
-        fixed = [memory_in_order(c) for c in constants]
+        fixed = [*[memory_in_order(c) for c in constants], *self.image.tables]
 
         def entry(forms, fallback, **form):
             inputs, outputs = [[t.with_dtype(held_as(t.dtype)) for t in ts] for ts in (types, made)]

@@ -11,20 +11,24 @@ import marshal
 import sys
 from collections import namedtuple
 
-from ...types import LONG, SHORT, ArrayType
+import numpy as np
+
+from ...aligned import copied
+from ...types import LONG, SHORT, ArrayType, held_as
 from .. import cache
 from . import host, threads
 
 
 class Image(namedtuple("Image", """given made inputs outputs overwritten words places most arena
-                       long objects""")):
-    """given: types of the inputs, then of the constants.  made: types of what a call makes.
+                       long objects tables""")):
+    """given: types of the inputs, the constants and the tables.  made: types of what a call makes.
 
     inputs: how many there are.  outputs: per result ("made", k), ("given", k): that value itself,
     or ("taken", k): the memory of input k.  overwritten: positions of inputs.  words: instructions
     of the runner, a function's name where its address belongs.  places, most: see PlanTable.
     arena: bytes for temporaries and for what products work in.  long: is the interpreter's lock
-    released?  objects: (names of functions, key of the object on disk).
+    released?  objects: (names of functions, key of the object on disk).  tables: the memory of
+    those of the Plan.
     """
     __slots__ = ()
 
@@ -53,16 +57,21 @@ def keep(program, image):
 def to_bytes(image):
     """The Image as bytes."""
     given, made = ([(SHORT[t.dtype], t.shape) for t in types] for types in image[:2])
-    return marshal.dumps((given, made, *image[2:]))
+    tables = [t.tobytes() for t in image.tables]
+    return marshal.dumps((given, made, *image[2:-1], tables))
 
 
 def from_bytes(data):
     """The Image of these bytes.
 
-    >>> empty = Image([ArrayType("float32", (3,))], [], 1, [], [], [], [], 1, 0, False, [])
+    >>> empty = Image([ArrayType("float32", (3,))], [], 1, [], [], [], [], 1, 0, False, [],
+    ...               [])
     >>> from_bytes(to_bytes(empty)) == empty
     True
     """
-    given, made, *rest = marshal.loads(data)
-    return Image(*([ArrayType(LONG[name], shape) for name, shape in types]
-                   for types in (given, made)), *rest)
+    given, made, *rest, tables = marshal.loads(data)
+    given, made = [[ArrayType(LONG[name], shape) for name, shape in types]
+                   for types in (given, made)]
+    types = given[len(given) - len(tables):]
+    return Image(given, made, *rest, [copied(np.frombuffer(x, held_as(t.dtype)).reshape(t.shape))
+                                      for x, t in zip(tables, types)])

@@ -13,6 +13,7 @@ from itertools import groupby
 from math import prod
 
 from ... import config, loop_key
+from ...core import memory_in_order
 from ...loop import Call, Contract, For, Kernel, Loop, is_idle, turns_of
 from ...passes.memory import aligned
 from ...passes.short_loops import in_straight_lines
@@ -39,7 +40,7 @@ def host_target():
     return Target("cpu", vector_bytes=machine.vector_bytes, registers=machine.registers,
                   threads=threads.pool().size, side=4 if machine.registers >= 32 else 2,
                   borders=True, cache=machine.l2, native_loops=True, across=True,
-                  jam=host.last_cache(), streams=host.streams())
+                  jam=host.last_cache(), streams=host.streams(), tables=True)
 
 
 # ---------------------------------------------------------------------------- image
@@ -59,7 +60,7 @@ def compiled(plan):
         calls[f"call.{len(calls)}"] = function
         return f"call.{len(calls) - 1}"
     made = [b for b in unique(plan.outputs) if b.kind == "output" and b not in plan.donated]
-    given = [*plan.inputs, *[b for b, _ in plan.constants]]
+    given = [*plan.inputs, *[b for b, _ in (*plan.constants, *plan.tables)]]
     n = len(plan.inputs)
     layout = steps.Layout(plan, [*plan.inputs, *made, None, *given[n:]], module.whole)
     words = steps.Words(layout, name)
@@ -69,7 +70,8 @@ def compiled(plan):
         [b.type for b in given], [b.type for b in made], n, origins(plan, given, made),
         overwritten(plan), instructions, layout.places, words.most,
         plan.arena + module.workspace, work(plan) > LONG,
-        [(names, key) for (names, _), key in zip(module.texts, keys)])
+        [(names, key) for (names, _), key in zip(module.texts, keys)],
+        [memory_in_order(x) for _, x in plan.tables])
     return image, objects.of([text for _, text in module.texts], keys), calls
 
 

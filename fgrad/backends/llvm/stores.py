@@ -123,15 +123,34 @@ class Stores(Values):
             self.fn.do(f"store {vector(t, size)} {value}, ptr {at}, align {dtype.itemsize}")
 
     def interleaved(self, values, t):
-        """The elements of 2, 4, 8, … vectors in turns, in as many vectors: in each of the rounds
-        those of one half of them stand between those of the other.
+        """The elements of 2, 4, 8, … vectors in turns, in as many vectors.
+
+        As many as have lanes, or several times as many, are squares that are transposed.  Of fewer,
+        the elements of one half stand between those of the other, round by round.
         """
-        w, half = self.lanes, len(values) // 2
+        w, n = self.lanes, len(values)
+        if n >= w:
+            squares = [self.transposed(values[k:k + w], t) for k in range(0, n, w)]
+            return [row for rows in zip(*squares) for row in rows]
         low = [lane for k in range(w // 2) for lane in (k, k + w)]
-        for _ in range(half.bit_length()):
+        for _ in range(n.bit_length() - 1):
             values = [self.fn.shuffle(t, w, a, b, [lane + first for lane in low])
-                      for a, b in zip(values[:half], values[half:]) for first in (0, w // 2)]
+                      for a, b in zip(values[:n // 2], values[n // 2:]) for first in (0, w // 2)]
         return values
+
+    def transposed(self, rows, t):
+        """The columns of a square of vectors: rows that lie `side` apart exchange squares of that
+        side, of 1, 2, 4, … lanes.  The smaller ones stay within what the processor moves at once.
+        """
+        w, side = self.lanes, 1
+        while side < w:
+            low = [lane + (w - side if lane & side else 0) for lane in range(w)]
+            high = [lane + (w if lane & side else side) for lane in range(w)]
+            pairs = {k: (rows[k], rows[k + side]) for k in range(w) if not k & side}
+            rows = [self.fn.shuffle(t, w, *pairs[k & ~side], high if k & side else low)
+                    for k in range(w)]
+            side *= 2
+        return rows
 
     def joined(self, values, t):
         """The same of any number of vectors, as one."""

@@ -17,6 +17,7 @@ from ..expressions import Expressions
 from . import reciprocal
 from .addresses import Addresses
 from .fetches import AHEAD, PAGE, is_large_row, row_of, step_of
+from .host import HOST
 from .instructions import element, number, stored, type_text
 from .text import constant, mangled, vector
 
@@ -232,18 +233,38 @@ class Values(Expressions, Addresses):
         v, w = self.vec
         if self.lane_mask() or buffer not in self.given or not is_picked(buffer, x, v):
             return None
-        step, t = index.stride(x, v), stored(buffer.type.dtype)
+        step = index.stride(x, v)
         every = abs(step)
-        offset, size = x.const % every, w * every
+        offset = x.const % every
         first = index.plus(x, min(0, (w - 1) * step) - offset)
-        memo, key = self.scopes[-1].memo, (buffer, first, size, self.vec)
+        return self.every_so_many(buffer, first, every, offset, step < 0)
+
+    def every_so_many(self, buffer, first, every, offset, backwards):
+        """The vector of what lies at first + offset, and every so many elements behind that.
+
+        One register is read as a whole.  Of several, halves are taken as long as there are any: the
+        even elements of each two, or the odd ones, each once for all vectors that are made of it.
+        """
+        dtype, w, t = buffer.type.dtype, self.lanes, stored(buffer.type.dtype)
+        one = every in (1, 3) or w * every * dtype.itemsize <= HOST.vector_bytes
+        count, size = (1, w * every) if one else (every, w)
+        memo, key = self.scopes[-1].memo, (buffer, first, every, self.vec)
         if key not in memo:
-            p = self.address(buffer, first)
-            memo[key] = self.op(f"load {vector(t, size)}, ptr {p}, "
-                                f"align {buffer.type.dtype.itemsize}")
-        picks = constant("i32", [offset + k * every for k in range(w)][::1 if step > 0 else -1])
-        return self.op(f"shufflevector {vector(t, size)} {memo[key]}, {vector(t, size)} poison, "
-                       f"{vector('i32', w)} {picks}")
+            p, load = self.address(buffer, first), f"load {vector(t, size)}, ptr"
+            memo[key] = [self.op(f"{load} {self.fn.gep(t, p, k * size)}, align {dtype.itemsize}")
+                         for k in range(count)]
+        parts, way = memo[key], -1 if backwards else 1
+        if one:
+            return self.fn.shuffle(t, size, *parts, "poison", range(offset, size, every)[::way])
+        while len(parts) > 1:
+            odd, offset = offset % 2, offset // 2
+            picks = range(odd, 2 * w, 2)[::way if len(parts) == 2 else 1]
+            key = *key, picks
+            if key not in memo:
+                memo[key] = [self.fn.shuffle(t, w, *two, picks)
+                             for two in zip(parts[::2], parts[1::2])]
+            parts = memo[key]
+        return parts[0]
 
     def fetch_ahead(self, buffer, x, pointer, write=False):
         """Fetches what lies some bytes behind a vector of a large array, for the first of several
