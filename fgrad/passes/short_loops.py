@@ -17,7 +17,7 @@ from __future__ import annotations
 from math import inf
 
 from .. import index, scalar
-from ..loop import Accumulate, For, Let, Start, Store, nodes_of
+from ..loop import Accumulate, For, Let, Start, Store, nodes_of, statements
 from ..records import replace
 from ..scalar import REDUCTIONS
 from .lets import name_shared
@@ -40,7 +40,7 @@ def written_out(loop, words, gathers=False):
     words: the kernel's names.  gathers: may it read lane by lane, since it would do so anyway?
     """
     short = any(isinstance(s, (For, Start)) for s in loop.body) and copies(loop.body) <= COPIES
-    if not short or loop.step != 1 or loop.var.extent < LONG:
+    if not short or loop.step != 1 or loop.var.extent < LONG or fills_a_row(loop):
         return loop
     out, said = [], {}
     if not write(loop.body, {}, out, said) or not is_near(out, loop.var, gathers):
@@ -49,6 +49,12 @@ def written_out(loop, words, gathers=False):
     if wide and not chooses(loop.body, 0):       # rows of 8 are vectors themselves
         return loop
     return replace(loop, body=with_names(out, loop.var.bit, said, words))
+
+
+def fills_a_row(loop):
+    """Does it store scratch rows along its variable, which are read behind it?"""
+    return any(isinstance(s, Store) and s.buffer.kind == "local" and s.index.free & loop.var.bit
+               for s in statements(loop.body))
 
 
 def chooses(body, mask):

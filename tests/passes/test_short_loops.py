@@ -125,3 +125,19 @@ def test_what_has_no_name_gets_one():
         return (fnp.eye(4) - q) @ (g * g)
     program = inline(stage(f, [ArrayType(np.dtype("f4"), (4, 4))] * 2).program)
     assert "None" not in str(assert_plan_agrees(program, VECTORS))
+
+
+def test_a_row_that_is_filled_for_a_loop_behind_is_not_written_out():
+    """The loop that searched it was kept, and what stored it was not."""
+    rng = np.random.default_rng(0)
+    x, best = rng.standard_normal((4, 70, 8)).astype("f"), rng.standard_normal(4).astype("f")
+    c, k = rng.integers(0, 8, (4, 70)).astype("i4"), np.array([5, 6, 7, 8], "i4")
+
+    def place(x, c, best, k):
+        now = fnp.take_along_axis(x, c[:, None], 1)
+        far, columns = x - now, fnp.arange(8)
+        good = (now > 0) & (columns < k) & (columns != c[:, None]) & (now.sum() / 2 + far < best)
+        return fnp.argmin(fnp.where(good, far, 1e4).ravel())
+    f = vmap(place)
+    np.testing.assert_array_equal(jit(f, device="cpu")(x, c, best, k),
+                                  f(*map(fnp.asarray, (x, c, best, k))))
