@@ -14,8 +14,7 @@ from functools import partial
 from math import prod
 
 from .. import index, scalar
-from ..loop import (
-    Accumulate, Contract, For, Kernel, Let, Store, nodes_of, statements)
+from ..loop import Accumulate, Contract, For, Kernel, Let, Store, nodes_of
 from ..records import frozen, replace
 from ..scalar import EXPENSIVE
 from . import across, borders, computed_places
@@ -123,11 +122,24 @@ def arranged(kernel, how):
 
 
 def needed(before, loop):
-    """Those statements in front of a loop that it needs: what others read is stored once."""
-    used, out = uses([loop]), []
-    for s in reversed(before):
-        made = {t.buffer if isinstance(t, Store) else t.name for t in statements([s])}
-        if made & used:
+    """Those statements in front of a loop that it needs: what others read is stored, and what they
+    sum is summed, once.
+    """
+    used, count, out = uses([loop]), 0, []
+    while len(used) > count:                     # what a loop adds to may be read at its beginning
+        count = len(used)
+        out = those_that_make(used, before)
+    return out
+
+
+def those_that_make(used, body):
+    """The statements that make what is used; to it comes what they read."""
+    out = []
+    for s in reversed(body):
+        if isinstance(s, For):
+            inside = those_that_make(used, s.body)
+            out += [replace(s, body=inside)] if inside else []
+        elif (s.buffer if isinstance(s, Store) else s.name) in used:
             out.append(s)
             used |= uses([s])
     return out[::-1]

@@ -205,3 +205,22 @@ def test_rows_left_over_of_a_column_sum_follow(rows, target):
     program = stage(lambda x: fnp.sum(x * x, 0), [ArrayType(F32, (rows, 13))]).program
     plan = assert_plan_agrees(simplify(program), target, length=rows)
     assert rows < 8 or target is TWO or any(loop.step == 4 for loop in all_loops(plan))
+
+
+def test_a_loop_that_fills_a_row_for_another_kernel_sums_nothing_there():
+    """What it also summed began in the first kernel alone."""
+    def f(h, q):
+        wide = fnp.concatenate([h[:1], h, h[-1:]])
+        dt = 0.4 / fnp.max(fnp.sqrt(wide))
+        flow = fnp.sqrt(wide[1:] + wide[:-1])
+        h = fnp.maximum(h - dt * fnp.diff(flow), 0)
+        q = q - dt * fnp.diff(flow * flow)
+        q = fnp.where(h > 1e-3, q / (1 + dt * fnp.abs(q) * fnp.maximum(h, 1e-2) ** (7 / 3)), 0)
+        return h, q, dt, fnp.count_nonzero(h > 1e-3)
+    program = inline(stage(f, [ArrayType(F32, (403,))] * 2).program)
+    for target in (TWO, Target(threads=2, region_cost=500, vector_bytes=64, side=4, borders=True)):
+        assert_plan_agrees(program, target)
+    rng = np.random.default_rng(0)
+    h, q = abs(rng.standard_normal(403)).astype("f"), rng.standard_normal(403).astype("f")
+    for got, want in zip(jit(f, device="cpu")(h, q), f(fnp.asarray(h), fnp.asarray(q))):
+        np.testing.assert_allclose(got, want, 1e-5, 1e-5)
