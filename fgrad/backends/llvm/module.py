@@ -31,7 +31,6 @@ CALLED = re.compile(r"@(fg\.[-\w.]+)\(")         # functions that kernels share
 FEW = 24                   # vectors of a function of vector math, up to which it is in place
 LONG = 20_000              # scalar operations from which the interpreter's lock is released
 BATCH = 60_000             # characters of text that are compiled while more is written: some 40 ms
-FIRST = 20_000             # the same where what comes next is long
 
 
 @functools.cache
@@ -204,21 +203,13 @@ class Module:
         return names
 
     def opened(self, names):
-        """Puts functions into the module that is written, which is closed when it is long, and
-        before a long one where it has something.
-        """
+        """Puts functions into the module that is written, which is closed when it is long."""
         for name in names:
-            new = {name: self.functions[name]} | called(self.functions[name], self.functions)
-            if self.long(new | self.open) and self.long(self.open, FIRST):
-                self.close()
-            self.open |= new
-        if self.long(self.open):
+            text = self.functions[name]
+            self.open |= {name: text, **called(text, self.functions)}
+        new = [text for name, text in self.open.items() if name not in self.shared]
+        if config.processors() > 1 and sum(map(len, new)) > BATCH:
             self.close()
-
-    def long(self, functions, least=BATCH):
-        """Have functions so much text that it is worth a module that another thread compiles?"""
-        new = [text for name, text in functions.items() if name not in self.shared]
-        return config.processors() > 1 and sum(map(len, new)) > least
 
     def close(self):
         """Ends the module that is written, if there is one."""
