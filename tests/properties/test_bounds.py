@@ -34,7 +34,7 @@ def written_around(function, arrays):
     made = [guarded(t) for t in run.made]
     given = [np.array(v.np, order="C") for v in values]
     held = [np.array(c.np, order="C") for c in compiled.constants]
-    data = [*given, *[a for _, a in made], run.table.words, *held]
+    data = [*given, *[a for _, a in made], run.table.words, *held, *run.image.tables]
     pointers = (ctypes.c_void_p * len(data))(*[a.ctypes.data for a in data])
     at = ctypes.addressof(pointers)
     run.run(at, at + 8 * (len(given) + len(made)))
