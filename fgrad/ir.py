@@ -24,7 +24,8 @@ show = lazily("fgrad.ir_text", "show")           # most programs are never print
 
 class Operations(dict):
     """name → operation; core.Primitive alone writes to it."""
-    defined_in = ("interpreters.call", "custom", "control", "callbacks", "passes.pairs", "random")
+    defined_in = ("interpreters.call", "custom", "control", "callbacks", "passes.calls",
+                  "passes.pairs", "random")
 
     def load(self):
         """Loads every module that defines operations."""

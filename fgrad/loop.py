@@ -245,11 +245,14 @@ class Call:
 
 @record
 class Loop:
-    """Plans that are run again and again ("scan", "while"), or one of several ("cond").
+    """Plans that are run again and again ("scan", "while"), one of several ("cond"), or one that
+    others run too ("call").
 
     scan: plans (body,); length, reverse.   while: plans (cond, body).   cond: plans, one a branch.
+    call: plans (plan,), the same one for all who call it.
     An inner Plan's inputs are consts, carry, xs; its outputs carry, ys; those of a while's cond one
-    bool; those of a branch the `ys`.  Inner inputs for consts are the outer buffers themselves.
+    bool; those of a branch or a call the `ys`.  Inner inputs for consts are the outer buffers
+    themselves.
 
     starts, ends: the carry before and behind the loop; starts are read only.  xs: stacked inputs;
     None stands for a counter 0, 1, … of the steps.  ys: stacked outputs.  index: what a cond

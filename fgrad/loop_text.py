@@ -144,8 +144,11 @@ def plan_text(plan):
     inputs, outputs = (", ".join(map(typed, bs)) for bs in (plan.inputs, plan.outputs))
     tables = [f"\n  table {typed(b)}" for b, _ in plan.tables]
     out = ["".join([f"plan {plan.name}({inputs}) -> {outputs}", *tables])]
+    called = set()
     for s in plan.steps:
-        out.append(STEPS[type(s)](s))
+        known = isinstance(s, Loop) and s.kind == "call" and s.plans[:1]
+        out.append(loop_text(s, ()) if known and known in called else STEPS[type(s)](s))
+        called.add(known)
     return "\n\n".join(out)
 
 
@@ -156,22 +159,24 @@ def loop_head(loop):
             return f"scan {loop.name} {loop.length} times" + " backwards" * loop.reverse
         case "while":
             return f"while {loop.name}"
+        case "call":
+            return f"run {loop.programs[0].name}"
     return f"cond {loop.name} by {loop.index.name}"
 
 
-def loop_text(loop):
-    """A Loop as printed: what goes round, and its inner Plans, indented."""
+def loop_text(loop, plans=None):
+    """A Loop as printed: what goes round, and its inner Plans, indented, if they are not given."""
     def names(buffers):
         return " ".join("counter" if b is None else b.name for b in buffers) or "nothing"
     lines = [loop_head(loop), f"  const {names(loop.consts)}"]
-    if loop.kind != "cond":
+    if loop.kind in ("scan", "while"):
         lines.append(f"  carry {names(loop.starts)} -> {', '.join(map(typed, loop.ends))}")
     if loop.kind == "scan":
         lines.append(f"  along {names(loop.xs)}")
     if loop.ys:
-        lines.append(f"  {'gives' if loop.kind == 'cond' else 'stack'} "
+        lines.append(f"  {'stack' if loop.kind == 'scan' else 'gives'} "
                      f"{', '.join(map(typed, loop.ys))}")
-    for plan in loop.plans:
+    for plan in loop.plans if plans is None else plans:
         lines += ["", *("  " + line if line else "" for line in plan_text(plan).split("\n"))]
     return "\n".join(lines)
 

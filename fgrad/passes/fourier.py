@@ -18,11 +18,14 @@ of which either may be None, for zeros.
 from __future__ import annotations
 
 import math
-from functools import reduce
+from functools import lru_cache, reduce
 
 from .. import ops
 from ..control import kept
+from ..interpreters.stage import COMPILER, stage
+from ..ir import Equation, Program
 from ..types import I32
+from .calls import called
 
 LONGEST = 8                # sums that are written out: of 2, 3, 4, 5, 7 or 8 elements
 LARGEST, RATIO = 64, 16    # rows of a matrix of roots; their square over the length
@@ -217,7 +220,7 @@ def by_matrix(z, matrix, wanted, turns):
 
 def transformed(z, n, sign, count=None):
     """The first `count` results (None: all) along axis 1 of the transform of n elements, of pairs
-    [a,m,s].
+    [a,m,s]; in this order, but as the last stage shapes them.
 
     Elements beyond the m that are given are zeros.  The roots come before all stages, which may
     take turns so.
@@ -238,9 +241,10 @@ def transformed(z, n, sign, count=None):
         z = moved(z, ops.reshape, shape=(a, r, left, done * s))
         z = by_matrix(z, matrix, wanted, turns) if matrix else by_sums(z, sign, wanted, turns)
         done *= wanted
-        z = moved(moved(z, kept), ops.reshape, shape=(a, left, done * s))
-    z = moved(z, ops.reshape, shape=(a, done, s))
-    return z if count in (None, done) else between(z, 0, count)
+        z = moved(z, kept)
+    if count in (None, done):
+        return z
+    return between(moved(z, ops.reshape, shape=(a, done, s)), 0, count)
 
 
 def between(z, start, stop):
@@ -263,56 +267,96 @@ def fft(z, *, axis, inverse):
     """The pair that `ops.fft` gives."""
     n = z[0].shape[axis]
     z, shape = seen(z, axis, n)
-    return moved(transformed(z, n, 1 if inverse else -1), ops.reshape, shape=shape)
+    return moved(run("fft", z, n=n, sign=1 if inverse else -1), ops.reshape, shape=shape)
 
 
 def rfft(x, *, axis):
-    """The pair that `ops.rfft` gives, of a real array.
+    """The pair that `ops.rfft` gives, of a real array."""
+    n = x.shape[axis]
+    (x, _), shape = seen((x, None), axis, n // 2 + 1)
+    return moved(run("rfft", (x,), n=n), ops.reshape, shape=shape)
+
+
+def irfft(z, *, axis, n):
+    """The real array that `ops.irfft` gives."""
+    z, shape = seen(z, axis, n)
+    a, _, s = z[0].shape
+    parts = [ops.reshape(x, shape=(a, n // (2 - n % 2), 1, s)) for x in run("irfft", z, n=n)]
+    return ops.reshape(ops.concatenate(*parts, axis=2), shape=shape)
+
+
+TRANSFORMS = {"fft": fft, "rfft": rfft, "irfft": irfft}
+
+
+# ---------------------------------------------------------------------------- what they call
+
+def run(name, args, **params):
+    """The results of a transform of arrays [before, n, behind]: by a call, save of a few elements.
+    """
+    if params["n"] <= LONGEST:
+        return CALLED[name](*args, **params)
+    types = tuple([a.type for a in args])
+    return called(*args, program=traced(name, types, tuple(params.items())))
+
+
+@lru_cache(maxsize=256)
+def traced(name, types, params):
+    """The Program of a transform, whose equations are on no line of the user's."""
+    made = stage(lambda *args: CALLED[name](*args, **dict(params)), types, name=name,
+                 what=COMPILER).program
+    return Program(name, made.inputs, [Equation(e.op, e.args, e.params, e.outs)
+                                       for e in made.eqns], made.outputs)
+
+
+def of_pairs(re, im, *, n, sign):
+    """The pair of `fft`."""
+    return transformed((re, im), n, sign)
+
+
+def of_reals(x, *, n):
+    """The pair of `rfft`.
 
     Of an even number: with Z the transform of x[2j] + i x[2j+1], those of both are
     (Z[k] + Z[-k]*) / 2 and (Z[k] - Z[-k]*) / 2i.
     """
-    n = x.shape[axis]
-    (x, _), shape = seen((x, None), axis, n // 2 + 1)
     if n % 2:
         re, im = transformed((x, None), n, -1, n // 2 + 1)
-        z = re, ops.full(shape=re.shape, value=0.0, dtype=re.dtype) if im is None else im
-        return moved(z, ops.reshape, shape=shape)
+        return re, ops.full(shape=re.shape, value=0.0, dtype=re.dtype) if im is None else im
     a, _, s = x.shape
     x = ops.reshape(x, shape=(a, n // 2, 2, s))
     parts = [ops.slice(x, start=(0, 0, j, 0), stop=(a, n // 2, j + 1, s), stride=(1,) * 4)
              for j in (0, 1)]
     z = transformed(moved(parts, ops.reshape, shape=(a, n // 2, s)), n // 2, -1)
+    z = moved(z, ops.reshape, shape=(a, n // 2, s))
     z = tuple(ops.concatenate(*parts, axis=1) for parts in zip(z, between(z, 0, 1)))
     w = conjugate(moved(z, ops.rev, axes=(1,)))
     odd = times(quarter(taken(z, w), -1), along(roots(
         counted((n // 2 + 1,), 0), n, -1, x.dtype), z, 1))
-    return moved(scaled(added(added(z, w), odd), 0.5), ops.reshape, shape=shape)
+    return scaled(added(added(z, w), odd), 0.5)
 
 
-def irfft(z, *, axis, n):
-    """The real array that `ops.irfft` gives: X[k] stands for X[n - k] too, but for the ends.
+def to_reals(re, im, *, n):
+    """What `irfft` gives, of an even number the elements x[2j] and those x[2j+1]: X[k] stands for
+    X[n - k] too, but for the ends.
 
-    The inverse of what `rfft` does.
+    The inverse of what `of_reals` does.
     """
-    z, shape = seen(z, axis, n)
-    (a, given, s), half = z[0].shape, n // 2
-    k = counted(z[0].shape, 1)
+    given, half = re.shape[1], n // 2
+    k = counted(re.shape, 1)
     once = ops.eq(k, 0) if n % 2 else ops.or_(ops.eq(k, 0), ops.eq(k, half))
-    z = z[0], ops.select(once, 0.0, z[1])
+    z = re, ops.select(once, 0.0, im)
     if n % 2:
         z = tuple(ops.select(once, x, ops.mul(x, 2.0)) for x in z)
-        return ops.reshape(transformed(z, n, 1)[0], shape=shape)
+        return transformed(z, n, 1)[:1]
     w = conjugate(moved(between(z, 1, given), ops.rev, axes=(1,)))
     z = between(z, 0, half)
     odd = times(quarter(taken(z, w), 1), along(roots(
-        counted((half,), 0), n, 1, z[0].dtype), z, 1))
-    z = moved(transformed(added(added(z, w), odd), half, 1), ops.reshape, shape=(a, half, 1, s))
-    return ops.reshape(ops.concatenate(*z, axis=2), shape=shape)
+        counted((half,), 0), n, 1, re.dtype), z, 1))
+    return transformed(added(added(z, w), odd), half, 1)
+
+
+CALLED = {"fft": of_pairs, "rfft": of_reals, "irfft": to_reals}
 
 
 def conjugate(z):
     return z[0], ops.neg(z[1])
-
-
-TRANSFORMS = {"fft": fft, "rfft": rfft, "irfft": irfft}

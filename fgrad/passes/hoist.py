@@ -17,7 +17,7 @@ from ..ops.elementwise import Elementwise
 from ..ops.reduce import Reduce
 from ..scalar import EXPENSIVE
 
-STORED = frozenset("""cholesky conv_general dot_general eigh lu pinv
+STORED = frozenset("""called cholesky conv_general dot_general eigh kept lu pinv
     pivots_to_permutation qr slogdet solve svd triangular_solve""".split())
 
 
@@ -36,20 +36,29 @@ def hoisted(eqn):
         eqn = Equation(eqn.op, eqn.args, params, eqn.outs, eqn.source, eqn.mark)
     if eqn.op.loop == "cond":
         return [eqn]
-    n, body = params["n_consts"], programs[-1]
+    n, body = params.get("n_consts", 0), programs[-1]
+    front, new, rest = body.derive(parted, n)
+    if not new:
+        return [eqn]
+    front, made = copied(front, dict(zip(body.inputs, eqn.args[:n])))
+    others = [with_consts(p, n, [Var(v.type) for v in new], p.eqns) for p in programs[:-1]]
+    args = (*eqn.args[:n], *[made[v] for v in new], *eqn.args[n:])
+    params = eqn.op.replaced(params, [*others, rest])
+    if "n_consts" in params:
+        params["n_consts"] = n + len(new)
+    return [*front, Equation(eqn.op, args, params, eqn.outs, eqn.source, eqn.mark)]
+
+
+def parted(body, n):
+    """(the equations that move in front of a body, their results that it reads, the body without
+    them, which is given these behind its first n inputs).
+    """
     fixed = fixed_equations(body, n)
     worth = [e for e in fixed if is_worth(e)]
-    if not worth:
-        return [eqn]
     inside = [e for e in body.eqns if not any(e is w for w in worth)]
     read = {v for e in inside for v in e.variables} | set(body.outputs)
     new = [v for e in worth for v in e.outs if v in read]
-    front, made = copied(needed(worth, fixed), dict(zip(body.inputs, eqn.args[:n])))
-    others = [with_consts(p, n, [Var(v.type) for v in new], p.eqns) for p in programs[:-1]]
-    changed = [*others, with_consts(body, n, new, inside)]
-    args = (*eqn.args[:n], *[made[v] for v in new], *eqn.args[n:])
-    params = {**eqn.op.replaced(params, changed), "n_consts": n + len(new)}
-    return [*front, Equation(eqn.op, args, params, eqn.outs, eqn.source, eqn.mark)]
+    return needed(worth, fixed), new, with_consts(body, n, new, inside)
 
 
 def is_worth(eqn):

@@ -274,6 +274,8 @@ def lower_loop(eqn, name, fused, names, target):
     outs = [buffer(v) for v in eqn.outs]
     source = eqn.source, eqn.mark
     programs = eqn.op.programs(p)
+    if kind == "call":
+        return [Loop(name, kind, programs, args, [], [], [], outs, source=source)]
     if kind == "cond":
         return [Loop(name, kind, programs, args[1:], [], [], [], outs, index=args[0],
                      source=source)]

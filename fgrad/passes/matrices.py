@@ -49,7 +49,7 @@ def with_halves(eqn):
     """A loop or branch with the solutions in its bodies taken apart."""
     before = eqn.op.programs(eqn.params)
     programs = [p.derive(in_halves) for p in before]
-    if eqn.op.loop != "cond":
+    if eqn.op.loop not in ("cond", "call"):
         programs[-1] = apart(programs[-1], eqn.params["n_consts"])
     if all(p is q for p, q in zip(programs, before)):
         return eqn

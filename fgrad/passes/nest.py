@@ -15,23 +15,31 @@ from ..types import BOOL, I32, U8, ArrayType
 from .memory import plan_memory
 
 
-def nest(plan, make, prepared):
+def nest(plan, make, prepared, called):
     """Gives every Loop of the Plan its inner Plans.  Changes it in place.
 
     make(program, donate) → a Plan without memory; inputs of the positions `donate` may be
-    overwritten.  prepared(program): the Program, simplified.
+    overwritten.  prepared(program): the Program, simplified.  called: Program → Plan, of those that
+    are called; what is new is added.
     """
     for step in plan.steps:
-        if isinstance(step, Loop):
+        if not isinstance(step, Loop):
+            continue
+        if step.kind == "call":
+            (program,) = step.programs
+            if program not in called:
+                called[program] = inner(step, 0, make, prepared)
+            step.plans = (called[program],)
+        else:
             step.plans = tuple([inner(step, k, make, prepared) for k in range(len(step.programs))])
-            furnish(step)
+        furnish(step)
 
 
 def inner(loop, k, make, prepared):
     """The Plan of Program k of a loop, with its memory."""
     program = prepared(loop.programs[k])
     at = len(loop.consts)
-    if loop.kind == "cond":
+    if loop.kind in ("cond", "call"):
         return plan_memory(make(separate(program, program.inputs, {})))
     carry = dict(enumerate(program.inputs[at:at + len(loop.starts)]))
     if loop.kind == "while" and k == 0:

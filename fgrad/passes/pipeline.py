@@ -1,5 +1,6 @@
 """The compiler's middle, start to end: a Program becomes a Plan, or the printed forms on its way.
 
+    tabled       calls                                               what is planned once for all
     prepared     matrices, hoist, series, branches, simplify, share  of the Program
     tabled       tables                                              what depends on nothing
     in_kernels   updates, fuse                                       steps, which share buffers
@@ -21,6 +22,7 @@ from __future__ import annotations
 from ..loop import Plan
 from ..loop_text import plan_text
 from .branches import flat_branches
+from .calls import once
 from .fuse import fuse
 from .fused_text import fused_text
 from .hoist import hoist
@@ -44,26 +46,26 @@ def plan(program, target=CPU, donate=(), tuner=None):
     donate: positions of inputs whose storage results may take over.  tuner: see `schedule`.
     """
     ready, tables = tabled(program, target)
-    return apart(plan_memory(without_memory(ready, target, tuner, donate), donate), tables)
+    return apart(plan_memory(without_memory(ready, target, tuner, donate, {}), donate), tables)
 
 
-def without_memory(program, target, tuner=None, donate=(), inner=False):
+def without_memory(program, target, tuner, donate, called, inner=False):
     """The Plan of a prepared Program, whose nested Plans have their memory.
 
-    donate: positions of inputs that may be overwritten.  inner: it is the body of a loop, whose
-    kernels store last.
+    donate: positions of inputs that may be overwritten.  called: see `nest`.  inner: it is the body
+    of a loop, with a carry, whose kernels store last.
     """
     fused = in_kernels(program, target, donate)
     steps = lowered(fused, target)
     if inner:
         stores_last(steps)
-    return nested(planned(fused, arranged(steps, target, tuner)), target, tuner)
+    return nested(planned(fused, arranged(steps, target, tuner)), target, tuner, called)
 
 
-def nested(plan, target, tuner):
+def nested(plan, target, tuner, called):
     """The Plan itself, whose Loops have Plans of their own."""
-    nest(plan, lambda p, donate=(): without_memory(p, target, tuner, donate, inner=True),
-         lambda p: prepared(p, target))
+    nest(plan, lambda p, donate=(): without_memory(p, target, tuner, donate, called, bool(donate)),
+         lambda p: prepared(p, target), called)
     return plan
 
 
@@ -88,7 +90,7 @@ def stages(program, target=CPU, tuner=None):
     ready, tables = tabled(program, target)
     fused = in_kernels(ready, target)
     steps = lowered(fused, target)
-    loops = plan_text(apart(nested(planned(fused, steps), target, tuner), tables))
+    loops = plan_text(apart(nested(planned(fused, steps), target, tuner, {}), tables))
     kernels = fused_text(fused)                  # before their loops are arranged
     scheduled = apart(planned(fused, arranged(steps, target, tuner)), tables)
     return {"ir": str(program), "simplified": str(ready), "fused": kernels,
@@ -106,7 +108,7 @@ def prepared(program, target):
 
 def tabled(program, target):
     """(the Program after the passes over the array IR, its tables): see tables.py."""
-    ready = prepared(program, target)
+    ready = prepared(once(program, target), target)
     return with_tables(ready) if target.tables else (ready, ())
 
 

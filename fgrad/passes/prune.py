@@ -94,4 +94,10 @@ def prune_cond(params, keep):
     return (True, *args), keep, {"branches": tuple([narrowed(b, args) for b in small])}
 
 
-PRUNE = {"scan": prune_scan, "while": prune_while, "cond": prune_cond}
+def prune_call(params, keep):
+    small = params["program"].derive(only, keep)
+    args = tuple(read_by(small))
+    return args, keep, {"program": small.derive(narrowed, args)}
+
+
+PRUNE = {"scan": prune_scan, "while": prune_while, "cond": prune_cond, "call": prune_call}

@@ -27,7 +27,7 @@ STRETCH = 1 << 18          # statements run between two looks at the clock, abou
 
 def fits(loop, parts_of):
     """Is a Loop written as one function?  parts_of(kernel): into how many parts it is cut."""
-    if loop.kind == "cond" or not is_plain(loop) or work(loop.plans) > BUSY:
+    if loop.kind in ("cond", "call") or not is_plain(loop) or work(loop.plans) > BUSY:
         return False
     kernels = [k for p in loop.plans for k in kernels_of(p)]
     return len(kernels) <= KERNELS and all(
@@ -137,6 +137,8 @@ class Writer:
                 self.kernel(step)
             elif step.kind == "cond":
                 self.cond(step)
+            elif step.kind == "call":
+                self.call(step)
             else:
                 for start, end in zip(step.starts, step.ends):
                     self.copy(self.of(end), self.of(start), end)
@@ -151,6 +153,13 @@ class Writer:
         for k, b in enumerate(buffers):
             self.fn.store("ptr", self.of(b), self.fn.gep("ptr", table, k))
         self.fn.call(self.inlined(kernel), ("ptr", table), ("i64", 0))
+
+    def call(self, loop):
+        """A Plan, once."""
+        (plan,) = loop.plans
+        self.bind(plan.inputs, loop.consts)
+        self.bind(plan.outputs, loop.ys)
+        self.steps(plan, loop.block)
 
     def cond(self, loop):
         """One of several Plans."""

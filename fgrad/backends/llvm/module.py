@@ -120,6 +120,7 @@ class Module:
         self.functions, self.used, self.workspace = {}, set(), 0
         self.known, self.inside, self.whole = loop_key.Known(), loop_key.Known(), set()
         self.texts, self.open, self.shared, self.begin = [], {}, {}, begin
+        self.called = {}                         # Plan of a call → its steps
         self.steps = self.steps_of(plan)
         self.close()
 
@@ -133,6 +134,11 @@ class Module:
             for step in steps:
                 if isinstance(step, Loop) and loops.fits(step, parts_of):
                     out.append(self.in_one(step))
+                elif isinstance(step, Loop) and step.kind == "call":
+                    (plan,) = step.plans
+                    if plan not in self.called:
+                        self.called[plan] = self.steps_of(plan)
+                    out.append((step, [self.called[plan]]))
                 elif isinstance(step, Loop):
                     out.append((step, [self.steps_of(p) for p in step.plans]))
                 elif isinstance(step, Call):

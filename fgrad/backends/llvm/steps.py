@@ -38,6 +38,7 @@ class Layout:
     def __init__(self, plan, external, whole=()):
         self.number, self.whole = {b: k for k, b in enumerate(external) if b is not None}, whole
         self.first, self.places, self.shares, self.arena = len(external), [], {}, plan.arena
+        self.inside = {}                         # call → where the arena of its Plan begins
         self.add(plan, 0)
 
     def slot(self, place=0):
@@ -59,21 +60,31 @@ class Layout:
         for b, offset in plan.offsets.items():
             self.number[b] = self.slot(base + offset)
         for b, origin in plan.origins.items():
-            if b not in self.number:
+            if b not in plan.offsets:
                 self.number[b] = self.of(origin)
         for step in plan.steps:
             if isinstance(step, Loop) and step not in self.whole:
-                self.bind(step)
                 inside = base + plan.offsets[step.block] if step.block is not None else 0
+                if step.kind == "call":
+                    self.inside[step] = inside
+                    continue
+                self.bind(step)
                 for inner in step.plans:
                     self.add(inner, inside)
+
+    def enter(self, call):
+        """Slots for what is called, from here on: those of its Plan's buffers in an earlier call
+        are no longer known.
+        """
+        self.bind(call)
+        self.add(call.plans[0], self.inside[call])
 
     def bind(self, loop):
         """Slots for the inputs and outputs of a loop's inner Plans."""
         at, number = len(loop.consts), self.number
         for plan in loop.plans:
             number.update((b, self.of(a)) for b, a in zip(plan.inputs, loop.consts))
-        if loop.kind == "cond":
+        if loop.kind in ("cond", "call"):
             for plan in loop.plans:
                 number.update((b, self.of(y)) for b, y in zip(plan.outputs, loop.ys))
             return
@@ -246,6 +257,11 @@ class Words:
                            Op.SET, self.of(out), self.of(second), 0]
                 swaps += [Op.SWAP, self.of(carry), self.of(out)]
         return before, after, swaps
+
+    def call_(self, loop, inner):
+        """The steps of what is called."""
+        self.layout.enter(loop)
+        return self.steps(inner[0])
 
     def cond(self, loop, inner):
         """One of several lists of steps."""

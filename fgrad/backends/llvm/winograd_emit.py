@@ -415,9 +415,12 @@ class WindowWriter(Writer):
                 value = fn.vector_load(p.type, self.lanes, fn.gep(p.type, first, at))
                 total = value if total is None else added(fn, p.type, self.lanes, total, value)
             values.append(total)
+        places = [fn.gep(p.type, row, j) for row in self.row_sums]
+        sums = [value for _, value in self.loaded(places)]
         for tap, value in enumerate(self.applied([transposed(m) for m in self.g], values)):
             i = fn.add(tap * w.channels, c)
-            self.store_row(0, i, j, self.checked(i, j, [value]), count)
+            sums = self.store_row(0, i, j, self.checked(i, j, [value]), count, sums)
+        self.keep(sums, places)
 
     # -- what is not finite ------------------------------------------------------------------------
 

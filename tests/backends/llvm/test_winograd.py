@@ -124,6 +124,17 @@ def test_what_follows_a_sum_and_sums_over_all_places(always, size):
         assert_close(found, np.asarray(wide).astype("float32"), length=144)
 
 
+@pytest.mark.parametrize("columns", [16, 40])
+def test_sums_over_the_gradient_of_a_kernel(always, columns):
+    def function(x, w, ct):
+        g, _ = of_kernel("SAME", x, w, ct)
+        return g * w, fnp.sum(g * w, axis=(0, 1, 2)), fnp.sum(g, axis=(0, 1, 2))
+    args = draw(3, 8, 8, 16), draw(3, 3, 16, columns), draw(3, 8, 8, columns)
+    want = function(*[fnp.array(a.astype("float64")) for a in args])
+    for found, wide in zip(compiled(function, *args), want):
+        assert_close(found, np.asarray(wide).astype("float32"), length=3 * 64 * 144)
+
+
 def special(x, *values):
     """x with these values in some places."""
     x = x.copy()
