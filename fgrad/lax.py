@@ -36,7 +36,7 @@ from .ops import (                                                              
     sign, sin, sinh, sqrt, square, sub, tan, tanh)
 from .scalar import REDUCTIONS
 from .text import noun_of
-from .types import SCALARS, ArrayType, as_dtype, default_int
+from .types import BOOL, SCALARS, ArrayType, as_dtype, default_int
 
 if typing.TYPE_CHECKING:                         # for editors; at run time see NAMES
     from . import lax_linalg as linalg                                               # noqa: F401
@@ -677,11 +677,13 @@ def cumlogsumexp(x, axis=0, reverse=False):
 
 WINDOWS = {add: "sum", max: "max", min: "min", fnp.add: "sum", fnp.maximum: "max",
            fnp.minimum: "min"}
+OF_BOOLS = {bitwise_or: "max", bitwise_and: "min", fnp.logical_or: "max", fnp.logical_and: "min"}
 
 
 def reduce_window(operand, init_value, computation, window_dimensions, window_strides, padding,
                   base_dilation=None, window_dilation=None):
-    """Sliding windows reduced by `computation`: lax.add, lax.max or lax.min.
+    """Sliding windows reduced by `computation`: lax.add, lax.max or lax.min, or of bools
+    lax.bitwise_or or lax.bitwise_and.
 
     Every window begins with init_value, and padding counts as init_value.  window_dimensions and
     window_strides have an entry for each axis; padding is "SAME", "VALID" or pairs (low, high);
@@ -693,10 +695,12 @@ def reduce_window(operand, init_value, computation, window_dimensions, window_st
     [1.0, 3.0]
     """
     x = as_value(operand)
-    if computation not in WINDOWS:
+    how = {**WINDOWS, **OF_BOOLS}.get(computation) if x.dtype == BOOL else WINDOWS.get(computation)
+    if how is None:
         raise ArgumentError("reduce_window cannot reduce by this function.",
                             given=f"computation={computation!r}",
-                            expected="lax.add, lax.max or lax.min")
+                            expected="lax.add, lax.max or lax.min" if x.dtype != BOOL else
+                            "lax.bitwise_or, lax.bitwise_and, lax.max or lax.min")
     window, stride, dilation, base = (
         convolution.per_axis(1 if value is None else value, x.ndim, name) for value, name in (
             (window_dimensions, "window_dimensions"), (window_strides, "window_strides"),
@@ -706,9 +710,9 @@ def reduce_window(operand, init_value, computation, window_dimensions, window_st
     pads = [(low, high, d - 1) for (low, high), d in zip(pairs, base)]
     if any(n for config in pads for n in config):
         x = pad(x, init_value, pads)
-    out = convolution.reduce_window(x, WINDOWS[computation], window, stride, "VALID", dilation)
+    out = convolution.reduce_window(x, how, window, stride, "VALID", dilation)
     number = isinstance(init_value, (*SCALARS, np.generic))
-    neutral = number and init_value == REDUCTIONS[WINDOWS[computation]][1](x.dtype)
+    neutral = number and init_value == REDUCTIONS[how][1](x.dtype)
     return out if neutral else computation(out, wide(init_value, out))
 
 

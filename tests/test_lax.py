@@ -261,6 +261,15 @@ def test_a_neutral_init_value_of_reduce_window_computes_nothing(computation, ini
     assert equations(init) == equations(0.5) - 1
 
 
+def test_windows_of_bools():
+    x = np.random.default_rng(0).random((6, 7)) < 0.2
+    some = lax.reduce_window(x, False, lax.bitwise_or, (1, 5), (1, 1), "SAME")
+    every = lax.reduce_window(x, True, lax.bitwise_and, (1, 2), (1, 1), "VALID")
+    want = [[x[i, max(0, j - 2):j + 3].any() for j in range(7)] for i in range(6)]
+    np.testing.assert_array_equal(some, want)
+    np.testing.assert_array_equal(every, x[:, 1:] & x[:, :-1])
+
+
 def test_reduce_window_takes_a_known_computation():
     said = message(ArgumentError, lambda: lax.reduce_window(X, 0.0, lax.sub, (2, 2), (1, 1),
                                                             "VALID"))

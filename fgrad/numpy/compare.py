@@ -5,11 +5,12 @@ from __future__ import annotations
 from .. import ops
 from ..control import fori_loop
 from ..core import as_value
-from ..errors import ShapeError
+from ..errors import ArgumentError, ShapeError
 from ..types import BOOL, I32
 from .axes import typed
 from .contract import numbers
-from .elementwise import absolute, isnan, where
+from .elementwise import absolute, isnan, remainder, where
+from .joining import concatenate
 from .promotion import as_float, binary, floating_together, of_one_dtype, same, together
 from .reductions import all as all_of
 
@@ -77,22 +78,28 @@ def select(condlist, choicelist, default=0):
     return out
 
 
-def interp(x, xp, fp, left=None, right=None):
+def interp(x, xp, fp, left=None, right=None, period=None):
     """The piecewise linear function through the points (xp, fp) at x; xp ascending.
 
     f[*s] f[n] f[n] → f[*s]
 
-    Outside it is the value at the end, or `left` and `right`.
+    Outside it is the value at the end, or `left` and `right`.  period: the function repeats after
+    so much; xp is in any order then, and `left` and `right` are not used.
+    Raises ShapeError for points that are no two rows, ArgumentError for a period of 0.
 
     >>> import fgrad.numpy as fnp
     >>> fnp.interp([0.5, 3.0], [0.0, 1.0], [0.0, 10.0])
     Array([ 5., 10.], f32[2])
+    >>> fnp.interp([-90.0, 315.0], [0.0, 180.0], [0.0, 1.0], period=360.0)
+    Array([0.5 , 0.25], f32[2])
     """
     fp = as_float(fp)
     x, xp = [as_float(v) for v in of_one_dtype(x, xp)]
     if xp.ndim != 1 or fp.shape != xp.shape or not xp.size:
         raise ShapeError("interp needs points of one axis, at least one.",
                          given=[typed(xp), typed(fp)])
+    if period is not None:
+        return interp(*repeated(x, xp, fp, period))
     inside = ops.gather(fp, ops.full(shape=x.shape, value=0, dtype=I32), axes=(0,))
     if xp.size > 1:
         inside = on_segment(x, xp, fp)
@@ -100,6 +107,17 @@ def interp(x, xp, fp, left=None, right=None):
     x, low, high, start, end = together(x, *ends)
     out = where(same(ops.lt, x, low), start if left is None else left, inside)
     return where(same(ops.gt, x, high), end if right is None else right, out)
+
+
+def repeated(x, xp, fp, period):
+    """(x, xp, fp) within one period, in order, with a point beyond either end."""
+    if isinstance(period, (int, float)) and period == 0:
+        raise ArgumentError("interp(…, period=0) has no period.", expected="a number that is not 0")
+    x, xp = remainder(x, period), remainder(xp, period)
+    order, period = ops.order(xp, axis=0), absolute(period)
+    xp, fp = (ops.gather(v, order, axes=(0,)) for v in (xp, fp))
+    xp = concatenate([binary(ops.sub, xp[-1:], period), xp, binary(ops.add, xp[:1], period)])
+    return x, xp, concatenate([fp[-1:], fp, fp[:1]])
 
 
 def on_segment(x, xp, fp):
@@ -120,12 +138,12 @@ def end_of(x, k):
 FEW = 48                   # elements up to which each is compared with all of them
 
 
-def searchsorted(a, v, side="left"):
+def searchsorted(a, v, side="left", *, method=None):
     """Where v would be inserted into the ascending a, before ("left") or behind equal elements.
 
     n[k] n[*v] → i32[*v]; NaN is last, as in a sorted array.
 
-    Raises ShapeError for an a that is no row.
+    Raises ShapeError for an a that is no row.  `method`, which JAX asks for, changes nothing.
     The halves of what is left are compared, log₂ k times; of a few elements all, in one loop.
 
     >>> import fgrad.numpy as fnp

@@ -13,7 +13,6 @@ import numpy as np
 
 from .. import ops
 from ..core import Array, array_in, as_value
-from ..errors import ArgumentError
 from ..types import I32, default_int
 from .axes import axis_of
 from .contract import numbers
@@ -23,6 +22,7 @@ from .joining import concatenate
 from .promotion import binary, cast, of_one_dtype, same
 from .reductions import any as any_of
 from .reductions import cumsum
+from .shape import moveaxis
 
 UniqueAllResult = namedtuple("UniqueAllResult", "values indices inverse_indices counts")
 UniqueCountsResult = namedtuple("UniqueCountsResult", "values counts")
@@ -37,7 +37,7 @@ def unique(ar, return_index=False, return_inverse=False, return_counts=False, ax
     """The different elements of an array, in order; also their first places, and so on.
 
     axis: the different slices along it instead.  size: so many, as for the other functions here;
-    then it compiles, and `axis` must be None.
+    then it compiles.
 
     >>> unique([3, 1, 3]).tolist(), unique([3, 1, 3], size=3).tolist()
     ([1, 3], [1, 3, 1])
@@ -45,12 +45,14 @@ def unique(ar, return_index=False, return_inverse=False, return_counts=False, ax
     x = as_value(ar)
     wanted = (return_index, return_inverse, return_counts)
     if size is not None:
-        if axis is not None:
-            raise ArgumentError("unique of slices along an axis has no size.",
-                                given=f"axis={axis}, size={size}",
-                                fix="leave out size=, outside of jit")
-        out = of_size(ops.reshape(x, shape=(x.size,)), size, fill_value, x.shape, equal_nan)
-        found = (out[0], *[v for v, want in zip(out[1:], wanted) if want])
+        shape, k = x.shape, axis
+        if axis is None:
+            x, k = ops.reshape(x, shape=(x.size,)), 0
+        else:
+            k = axis_of(axis, x.ndim, "unique")
+            shape = shape[k:k + 1]
+        values, *out = of_size(moveaxis(x, k, 0), size, fill_value, shape, equal_nan)
+        found = (moveaxis(values, 0, k), *[v for v, want in zip(out, wanted) if want])
         return found if any(wanted) else found[0]
     value = known_value(x, f"unique {UNKNOWN}", fix=["give size=", "sort keeps the shape"])
     axis = None if axis is None else axis_of(axis, x.ndim, "unique")
@@ -62,27 +64,33 @@ def unique(ar, return_index=False, return_inverse=False, return_counts=False, ax
 
 
 def of_size(x, size, fill, shape, equal_nan):
-    """(values, first places, inverse, counts) of a vector, `size` of each but the inverse."""
+    """(values, first places, inverse, counts) of what lies along axis 0, `size` of each but the
+    inverse."""
     if not x.size:
         empty = ops.full(shape=(size,), value=0, dtype=I32)
-        values = ops.full(shape=(size,), value=fill or 0, dtype=x.dtype)
+        values = ops.full(shape=(size, *x.shape[1:]), value=fill or 0, dtype=x.dtype)
         return values, empty, ops.full(shape=shape, value=0, dtype=I32), empty
-    places = ops.iota(shape=x.shape, axis=0, dtype=I32)
-    order = ops.order(x, axis=0)
-    ordered = ops.gather(x, order, axes=(0,))
+    columns = ops.reshape(x, shape=(x.shape[0], x.size // x.shape[0]))
+    places = ops.iota(shape=x.shape[:1], axis=0, dtype=I32)
+    order = ops.order(*[columns[:, j] for j in range(columns.shape[1])], axis=0)
+    ordered = ops.gather(columns, order, axes=(0,))
     differs = same(ops.ne, ordered[1:], ordered[:-1])
     if equal_nan:
-        differs = same(ops.and_, differs, ops.not_(isnan(ordered[:-1])))     # NaN are last
+        alike = same(ops.and_, isnan(ordered[1:]), isnan(ordered[:-1]))
+        differs = same(ops.and_, differs, ops.not_(alike))
+    differs = ops.reduce_or(differs, axes=(1,))
     first = concatenate([ops.full(shape=(1,), value=True, dtype=np.dtype(bool)), differs])
     number = same(ops.sub, cumsum(cast(first, I32)), 1)      # which different element each is
     slots = ops.full(shape=(size,), value=0, dtype=I32)
     count = ops.scatter(slots, number, ops.full_like(number, 1), axes=(0,), mode="drop", how="add")
-    start = ops.scatter(ops.full_like(slots, x.size), number, places, axes=(0,), mode="drop",
+    start = ops.scatter(ops.full_like(slots, x.shape[0]), number, places, axes=(0,), mode="drop",
                         how="min")
     there = same(ops.gt, count, 0)
     picked = ops.select(there, start, 0)
     values, indices = [ops.gather(v, picked, axes=(0,)) for v in (ordered, order)]
+    values = ops.reshape(values, shape=(size, *x.shape[1:]))
     if fill is not None:
+        there = ops.broadcast(there, shape=values.shape, axes=tuple(range(1, x.ndim)))
         values = ops.select(there, values, cast(binary(ops.add, ops.zeros_like(values), fill),
                                                 values.dtype))
     inverse = ops.scatter(ops.full_like(order, 0), order, number, axes=(0,), mode="drop")

@@ -8,8 +8,8 @@ from .. import index, scalar
 from ..bf16 import BF16
 from ..core import Primitive, current
 from ..errors import DtypeError, ShapeError
-from ..types import DTYPES, F16, SHORT, UNSIGNED_OF, ArrayType
-from . import move
+from ..types import DTYPES, F16, F32, SHORT, U16, U32, UNSIGNED_OF, ArrayType
+from . import elementwise, move
 
 
 class Bitcast(Primitive):
@@ -22,13 +22,25 @@ class Bitcast(Primitive):
     dtypes = tuple([d for d in DTYPES if d.kind in "iuf" and d is not BF16])
 
     def __call__(self, x, /, *, dtype):
+        if x.dtype is BF16 or dtype is BF16:
+            return x if x.dtype is dtype else self.by_words(x, dtype)
         op = bitcast_f16 if F16 in (x.dtype, dtype) else bitcast
         return current().process(op, (x,), {"dtype": dtype})
+
+    def by_words(self, x, dtype):
+        """The same of bf16, whose word is half of an f32; a NaN may become a quiet one."""
+        if dtype is BF16:
+            word = x if x.dtype == U16 else self(x, dtype=U16)
+            wide = elementwise.shl(elementwise.convert(word, dtype=U32), 16)
+            return elementwise.convert(self(wide, dtype=F32), dtype=BF16)
+        wide = self(elementwise.convert(x, dtype=F32), dtype=U32)
+        word = elementwise.convert(elementwise.shr(wide, 16), dtype=U16)
+        return word if dtype == U16 else self(word, dtype=dtype)
 
     def type(self, x, /, *, dtype):
         for each in (x.dtype, dtype):
             if each not in self.dtypes:
-                raise DtypeError("bits are those of integers and of f16, f32 or f64.",
+                raise DtypeError("bits are those of integers and floats.",
                                  given=[f"x: {x}", f"dtype={SHORT[dtype]}"])
         k = x.dtype.itemsize // dtype.itemsize
         if k:

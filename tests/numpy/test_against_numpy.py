@@ -221,8 +221,40 @@ def test_one_nan_stands_for_all_where_the_number_of_elements_is_known():
     nan = np.nan
     assert str(fnp.unique([nan, nan, 1.0], size=3)) == "[ 1. nan  1.]"
     assert fnp.unique_counts(fnp.array([nan, nan, 1.0]), size=3).counts.tolist() == [1, 1, 1]
-    with pytest.raises(ArgumentError, match="has no size"):
-        fnp.unique(np.eye(2), axis=0, size=5)
+    rows = fnp.unique(fnp.array([[1.0, nan], [0.0, nan], [1.0, nan]]), axis=0, size=2)
+    assert str(rows.tolist()) == "[[0.0, nan], [1.0, nan]]"
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("size", [2, 25])
+def test_slices_that_differ_are_found_where_their_number_is_known(axis, size):
+    x = np.random.default_rng(0).integers(0, 3, (20, 2, 3))
+    want = np.unique(x, True, True, True, axis=axis)
+    n = min(size, len(want[1]))
+
+    def find(x):
+        return fnp.unique(x, True, True, True, axis, size=size, fill_value=-1)
+    for function in (find, fgrad.jit(find)):
+        values, first, inverse, counts = map(np.asarray, function(x))
+        values, wanted = np.moveaxis(values, axis, 0), np.moveaxis(want[0], axis, 0)
+        np.testing.assert_array_equal(values[:n], wanted[:n])
+        assert len(values) == size and (values[n:] == -1).all()
+        np.testing.assert_array_equal(first[:n], want[1][:n])
+        np.testing.assert_array_equal(counts[:n], want[3][:n])
+        if n == len(want[1]):
+            np.testing.assert_array_equal(inverse, want[2].reshape(-1))
+
+
+@pytest.mark.parametrize("period", [360.0, -360.0, 100.0])
+def test_interpolation_that_repeats(period):
+    rng = np.random.default_rng(0)
+    x, xp, fp = rng.uniform(-900, 900, (5, 40)), rng.uniform(-300, 300, 9), rng.normal(size=9)
+    want = np.interp(x, xp, fp, period=period)
+    for function in (fnp.interp, fgrad.jit(fnp.interp)):
+        found = function(*map(fnp.array, (x, xp, fp)), period=period)
+        np.testing.assert_allclose(np.asarray(found), want, atol=2e-3)
+    with pytest.raises(ArgumentError, match="no period"):
+        fnp.interp(x, xp, fp, period=0)
 
 
 def test_shares_outside_of_0_and_1_are_refused_with_nan_too():
