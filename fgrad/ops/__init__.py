@@ -47,7 +47,7 @@ _NAMES = {                 # module → what it gives; all of it is loaded at fi
     "bits": "bitcast",
     "convolve": "conv_general",
     "fourier": "fft irfft rfft",
-    "linalg": "cholesky eigh lu pinv pivots_to_permutation qr slogdet solve svd "
+    "linalg": "cholesky eigh eigvalsh lu pinv pivots_to_permutation qr slogdet solve svd svdvals "
               "triangular_solve",
     "eigen": "eig",
     "random": "random_bits random_fold_in random_split",

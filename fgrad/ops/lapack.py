@@ -58,8 +58,10 @@ def missing(public, *matrices):
 cholesky_factors = routine("cholesky_lo", "f->f", np.linalg.cholesky)
 eig = routine("eig", "f->FF", np.linalg.eig)
 eigh = routine("eigh_lo", "f->ff", np.linalg.eigh)
+eigvalsh = routine("eigvalsh_lo", "f->f", np.linalg.eigvalsh)
 logdets = routine("slogdet", "f->ff", np.linalg.slogdet)
 solutions = routine("solve", "ff->f", np.linalg.solve)
+singular_values = routine("svd", "f->f", lambda x: np.linalg.svd(x, compute_uv=False))
 svd_full = routine("svd_f", "f->fff", np.linalg.svd)
 svd_reduced = routine("svd_s", "f->fff", lambda x: np.linalg.svd(x, full_matrices=False))
 
@@ -120,6 +122,12 @@ def stacked(function, *stacks):
 def svd(x, full):
     """(U, s, Vᴴ)"""
     return svd_full(x) if full else svd_reduced(x)
+
+
+def svdvals(x):
+    """s alone; of wide matrices that of the transposed ones, which takes less time."""
+    m, n = x.shape[-2:]
+    return singular_values(x if m >= n else np.swapaxes(x, -1, -2))
 
 
 @quiet

@@ -136,8 +136,12 @@ def check_matrices(name, x, square=True):
 
 
 class Factorisation(Primitive):
-    """An operation on one stack of matrices; a batch is one more axis of the stack."""
+    """An operation on one stack of matrices; a batch is one more axis of the stack.
+
+    alone: (position of a result, name of the operation that gives it alone, in less time), or None.
+    """
     dtypes = MATRICES
+    alone = None
 
     def batch(self, dims, x, /, **params):
         out = self(move.to_front(x, *dims), **params)
@@ -179,6 +183,7 @@ class Eigh(Factorisation):
     derivative of xV = V diag w, times Vᴴ (Giles, 3.1).  Vectors of equal eigenvalues have none.
     """
     multiple = True
+    alone = 0, "eigvalsh"
 
     def type(self, x, /):
         check_matrices(self.name, x)
@@ -193,6 +198,19 @@ class Eigh(Factorisation):
         inside = product(adjoint(v), product(t, v))
         apart = as_like(one_over_differences(w), inside)
         return real_part(diagonal_of(inside)), product(v, mul(apart, inside))
+
+
+class Eigvalsh(Factorisation):
+    """The eigenvalues that `eigh` gives, alone.   f[…,n,n] → f[…,n]"""
+
+    def type(self, x, /):
+        return eigh.type(x)[0]
+
+    def numpy(self, x, /):
+        return lapack.eigvalsh(hermitian(x))
+
+    def jvp(self, out, args, tangents, /):
+        return eigh.jvp(eigh(*args), args, tangents)[0]
 
 
 def real_type(x):
@@ -248,6 +266,7 @@ class Svd(Factorisation):
     equal singular values have no derivative.
     """
     multiple = True
+    alone = 1, "svdvals"
 
     def type(self, x, /, *, full=False):
         check_matrices(self.name, x, square=False)
@@ -280,6 +299,19 @@ class Svd(Factorisation):
         if v.shape[-2] > v.shape[-1]:
             dv = add(dv, outside(v, product(adjoint(t), u), s))
         return du, real_part(diagonal_of(inside)), adjoint(dv)
+
+
+class Svdvals(Factorisation):
+    """The singular values that `svd` gives, alone.   f[…,m,n] → f[…,min(m,n)]"""
+
+    def type(self, x, /):
+        return svd.type(x)[1]
+
+    def numpy(self, x, /):
+        return lapack.svdvals(x)
+
+    def jvp(self, out, args, tangents, /):
+        return svd.jvp(svd(*args), args, tangents)[1]
 
 
 def outside(u, moved, s):
@@ -497,8 +529,10 @@ class Slogdet(Factorisation):
 
 cholesky = Cholesky("cholesky")
 eigh = Eigh("eigh")
+eigvalsh = Eigvalsh("eigvalsh")
 qr = Qr("qr")
 svd = Svd("svd")
+svdvals = Svdvals("svdvals")
 solve = Solve("solve")
 triangular_solve = TriangularSolve("triangular_solve")
 lu = Lu("lu")

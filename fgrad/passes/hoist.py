@@ -17,8 +17,8 @@ from ..ops.elementwise import Elementwise
 from ..ops.reduce import Reduce
 from ..scalar import EXPENSIVE
 
-STORED = frozenset("""called cholesky conv_general dot_general eigh kept lu pinv
-    pivots_to_permutation qr slogdet solve svd triangular_solve""".split())
+STORED = frozenset("""called cholesky conv_general dot_general eigh eigvalsh kept
+    lu pinv pivots_to_permutation qr slogdet solve svd svdvals triangular_solve""".split())
 
 
 def hoist(program):

@@ -2,13 +2,14 @@
 
 A loop or branch loses the results that nothing reads, and with them carries, arguments and
 equations of its body that only they needed; what has an effect stays, with all that it reads.
+A factorisation of which only the values are read computes no vectors.
 Relies on the operations of control flow; simplify.py relies on it.
 """
 
 from __future__ import annotations
 
 from ..interpreters.call import chosen
-from ..ir import Equation, Program
+from ..ir import Equation, Program, operation
 
 
 def without_dead(program):
@@ -23,7 +24,13 @@ def without_dead(program):
 
 
 def pruned(eqn, wanted):
-    """A loop or branch without the results that nobody wants; other equations as they are."""
+    """A loop, branch or factorisation without the results that nobody wants; other equations as
+    they are.
+    """
+    alone = getattr(eqn.op, "alone", None)
+    if alone is not None and [v for v in eqn.outs if v in wanted] == [eqn.outs[alone[0]]]:
+        return Equation(operation(alone[1]), eqn.args, {}, (eqn.outs[alone[0]],), eqn.source,
+                        eqn.mark)
     prune = PRUNE.get(eqn.op.loop) if eqn.op.nested else None
     if prune is None:
         return eqn

@@ -347,6 +347,8 @@ EXAMPLES = {
                      case(X((3,)), X((0,)), I()), case(X(()), X(())), case(X((3,)), X((3,)), I())],
     # linalg
     "cholesky": [case(Matrices(s, True)) for s in SQUARES], "eigh": [case(X(s)) for s in SQUARES],
+    "eigvalsh": [case(X(s)) for s in SQUARES],
+    "svdvals": [case(X(s)) for s in (*SQUARES, (4, 2), (2, 3))],
     "qr": [case(X(s)) for s in (*SQUARES, (4, 2), (2, 3, 1))] + [case(X((2, 2)), full=True)],
     "svd": [case(X(s)) for s in (*SQUARES, (4, 2), (2, 3))] + [case(X((2, 2)), full=True)],
     "solve": [case(Matrices(s), X((*s[:-1], k))) for s in SQUARES for k in (1, 2)],

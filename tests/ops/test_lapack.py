@@ -8,6 +8,7 @@ from fgrad.ops import lapack
 PUBLIC = {                     # name behind numpy.linalg, a loop of it, the public function
     "cholesky": ("cholesky_lo", "f->f", np.linalg.cholesky),
     "eigh": ("eigh_lo", "f->ff", np.linalg.eigh),
+    "eigvalsh": ("eigvalsh_lo", "f->f", np.linalg.eigvalsh),
     "slogdet": ("slogdet", "f->ff", np.linalg.slogdet),
     "solve": ("solve", "ff->f", np.linalg.solve),
     "svd_full": ("svd_f", "f->fff", np.linalg.svd),
@@ -57,6 +58,8 @@ def test_factors_make_the_matrix(dtype):
         u, s, vt = lapack.svd(x, full)
         assert u.shape == (3, 6, 6 if full else 4) and vt.shape == (3, 4, 4)
         np.testing.assert_allclose(u[..., :4] * s[:, None] @ vt, x, atol=300 * DTYPES[dtype])
+    for each in (x, np.swapaxes(x, -1, -2)):
+        np.testing.assert_allclose(lapack.svdvals(each), s, atol=100 * DTYPES[dtype])
     np.testing.assert_allclose(lapack.pinv(x, 1e-6), np.linalg.pinv(x), atol=100 * DTYPES[dtype])
 
 
