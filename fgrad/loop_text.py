@@ -168,7 +168,8 @@ def loop_text(loop, plans=None):
     """A Loop as printed: what goes round, and its inner Plans, indented, if they are not given."""
     def names(buffers):
         return " ".join("counter" if b is None else b.name for b in buffers) or "nothing"
-    lines = [loop_head(loop), f"  const {names(loop.consts)}"]
+    head = beside([(loop_head(loop), loop.source)]) if loop.kind == "call" else [loop_head(loop)]
+    lines = [*head, f"  const {names(loop.consts)}"]
     if loop.kind in ("scan", "while"):
         lines.append(f"  carry {names(loop.starts)} -> {', '.join(map(typed, loop.ends))}")
     if loop.kind == "scan":

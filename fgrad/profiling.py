@@ -208,6 +208,7 @@ class Clock:
         self.known = []                          # of each step (a Step of one run, what it runs)
         self.noted = []                          # (position of a step or None, time), of one call
         self.calls = []                          # of each call (sums by step, what a mark takes)
+        self.caller = None                       # the source of the Loop that calls what is marked
 
     def __enter__(self):
         """A call begins."""
@@ -237,7 +238,7 @@ class Clock:
         k = None
         if steps:
             k = len(self.known)
-            self.known.append((described(steps, loop), steps))
+            self.known.append((described(steps, loop, self.caller), steps))
         return Call("mark", Mark(lambda: self.note(k)), {}, [], [])
 
     def marked(self, plan):
@@ -262,7 +263,9 @@ class Clock:
         """A step of a Plan and its mark; of a Loop the marks are inside, where there can be some.
         """
         if isinstance(step, Loop) and not self.is_whole(step):
+            before, self.caller = self.caller, step.source if step.kind == "call" else self.caller
             plans = tuple([self.with_marks(p, f"{loop}{step.name}/") for p in step.plans])
+            self.caller = before
             return [replace(step, plans=plans), self.mark()]
         idle = isinstance(step, Kernel) and is_idle(step)
         return [step] if idle else [step, self.mark([step], loop)]
@@ -291,12 +294,16 @@ class Clock:
 
 # ---------------------------------------------------------------------------- steps in words
 
-def described(steps, loop):
-    """The Step of some steps that are measured together, of one run and no time."""
+def described(steps, loop, caller):
+    """The Step of some steps that are measured together, of one run and no time.
+
+    caller: the source that stands for those of steps which are on no line of the user's.
+    """
     names = ", ".join(map(name_of, steps))
     turns = " by turns" * (len(steps) > 1)
     return Step(loop + names + turns, 0.0, 1, *map(sum, zip(*map(work_of, steps))), None,
-                lines(where for s in steps for where in sources(s)))
+                lines(where if where and where[0] else caller
+                      for s in steps for where in sources(s)))
 
 
 def least_of(steps, limits):

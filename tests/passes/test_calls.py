@@ -31,7 +31,16 @@ def test_what_is_called_often_is_planned_once():
     args = [drawn(3, 60) for _ in range(3)]
     text = shown(three, *args)
     assert text.count("run fft") == 3 and text.count("plan fft(") == 1
+    (head, *_) = [line for line in text.split("\n") if line.startswith("run fft")]
+    assert head.split("│")[1].split() == ["test_calls.py:27", "fft"]
     assert_close(jit(three)(*args), np.prod([np.fft.fft(a) for a in args], axis=0))
+
+
+def test_a_profile_has_the_lines_of_calls():
+    f, args = jit(three), [drawn(64, 256) for _ in range(3)]
+    f(*args)
+    found = [step for step in f.profile(*args).steps if "/fft" in step.name]
+    assert len(found) >= 6 and all(step.where.startswith("test_calls.py:27") for step in found)
 
 
 def test_what_is_called_twice_is_inlined():
