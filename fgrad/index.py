@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import threading
+from types import MappingProxyType
 
 
 class Space:
@@ -307,15 +308,18 @@ def divides(x):
     return any(isinstance(a, Quot) for a, _ in x.terms)
 
 
-def text(x):
-    """`4*i+j+1`."""
+NO_TEXTS = MappingProxyType({})
+
+
+def text(x, known=NO_TEXTS):
+    """`4*i+j+1`.  known: scalar nodes → their texts; of others they are worked out."""
     out = []
     for a, c in sorted(x.terms, key=lambda t: (-t[1], repr(t[0]) if isinstance(t[0], Var) else "")):
         match a:
             case Var(): s = a.name
             case Quot():
-                inner = text(a.ix)
+                inner = text(a.ix, known)
                 s = f"({f'({inner})' if '+' in inner else inner}{a.op}{a.n})"
-            case _: s = f"<{a.node}>"
+            case _: s = f"<{known.get(a.node) or a.node}>"
         out.append(s if c == 1 else f"{c}*{s}")
     return "+".join(out + [str(x.const)] * (x.const != 0 or not out)).replace("+-", "-")

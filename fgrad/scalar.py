@@ -541,6 +541,9 @@ INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "rem": "%", "eq": "==",
          "shl": "<<", "shr": ">>"}
 
 
+LONGEST_TEXT = 10_000      # characters of an expression
+
+
 def number_text(value, dtype):
     """A constant as the printed forms spell it."""
     if dtype == BOOL:
@@ -551,41 +554,46 @@ def number_text(value, dtype):
     return short
 
 
-def at_text(buffer, at):
+def at_text(buffer, at, known=index.NO_TEXTS):
     """buffer[i,j] where the offset falls apart into indices within axes, else buffer[offset]."""
     shape = buffer.type.shape
     whole = at.lo < 0 or 0 in shape or index.space() is None
     parts = (at,) if whole else index.unflat(at, shape)
     if any(index.divides(x) for x in parts) and not index.divides(at):
         parts = (at,)
-    return f"{buffer.name}[{','.join(map(index.text, parts))}]"
+    return f"{buffer.name}[{','.join([index.text(x, known) for x in parts])}]"
 
 
 def text(root):
-    """The expression as printed in loop programs."""
+    """The expression as printed in loop programs; of parts that are very long only how much they
+    compute: what is used in several places is written in each, and so may be longer than memory.
+    """
     known = {}
     for n in walk(root):
-        known[n] = node_text(n, [known[a] for a in n.args])
+        known[n] = node_text(n, known)
+        if len(known[n]) > LONGEST_TEXT:
+            known[n] = f"({len(walk(n))} operations)"
     return known[root]
 
 
-def node_text(n, args):
-    """The text of one node, given the texts of its arguments."""
+def node_text(n, known):
+    """The text of one node, given those of what it is computed from."""
+    args = [known[a] for a in n.args]
     match n.op:
         case "const":
             return number_text(n.data, n.dtype)
         case "name":
             return n.data
         case "load":
-            return at_text(*n.data)
+            return at_text(*n.data, known)
         case "index":
-            return f"{SHORT[n.dtype]}({index.text(n.data)})"
+            return f"{SHORT[n.dtype]}({index.text(n.data, known)})"
         case "cast":
             return f"{SHORT[n.dtype]}({args[0]})"
         case "bits":
             return f"bits_{SHORT[n.dtype]}({args[0]})"
         case "guard":
-            test = " and ".join(f"{lo} <= {index.text(x)} < {hi}" for x, lo, hi in n.data)
+            test = " and ".join(f"{lo} <= {index.text(x, known)} < {hi}" for x, lo, hi in n.data)
             return f"({args[0]} if {test} else {args[1]})"
         case "reduce":
             how, variables = n.data

@@ -118,6 +118,20 @@ def test_run_time_indices_are_arguments():
         assert any(m.op == "load" and m.data[0] is where for m in walk(n))
 
 
+def test_the_text_of_what_is_used_many_times_fits_into_memory():
+    x, k = Buffer("x", ArrayType("float32", (8,))), Buffer("k", ArrayType("int32", (8,)))
+    with Space():
+        at = scalar.load(k, of(Space().variable(8, "i")))
+        for _ in range(80):
+            at = scalar.apply("add", at, at)
+        text = scalar.text(scalar.load(x, index.dynamic(at, 8)))
+        assert len(text) < 2 * scalar.LONGEST_TEXT and "operations)" in text
+        place = scalar.load(k, index.dynamic(scalar.load(k, index.ix({})), 8))
+        for _ in range(80):                      # indices of indices, each in two places
+            place = scalar.load(k, index.dynamic(scalar.apply("mul", place, place), 8))
+        assert len(scalar.text(place)) < 2 * scalar.LONGEST_TEXT
+
+
 def test_a_cast_to_the_same_dtype_is_nothing():
     with Space():
         x = load(X, of(0))
