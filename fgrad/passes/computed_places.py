@@ -20,6 +20,8 @@ from ..types import ArrayType
 from .parts import blocks_of, substituted
 
 BLOCK = 64                 # updates at once
+FEWEST, MORE = 16, 24      # updates from which vectors gain; operations on a place of less than two
+                           # blocks
 WORK = 6                   # operations on a place, and on what is added, from which vectors gain:
 CAST = 4                   # as many as a float that becomes an integer takes
 ROWS = 6                   # values that are kept of an update, at most
@@ -32,22 +34,24 @@ def in_blocks(loop, space, words, vectorised):
 
     words: names of the kernel, for what is kept.  vectorised(loop): with vectors.
     """
-    if loop.step != 1 or loop.var.extent < 2 * BLOCK or not all(
+    n = loop.var.extent
+    if loop.step != 1 or n < FEWEST or not all(
             isinstance(s, (Let, Store)) for s in loop.body):
         return [loop]
     made, updates = parts_of(loop.body, words)
     written = {s.buffer for s in updates}
     nodes = nodes_of(made)
     if any(m.op == "load" and m.data[0] in written for m in nodes) or (
-            sum(map(weight, nodes)) < WORK):
+            sum(map(weight, nodes)) < (WORK if n >= 2 * BLOCK else MORE)):
         return [loop]
     used = names_of(updates)
     kept = [s for s in made if s.name in used and s.expr.op != "load"]
     if len(kept) > ROWS:
         return [loop]
-    rows = {s.name: Buffer(words.unique(f"{s.name}_row"), ArrayType(s.expr.dtype, (BLOCK,)),
+    size = n if n < 2 * BLOCK else BLOCK
+    rows = {s.name: Buffer(words.unique(f"{s.name}_row"), ArrayType(s.expr.dtype, (size,)),
                            "local") for s in kept}
-    return blocks_of(loop, BLOCK, space, lambda start, size: of_block(
+    return blocks_of(loop, size, space, lambda start, size: of_block(
         loop.var, start, size, made, updates, rows, space, vectorised))
 
 

@@ -86,7 +86,7 @@ def is_faster(eqn):
     if eqn.op.name not in RULES:
         return False
     rule, types = RULES[eqn.op.name], [a.type for a in eqn.args]
-    if types[0].dtype not in (F32, F64, I32) or not all(t.size for t in types):
+    if not all(t.size and t.dtype in (F32, F64, I32) for t in types):
         return False
     return rule.work(*types, **eqn.params) <= rule.most
 
@@ -213,9 +213,9 @@ def pairs(alone):
     """The pairs of elements that all rows compare, less those for which a row takes NumPy as long
     as for a call: `alone`.
     """
-    def work(x, *others, axis):
-        n = x.shape[axis]
-        return math.inf if others else x.size // n * (n**2 - alone)
+    def work(*keys, axis):
+        n = keys[0].shape[axis]
+        return len(keys) * (keys[0].size // n * (n**2 - alone))
     return work
 
 

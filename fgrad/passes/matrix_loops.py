@@ -293,17 +293,21 @@ def sort(x):
     return (take_along(x, order(x)[0], 0),)
 
 
-def order(x):
-    """The places along the first axis in the order of x: each goes where as many are before it."""
-    shape = (x.shape[0], *x.shape)
-    mine, other = (ops.broadcast(x, shape=shape, axes=(axis,)) for axis in (1, 0))
+def order(*keys):
+    """The places along the first axis in the order of the keys, of which the first decides first:
+    each goes where as many are before it.
+    """
+    shape = (keys[0].shape[0], *keys[0].shape)
     rows, columns = (ops.iota(shape=shape, axis=axis, dtype=I32) for axis in (0, 1))
-    before, equal = ops.lt(other, mine), ops.eq(other, mine)
-    if x.dtype.kind == "f":
-        nan, other_nan = ops.ne(mine, mine), ops.ne(other, other)
-        before = ops.or_(before, ops.and_(nan, ops.not_(other_nan)))
-        equal = ops.or_(equal, ops.and_(nan, other_nan))
-    before = ops.or_(before, ops.and_(equal, ops.lt(columns, rows)))
+    before = ops.lt(columns, rows)
+    for x in reversed(keys):
+        mine, other = (ops.broadcast(x, shape=shape, axes=(axis,)) for axis in (1, 0))
+        less, equal = ops.lt(other, mine), ops.eq(other, mine)
+        if x.dtype.kind == "f":
+            nan, other_nan = ops.ne(mine, mine), ops.ne(other, other)
+            less = ops.or_(less, ops.and_(nan, ops.not_(other_nan)))
+            equal = ops.or_(equal, ops.and_(nan, other_nan))
+        before = ops.or_(less, ops.and_(equal, before))
     place = ops.reduce_sum(ops.convert(before, dtype=I32), axes=(1,))
     here = ops.eq(ops.broadcast(place, shape=shape, axes=(0,)), rows)
     return (ops.reduce_sum(ops.select(here, columns, 0), axes=(1,)),)

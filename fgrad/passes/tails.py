@@ -10,7 +10,8 @@
 
 Worth it where an elementary function is called and a row is short: of one number these take as long
 as of a vector.  Such stretches may stand between loops or in front of them, too, as that of z in
-y[j] += w[i,j] * z[i] does, if they compute more than a logarithm.  Long loops are cut into blocks,
+y[j] += w[i,j] * z[i] does, if they compute more than a logarithm; or without such a function, if
+they are long: where pixels are looked up at places that take many operations.  Long loops are cut into blocks,
 each with rows of its own.  Relies on parts.py for substitution; schedule.py calls `apart`.
 """
 
@@ -28,6 +29,7 @@ from .parts import blocks_of, cost_of, substituted
 
 LEAST, FEWEST = 4, 8       # rows from which vectors gain, behind loops and elsewhere
 WORK = 4096                # cost of a row up to which its tail counts
+LONG, MANY = 64, 16        # the same of one without elementary functions, and its rows
 WITHIN = 2 * EXPENSIVE     # the least cost of a stretch that loops follow
 BLOCK, BLOCKS = 64, 8      # rows of a block; blocks that threads share at least
 
@@ -97,13 +99,15 @@ def known_before(expr, v, inner, made):
 def stretches(body, v):
     """The statements as (is it one that has vectors?, stretch) pairs.
 
-    Those are of named values and of what is stored for each row, with an elementary function.
+    Those are of named values and of what is stored for each row, with an elementary function, or
+    long and in front of all others.
     """
     out = []
     for rows, part in itertools.groupby(body, lambda s: is_of_rows(s, v)):
         part = [*part]
         last = part[-1] is body[-1]
-        dear = rows and is_dear(part) and (last or cost_of(part) >= WITHIN)
+        dear = rows and (is_dear(part) and (last or cost_of(part) >= WITHIN) or
+                         not (last or out) and is_long(part, body, v))
         if out and not dear and not out[-1][0]:
             out[-1][1].extend(part)
         else:
@@ -123,6 +127,12 @@ def block_of(n, kind):
 def is_dear(part):
     """Do some statements call elementary functions?"""
     return any(n.cost >= EXPENSIVE for s in part for n in scalar.walk(s.expr))
+
+
+def is_long(part, body, v):
+    """Do the first statements of a loop over many rows take most of its time?"""
+    cost = cost_of(part)
+    return v.extent >= MANY and cost >= LONG and 2 * cost >= cost_of(body)
 
 
 def is_of_rows(s, v):
@@ -155,8 +165,18 @@ def handed_over(part, behind):
     """The names that a part makes and others use, with their dtypes."""
     made = {s.name: s.dtype if isinstance(s, Start) else s.expr.dtype
             for s in part if isinstance(s, (Start, Let))}
-    used = {n.data for _, others in behind for n in nodes_of(others) if n.op == "name"}
+    used = {name for _, others in behind for name in names_in(others)}
     return {name: dtype for name, dtype in made.items() if name in used}
+
+
+def names_in(body):
+    """The names that some statements use, in the places and conditions of stores, too."""
+    roots = dict.fromkeys(nodes_of(body))
+    for s in stores_of(body):
+        for x in (s.index, *[x for x, _, _ in s.when]):
+            for n in x.nodes:
+                scalar.walk(n, roots)
+    return {n.data for n in roots if n.op == "name"}
 
 
 def of_block(v, start, size, parts, space, words, arranged):

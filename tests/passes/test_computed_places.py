@@ -32,7 +32,7 @@ COMPUTED = {
 
 
 @pytest.mark.parametrize("what", COMPUTED)
-@pytest.mark.parametrize("count", [1, 127, 128, 129, 200])
+@pytest.mark.parametrize("count", [1, 15, 16, 40, 127, 128, 129, 200])
 @pytest.mark.parametrize("target", TARGETS, ids=["serial", "threads"])
 def test_updates_at_computed_places(what, count, target):
     x, y = (np.random.default_rng(k).random(count).astype("f4") for k in (0, 1))
@@ -47,6 +47,17 @@ def test_many_updates_have_their_places_in_rows(what):
     program = inline(stage(COMPUTED[what], [ArrayType(F32, (1000,))] * 2).program)
     text = str(assert_plan_agrees(program, TARGETS[0], length=1000))
     assert "_row[" in text and f"in 0..{computed_places.BLOCK} (8 lanes" in text, text
+
+
+@pytest.mark.parametrize("count, rows", [(15, False), (16, True), (40, True), (127, True)])
+def test_few_updates_are_one_block(count, rows):
+    def function(x, y):
+        for _ in range(4):                       # worth it where a place takes many operations
+            x, y = 4 * x * (1 - x) * 0.9 + y * 0.05, fnp.abs(x - y) * 0.5 + x * y * 0.25
+        return fnp.zeros(30).at[cells(x, 30)].add(x * y + 1.0)
+    program = inline(stage(function, [ArrayType(F32, (count,))] * 2).program)
+    text = str(assert_plan_agrees(program, TARGETS[0], length=count))
+    assert ("_row[" in text) == rows and f"in 0..{computed_places.BLOCK} " not in text, text
 
 
 @pytest.mark.parametrize("function", [

@@ -300,6 +300,24 @@ def test_rows_are_sorted_by_loops_where_these_are_faster(function, shape, expect
     assert calls(function, ArrayType("float32", shape)) == expected
 
 
+@pytest.mark.parametrize("shape, axis", [((48,), 0), ((8, 40), 1), ((5, 7), 0), ((1,), 0),
+                                         ((0, 3), 1), ((3, 4, 9), -1)])
+@pytest.mark.parametrize("dtypes", [("float32", "float32", "int32"), ("int32", "float64")])
+def test_rows_are_sorted_by_several_keys(shape, axis, dtypes):
+    rng, keys = np.random.default_rng(0), []
+    for dtype in dtypes:
+        x = rng.integers(-2, 3, shape).astype(dtype)
+        if x.dtype.kind == "f":
+            x = np.where(x == 1, np.nan, np.where(rng.random(shape) < 0.5, x, -x))   # 0 and -0, too
+        keys.append(x.astype(dtype))
+
+    def order(*keys):
+        return fnp.lexsort(keys, axis)
+    assert calls(order, *[ArrayType(dtype, shape) for dtype in dtypes]) == (0 in shape)
+    keys = [fnp.array(x, dtype=dtype) for x, dtype in zip(keys, dtypes)]
+    np.testing.assert_array_equal(jit(order)(*keys), np.lexsort([np.asarray(k) for k in keys], axis))
+
+
 @pytest.mark.parametrize("shape, axis", [((3, 70), 1), ((70, 3), 0), ((2, 33, 3), 1), ((1, 200), 1),
                                          ((200,), 0), ((40, 10), 1), ((5, 1), 1), ((5, 1), 0)])
 @pytest.mark.parametrize("dtype", ["float32", "int32", "float64"])
