@@ -30,7 +30,8 @@ if _typing.TYPE_CHECKING:                        # for editors; at run time see 
     from .convolve import conv_general
     from .fourier import fft, irfft, rfft
     from .linalg import (
-        cholesky, eigh, lu, pinv, pivots_to_permutation, qr, slogdet, solve, svd, triangular_solve)
+        cholesky, eigh, eigvalsh, lu, pinv, pivots_to_permutation, qr, slogdet, solve, svd,
+        svdvals, triangular_solve)
     from .eigen import eig
     from .random import random_bits, random_fold_in, random_split
     from .special import (
