@@ -133,11 +133,9 @@ def run_loop(loop, memory):
     given = [view(memory, b) for b in loop.consts]
     carry = [np.array(view(memory, b)) for b in loop.starts]
     rows = {b: place(memory, b).reshape(b.type.shape) for b in loop.ys}
-    if loop.kind == "call":
-        for b, x in zip(loop.ys, run_plan(loop.plans[0], given)):
-            rows[b][...] = x
-    elif loop.kind == "cond":
-        k = min(max(int(view(memory, loop.index)), 0), len(loop.plans) - 1)
+    if loop.kind in ("cond", "call"):
+        k = 0 if loop.index is None else int(view(memory, loop.index))
+        k = min(max(k, 0), len(loop.plans) - 1)
         for b, x in zip(loop.ys, run_plan(loop.plans[k], given)):
             rows[b][...] = x
     elif loop.kind == "while":

@@ -299,10 +299,14 @@ def eigh(a, UPLO="L", symmetrize_input=True):
     >>> values, vectors.shape
     (Array([1., 3.], f32[2]), (2, 2))
     """
-    x = matrices(a, "eigh")
-    if not symmetrize_input:
-        x = mirrored(x, UPLO)
+    x = symmetric(a, "eigh", UPLO, symmetrize_input)
     return EighResult(*[back(v, a) for v in ops.eigh(x)])
+
+
+def symmetric(a, name, uplo, symmetrize):
+    """The matrices of `name`: their triangle for both, unless they are to be symmetrized."""
+    x = matrices(a, name)
+    return x if symmetrize else mirrored(x, uplo)
 
 
 def mirrored(x, uplo):
@@ -321,9 +325,7 @@ def eigvalsh(a, UPLO="L", symmetrize_input=True):
     >>> fnp.linalg.eigvalsh(fnp.diag([3.0, 1.0]))
     Array([1., 3.], f32[2])
     """
-    x = matrices(a, "eigvalsh")
-    if not symmetrize_input:
-        x = mirrored(x, UPLO)
+    x = symmetric(a, "eigvalsh", UPLO, symmetrize_input)
     return back(ops.eigvalsh(x) if isinstance(x, Array) else ops.eigh(x)[0], a)
 
 

@@ -19,7 +19,7 @@ from ..interpreters.call import chosen
 from ..interpreters.stage import evaluate
 from ..ir import Equation, Program
 from ..ops import full
-from .hoist import copied
+from .matrices import in_place_of
 
 OFTEN = 3                  # places from which a Program is planned once
 
@@ -112,15 +112,7 @@ def without_calls(program, but):
     """The Program with the equations of what it calls in place of the calls, save of these."""
     def change(eqn):
         if eqn.op is called:
-            return [eqn] if eqn.params["program"] in but else inlined(eqn)
+            inside = eqn.params["program"]
+            return [eqn] if inside in but else in_place_of(eqn, lambda: inside, ())
         return [in_bodies(eqn, lambda p: without_calls(p, but)) if eqn.op.nested else eqn]
     return program.rewritten(change)
-
-
-def inlined(eqn):
-    """The equations in place of a call, with its line of the user's."""
-    program = eqn.params["program"]
-    eqns, known = copied(program.eqns, dict(zip(program.inputs, eqn.args)))
-    back = {known[v]: w for v, w in zip(program.outputs, eqn.outs)}
-    return [Equation(e.op, e.args, e.params, [back.get(v, v) for v in e.outs], eqn.source, eqn.mark)
-            for e in eqns]

@@ -17,6 +17,7 @@ from .. import index, scalar
 from ..loop import Buffer, For, Let, Store, nodes_of
 from ..records import replace
 from ..types import ArrayType
+from .names import names_used
 from .parts import blocks_of, substituted
 
 BLOCK = 64                 # updates at once
@@ -44,7 +45,7 @@ def in_blocks(loop, space, words, vectorised):
     if any(m.op == "load" and m.data[0] in written for m in nodes) or (
             sum(map(weight, nodes)) < (WORK if n >= 2 * BLOCK else MORE)):
         return [loop]
-    used = names_of(updates)
+    used = names_used(updates)
     kept = [s for s in made if s.name in used and s.expr.op != "load"]
     if len(kept) > ROWS:
         return [loop]
@@ -71,15 +72,6 @@ def parts_of(body, words):
             s = replace(s, expr=scalar.name(made[-1].name, s.expr.dtype, s.expr.free))
         (made if isinstance(s, Let) else updates).append(s)
     return made, updates
-
-
-def names_of(updates):
-    """The names that updates use, in their places too."""
-    nodes = {}
-    for s in updates:
-        for root in (s.expr, *s.index.nodes, *[d for x, _, _ in s.when for d in x.nodes]):
-            scalar.walk(root, nodes)
-    return {n.data for n in nodes if n.op == "name"}
 
 
 def of_block(v, start, size, made, updates, rows, space, vectorised):

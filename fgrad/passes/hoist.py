@@ -27,7 +27,7 @@ def hoist(program):
 
 
 def hoisted(eqn):
-    """The equations of a loop: what moves in front of it, and the loop."""
+    """The equations of a loop, or of a call: what moves in front of it, and itself."""
     before = eqn.op.programs(eqn.params)
     programs = [p.derive(hoist) for p in before]
     params = eqn.params

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import itertools
 
-from .. import text
-from ..loop import Contract, For, Store
+from .. import scalar, text
+from ..loop import Contract, For, Store, nodes_of
+from .memory import stores_of
 
 LOOPS = "ijklmnopqrsuvwxyz"
 
@@ -64,3 +65,12 @@ def words_of(body):
             case _:
                 out.add(s.name)
     return out
+
+
+def names_used(body):
+    """The names that some statements use, in the places and conditions of stores, too."""
+    nodes = nodes_of(body)
+    for s in stores_of(body):
+        for root in (*s.index.nodes, *[d for x, _, _ in s.when for d in x.nodes]):
+            scalar.walk(root, nodes)
+    return {n.data for n in nodes if n.op == "name"}

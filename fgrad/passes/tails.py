@@ -26,6 +26,7 @@ from ..records import replace
 from ..scalar import EXPENSIVE
 from ..types import ArrayType
 from .memory import stores_of
+from .names import names_used
 from .parts import blocks_of, cost_of, substituted
 
 LEAST, FEWEST = 4, 8       # rows from which vectors gain, behind loops and elsewhere
@@ -166,18 +167,8 @@ def handed_over(part, behind):
     """The names that a part makes and others use, with their dtypes."""
     made = {s.name: s.dtype if isinstance(s, Start) else s.expr.dtype
             for s in part if isinstance(s, (Start, Let))}
-    used = {name for _, others in behind for name in names_in(others)}
+    used = {name for _, others in behind for name in names_used(others)}
     return {name: dtype for name, dtype in made.items() if name in used}
-
-
-def names_in(body):
-    """The names that some statements use, in the places and conditions of stores, too."""
-    roots = dict.fromkeys(nodes_of(body))
-    for s in stores_of(body):
-        for x in (s.index, *[x for x, _, _ in s.when]):
-            for n in x.nodes:
-                scalar.walk(n, roots)
-    return {n.data for n in roots if n.op == "name"}
 
 
 def of_block(v, start, size, parts, space, words, arranged):
