@@ -34,9 +34,8 @@ from .ops import (                                                              
     abs, acos, add, asin, atan, atan2, ceil, cos, cosh, div, eq, erf, exp, expm1, floor, ge, gt,
     is_finite, le, log, log1p, logaddexp, logistic, lt, max, min, mul, ne, neg, pow, rem, rsqrt,
     sign, sin, sinh, sqrt, square, sub, tan, tanh)
-from .scalar import REDUCTIONS
 from .text import noun_of
-from .types import BOOL, SCALARS, ArrayType, as_dtype, default_int
+from .types import SCALARS, ArrayType, as_dtype, default_int
 
 if typing.TYPE_CHECKING:                         # for editors; at run time see NAMES
     from . import lax_linalg as linalg                                               # noqa: F401
@@ -50,7 +49,7 @@ if typing.TYPE_CHECKING:                         # for editors; at run time see 
     from .dynamic_slices import (                                                    # noqa: F401
         dynamic_index_in_dim, dynamic_slice, dynamic_slice_in_dim, dynamic_update_index_in_dim,
         dynamic_update_slice, dynamic_update_slice_in_dim)
-    from .folding import reduce                                                      # noqa: F401
+    from .folding import reduce, reduce_window                                       # noqa: F401
     from .numpy import acosh, asinh, atanh, bitwise_count, broadcast_shapes, exp2    # noqa: F401
     from .numpy.bits import nextafter                                                # noqa: F401
     from .numpy.special import erf_inv                                               # noqa: F401
@@ -97,7 +96,7 @@ NAMES = {                  # module → what it gives; all of it is loaded at fi
     "convolution": "conv_general_dilated conv_general_dilated_patches conv_transpose",
     "dynamic_slices": """dynamic_index_in_dim dynamic_slice dynamic_slice_in_dim
         dynamic_update_index_in_dim dynamic_update_slice dynamic_update_slice_in_dim""",
-    "folding": "reduce",
+    "folding": "reduce reduce_window",
     "lax_linalg": "linalg=lax_linalg",
     "numpy": "acosh asinh atanh bitwise_count broadcast_shapes exp2",
     "numpy.bits": "nextafter",
@@ -671,49 +670,6 @@ def cummin(x, axis=0, reverse=False):
 def cumlogsumexp(x, axis=0, reverse=False):
     """log(cumsum(exp(x))), without overflow."""
     return scan_by()(logaddexp, lifted(x), reverse, axis)
-
-
-# ---------------------------------------------------------------------------- windows
-
-WINDOWS = {add: "sum", max: "max", min: "min", fnp.add: "sum", fnp.maximum: "max",
-           fnp.minimum: "min"}
-OF_BOOLS = {bitwise_or: "max", bitwise_and: "min", fnp.logical_or: "max", fnp.logical_and: "min"}
-
-
-def reduce_window(operand, init_value, computation, window_dimensions, window_strides, padding,
-                  base_dilation=None, window_dilation=None):
-    """Sliding windows reduced by `computation`: lax.add, lax.max or lax.min, or of bools
-    lax.bitwise_or or lax.bitwise_and.
-
-    Every window begins with init_value, and padding counts as init_value.  window_dimensions and
-    window_strides have an entry for each axis; padding is "SAME", "VALID" or pairs (low, high);
-    base_dilation puts elements of init_value between those of the operand.
-    Raises ArgumentError for another computation.
-
-    >>> import fgrad.numpy as fnp
-    >>> reduce_window(fnp.arange(5.0), -float("inf"), max, (2,), (2,), "VALID").tolist()
-    [1.0, 3.0]
-    """
-    x = as_value(operand)
-    how = {**WINDOWS, **OF_BOOLS}.get(computation) if x.dtype == BOOL else WINDOWS.get(computation)
-    if how is None:
-        raise ArgumentError("reduce_window cannot reduce by this function.",
-                            given=f"computation={computation!r}",
-                            expected="lax.add, lax.max or lax.min" if x.dtype != BOOL else
-                            "lax.bitwise_or, lax.bitwise_and, lax.max or lax.min")
-    window, stride, dilation, base = (
-        convolution.per_axis(1 if value is None else value, x.ndim, name) for value, name in (
-            (window_dimensions, "window_dimensions"), (window_strides, "window_strides"),
-            (window_dilation, "window_dilation"), (base_dilation, "base_dilation")))
-    sizes = [builtins.max(0, (n - 1) * d + 1) for n, d in zip(x.shape, base)]
-    pairs = convolution.padding_pairs(padding, sizes, window, stride, dilation)
-    pads = [(low, high, d - 1) for (low, high), d in zip(pairs, base)]
-    if any(n for config in pads for n in config):
-        x = pad(x, init_value, pads)
-    out = convolution.reduce_window(x, how, window, stride, "VALID", dilation)
-    number = isinstance(init_value, (*SCALARS, np.generic))
-    neutral = number and init_value == REDUCTIONS[how][1](x.dtype)
-    return out if neutral else computation(out, wide(init_value, out))
 
 
 # ---------------------------------------------------------------------------- order

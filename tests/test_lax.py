@@ -1,5 +1,7 @@
 """fgrad.lax: the explicit operations by JAX's names, against NumPy."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -270,10 +272,33 @@ def test_windows_of_bools():
     np.testing.assert_array_equal(every, x[:, 1:] & x[:, :-1])
 
 
-def test_reduce_window_takes_a_known_computation():
-    said = message(ArgumentError, lambda: lax.reduce_window(X, 0.0, lax.sub, (2, 2), (1, 1),
-                                                            "VALID"))
-    assert said.endswith("expected   lax.add, lax.max or lax.min")
+@pytest.mark.parametrize("window", range(1, 8))
+@pytest.mark.parametrize("step, apart, pads", [(1, 1, (0, 0)), (2, 1, (1, 2)), (3, 2, (0, 3))])
+def test_windows_are_reduced_by_any_associative_function(window, step, apart, pads):
+    def after(f, g):                             # x → f(g(x)) of affine functions: not commutative
+        return f[0] * g[0], f[0] * g[1] + f[1]
+    rng = np.random.default_rng(window)
+    a, b = rng.integers(-3, 4, (2, 3, 9))
+    start = np.int64(2), np.int64(-1)
+    run = lambda a, b: lax.reduce_window((a, b), start, after, (1, window), (1, step),
+                                         ((0, 0), pads), None, (1, apart))
+    padded = [np.pad(x, ((0, 0), pads), constant_values=v) for x, v in zip((a, b), start)]
+    count = max(0, (9 + sum(pads) - (window - 1) * apart - 1) // step + 1)
+    want = [[functools.reduce(after, [start, *[
+        tuple(x[i, step * j + apart * k] for x in padded) for k in range(window)]])
+        for j in range(count)] for i in range(3)]
+    want = np.array(want).reshape(3, count, 2)
+    for got in (run(a, b), jit(run)(a, b)):
+        np.testing.assert_array_equal(np.stack(got, -1), want)
+
+
+def test_windows_of_products_have_gradients_and_rows():
+    product = lambda x: lax.reduce_window(x, 1.0, lax.mul, (2, 3), (1, 2), "SAME")
+    check_grads(product, (X,))
+    same(vmap(product)(np.stack([X, X + 1])), np.stack([product(X), product(X + 1)]), 6)
+    assert message(ShapeError, lambda: lax.reduce_window(
+        (X, X[1:]), (0.0, 0.0), max, (1, 1), (1, 1), "VALID")).startswith(
+        "reduce_window needs operands of one shape.")
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint16", "int32", "int64"])
