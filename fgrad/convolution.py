@@ -16,7 +16,7 @@ from .core import as_value
 from .errors import ArgumentError, ShapeError
 from .numpy.promotion import cast, join, kind
 from .ops.convolve import extent, fitted, places, spread
-from .types import SHORT
+from .types import SHORT, as_dtype
 
 
 MANY, SEEN = 8, 18         # channels, or elements that a window sees, from which channels come last
@@ -81,12 +81,14 @@ def labels_of(dimension_numbers, ndim):
 # ---------------------------------------------------------------------------- convolution
 
 def conv_general_dilated(lhs, rhs, window_strides, padding, lhs_dilation=None, rhs_dilation=None,
-                         dimension_numbers=None, feature_group_count=1, batch_group_count=1):
+                         dimension_numbers=None, feature_group_count=1, batch_group_count=1,
+                         preferred_element_type=None):
     """A convolution with everything: JAX's `lax.conv_general_dilated`.
 
     dimension_numbers: labels of lhs, rhs and the result, as ("NHWC", "HWIO", "NHWC"); None:
     channels first.  lhs_dilation puts zeros between elements of lhs, rhs_dilation of the window.
     Groups of features see groups of channels; groups of the batch are seen by groups of features.
+    preferred_element_type: the dtype in which products are made and added up, and of the result.
     Raises ShapeError where sizes do not agree, ArgumentError for parameters that do not fit.
 
     >>> import fgrad.numpy as fnp
@@ -94,7 +96,8 @@ def conv_general_dilated(lhs, rhs, window_strides, padding, lhs_dilation=None, r
     [[[3.0, 3.0]]]
     """
     x, w = as_value(lhs), as_value(rhs)
-    dtype = join([kind(x), kind(w)])
+    dtype = join([kind(x), kind(w)]) if preferred_element_type is None else as_dtype(
+        preferred_element_type)
     x, w = cast(x, dtype), cast(w, dtype)
     lhs, rhs, to = labels_of(dimension_numbers, x.ndim)
     if len(lhs) != x.ndim or len(rhs) != w.ndim:

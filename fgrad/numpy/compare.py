@@ -181,7 +181,7 @@ def halved(x, y, side):
     steps = n.bit_length()
 
     def step(k, place):
-        ahead = place + (1 << (steps - 1 - k))
+        ahead = place + ops.convert(1 << (steps - 1 - k), dtype=I32)
         moves = (ahead <= n) & before(ops.gather(x, ahead - 1, axes=(0,)), y, side)
         return ops.select(moves, ahead, place)
     return fori_loop(0, steps, step, ops.full(shape=y.shape, value=0, dtype=I32))

@@ -43,7 +43,7 @@ from ..records import new, record
 from ..scalar import EXPENSIVE
 from .collapse import collapse_reduction, in_order_of_memory, rewrite_root
 from .pull import Graph, Puller, step_of, uncast
-from .product import TOTAL, product_of, read_around, total_of, unguarded
+from .product import TOTAL, operand_factors, product_of, read_around, total_of, unguarded
 from .recompute import (hidden, holes, met_at_places, prologue_cost, read_again, read_often,
                         reads_again)
 from .reduction_forms import (axes_missed, column_form, columns_across, is_shared_out, outer_form,
@@ -615,13 +615,16 @@ class Attempt:
             around = side is p.a and self.target.borders
             if around and read_around(side, p):
                 continue
-            again = reads_again(side, (*p.batch, *p.rows, *p.columns, *p.k))
-            if again or prologue_cost(side) > PROLOGUE:
-                padded, inside = uncast(side).origin, around and self.inside_border(g, side)
+            dear = [n for n in operand_factors(side) if prologue_cost(n) > PROLOGUE]
+            if not dear and reads_again(side, (*p.batch, *p.rows, *p.columns, *p.k)):
+                dear = [side]
+            for n in dear:
+                padded, inside = uncast(n).origin, around and self.inside_border(g, n)
                 if inside:
                     self.inside[padded] = inside
                 else:
                     self.found.add(padded)
+            if dear:
                 continue
             many = prod(v.extent for v in other) > PACKED_ONCE
             for n in scalar.walk(side):

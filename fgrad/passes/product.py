@@ -349,3 +349,11 @@ def multiply(found):
     for f in found[1:]:
         out = scalar.apply("mul", out, f)
     return out
+
+
+def operand_factors(side):
+    """What an operand is the product of, where that is no value of the program; or it alone."""
+    n = uncast(side)
+    if n.op == "mul" and n.origin is None:
+        return [f for a in n.args for f in operand_factors(a)]
+    return [side]

@@ -137,3 +137,12 @@ def test_a_number_that_fills_complex_arrays_keeps_its_fraction():
 def test_a_choice_that_there_is_not_is_nan_or_0():
     assert fnp.choose([0, 3], [[1, 2], [3, 4]]).tolist() == [1, 0]
     assert np.isnan(fnp.choose([0, 3], [[1.0, 2.0], [3.0, 4.0]])[1].item())
+
+
+def test_places_are_found_where_ints_are_long_by_default():
+    x = np.sort(np.random.default_rng(0).integers(0, 900, 50))
+    with fgrad.default_dtype("float64"):
+        for function in (fnp.searchsorted, jit(fnp.searchsorted)):
+            got = function(x, np.arange(900))
+            assert got.dtype == "int32"
+            np.testing.assert_array_equal(got, np.searchsorted(x, np.arange(900)))

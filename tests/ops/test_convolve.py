@@ -366,3 +366,18 @@ def test_strides_that_divide_the_window_along_some_axes_only(kernel, stride):
         want = by_loops(x, w, (1, 3), ((1, 0), (0, 1)), stride)
         for function in (spaced, fgrad.jit(spaced)):
             assert_close(np.asarray(function(x, w)), want, length=64)
+
+
+@pytest.mark.parametrize("dtype, wanted", [("int8", "int32"), ("float16", "float32"),
+                                           ("float32", "float64")])
+def test_products_are_added_up_in_the_type_that_is_preferred(dtype, wanted):
+    rng = np.random.default_rng(0)
+    x, w = rng.integers(-100, 100, (2, 9, 16)).astype(dtype), rng.integers(-100, 100, (8, 16, 3))
+    w = w.astype(dtype)
+    run = lambda x, w: conv_general_dilated(x, w, (1,), "VALID", dimension_numbers=(
+        "NWC", "OIW", "NWC"), preferred_element_type=wanted)
+    want = sum(np.einsum("nwc,oc->nwo", x[:, k:k + 7].astype("f8"), w[..., k].astype("f8"))
+               for k in range(3))
+    for got in (run(x, w), fgrad.jit(run)(x, w)):
+        assert got.dtype == wanted
+        np.testing.assert_array_equal(np.asarray(got), want)

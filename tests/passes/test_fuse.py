@@ -1071,3 +1071,21 @@ def test_a_few_multiply_adds_beside_what_is_computed_are_no_product():
     program = inline(stage(lambda x, a: x @ a, [ArrayType(F32, s) for s in shapes[:2]]).program)
     (kernel,) = assert_plan_agrees(program, SERIAL).steps
     assert isinstance(kernel.body[0], Contract)
+
+
+@pytest.mark.parametrize("target", [SERIAL, THREADS], ids=["serial", "threads"])
+def test_dear_factors_of_an_operand_are_stored_before_it(target):
+    """Spectra were computed for each of the curves they are seen by: the product of a spectrum and
+    a curve is no value of the program, and was taken for cheap.
+    """
+    def f(x, curves, filters):
+        spectra = x
+        for k in range(12):
+            spectra = spectra * x + k
+        return fnp.einsum("aw,dw,bw->adb", spectra, curves, filters)
+    program = lambda *shapes: inline(stage(f, [ArrayType(F32, s) for s in shapes]).program)
+    plan = check_plan(passes.plan(program((60, 160), (7, 160), (8, 160)), target))
+    *before, last = plan.steps
+    assert [b.type.shape for k in before for b in k.outputs] == [(60, 160)], str(plan)
+    assert any(isinstance(s, Contract) for s in last.body)
+    assert_plan_agrees(program((30, 19), (7, 19), (8, 19)), target)

@@ -155,7 +155,7 @@ class Values(Expressions, Addresses):
             steps = constant("i64", [k * index.stride(x, v) for k in range(w)])
             at = self.op(f"add {vector('i64', w)} {wide}, {steps}")
         else:
-            at = self.hidden(self.by_lane(lambda k: self.at_lane(x, k), I64))
+            at = self.hidden(self.by_lane(lambda k: self.at_lane(x, k), "i64"))
         return self.instructions.cast(at, I64, n.dtype, w), True
 
     def hidden(self, at):
@@ -170,11 +170,11 @@ class Values(Expressions, Addresses):
                        f"({doubles} {seen})")
         return self.op(f"bitcast {doubles} {kept} to {ints}")
 
-    def by_lane(self, one, dtype):
-        """The vector of one(k) for each lane in use; the others are zero."""
-        t, out = type_text(dtype, self.lanes), "zeroinitializer"
+    def by_lane(self, one, t):
+        """The vector of one(k), of LLVM type t, for each lane in use; the others are zero."""
+        out = "zeroinitializer"
         for k in range(self.count):
-            out = self.op(f"insertelement {t} {out}, {element(dtype)} {one(k)}, i64 {k}")
+            out = self.op(f"insertelement {vector(t, self.lanes)} {out}, {t} {one(k)}, i64 {k}")
         return out
 
     # -- loads and guards -----------------------------------------------------------------------
@@ -201,7 +201,8 @@ class Values(Expressions, Addresses):
         picked = self.picked(buffer, x)
         if picked is not None:
             return self.loaded(picked, dtype, self.lanes), True
-        return self.by_lane(lambda k: self.lane_load(buffer, x, k), computed(dtype)), True
+        bits = self.by_lane(lambda k: self.lane_load(buffer, x, k), t)
+        return self.loaded(bits, dtype, self.lanes), True
 
     def loaded(self, name, dtype, lanes):
         """What memory holds as a value: bools are i1, f16 and bf16 become f32."""
@@ -337,11 +338,10 @@ class Values(Expressions, Addresses):
         return self.op(f"getelementptr inbounds {t}, ptr {self.pointers[buffer]}, i64 {at}")
 
     def lane_load(self, buffer, x, k):
-        """The element that lane k reads."""
+        """The element that lane k reads, as memory holds it."""
         dtype = buffer.type.dtype
         p = self.safe(self.lane_pointer(buffer, x, k), k)
-        name = self.op(f"load {stored(dtype)}, ptr {p}, align {dtype.itemsize}")
-        return self.loaded(name, dtype, 1)
+        return self.op(f"load {stored(dtype)}, ptr {p}, align {dtype.itemsize}")
 
     def safe(self, p, lane):
         """p, or where the guard is false some zeros: the first element of an array of which only a
@@ -392,7 +392,7 @@ class Values(Expressions, Addresses):
             return self.op(f"icmp ult i64 {self.index(x)}, {n}")
         v, w = self.vec
         if not index.is_affine(x, v):
-            at = self.by_lane(lambda k: self.at_lane(x, k), I64)
+            at = self.by_lane(lambda k: self.at_lane(x, k), "i64")
             return self.op(f"icmp ult {vector('i64', w)} {at}, splat (i64 {n})")
         t = "i32" if max(abs(x.lo), abs(x.hi), n) < 2 ** 31 - 64 * w else "i64"
         base = self.index(x)

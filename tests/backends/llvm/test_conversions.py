@@ -1,6 +1,7 @@
 """Floats as integers, in vectors and one by one: towards zero, saturating, NaN as 0; f16."""
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -49,6 +50,19 @@ def test_no_lane_is_converted_alone():
     f = fgrad.jit(lambda x: x.astype("uint8"))
     text = fgrad.show(f, fnp.ones(1000), stage="llvm")
     assert "fptosi <" in text and ".sat." not in text
+
+
+@pytest.mark.parametrize("dtype", ["bool", "float16", "bfloat16"])
+def test_lanes_that_are_gathered_are_converted_at_once(dtype):
+    """Each bool went into a mask register, and each f16 was widened, alone: four times the time."""
+    rng = np.random.default_rng(0)
+    x, i = fnp.array(rng.integers(0, 2, 1000)).astype(dtype), rng.integers(0, 1000, 1000, "int32")
+    f = lambda x, i: fnp.where(x[i ^ 1] > 0, 2, 3) + i
+    text = fgrad.show(f, x, i, stage="llvm")
+    of_lanes = re.findall(r"insertelement (<\d+ x \w+>)", text)
+    assert of_lanes and not any(t.endswith((" i1>", " float>")) for t in of_lanes)
+    want = np.where(np.asarray(x)[i ^ 1] > 0, 2, 3) + i
+    np.testing.assert_array_equal(fgrad.jit(f)(x, i), want)
 
 
 @pytest.fixture
