@@ -5,13 +5,14 @@
 
 A convolution with padding that is written out over its window then tests nothing in the middle,
 and the parts of a concatenation are loops of their own.  Relies on parts.py for substitution and
-costs; schedule.py calls `cut`, and `cut_short` for loops that could have been written out.
+costs; schedule.py calls `cut`, and `cut_short` and `sums_of_choices` for loops that could have been
+written out.
 """
 
 from __future__ import annotations
 
 from .. import index, scalar
-from ..loop import For, Let, Start, Store, nodes_of, statements
+from ..loop import Accumulate, For, Let, Start, Store, nodes_of, statements
 from ..records import replace
 from .jam import renamed
 from .parts import cost_of, substituted
@@ -76,6 +77,40 @@ def cut_short(body, space, words):
         ends = places(s) if short and any(isinstance(t, For) for t in s.body) else ()
         out += in_pieces(s, ends, space, words) if len(ends) > 2 else [s]
     return out
+
+
+def sums_of_choices(body, space, words):
+    """The statements, where short sums choose what they add up, another thing each time: written
+    out, unless lanes or several rows at once run around them.
+    """
+    out = []
+    for s in body:
+        if isinstance(s, For):
+            inner = s.body
+            if s.rows == 1 and s.width == 1:
+                inner = [t for part in inner for t in pieces_of_sum(part, inner, space, words)]
+            s = replace(s, body=sums_of_choices(inner, space, words))
+        out.append(s)
+    return out
+
+
+def pieces_of_sum(s, beside, space, words):
+    """A short sum in pieces without lanes, where most of these are of one element; or as it is.
+
+    beside: the statements it stands among, none of which adds to the same.
+    """
+    if not isinstance(s, For) or s.kind != "reduce" or s.step != 1 or copies([s]) > COPIES:
+        return [s]
+    ends, fed = places(s), accumulated([s])
+    if len(ends) < 3 or not are_short(ends) or any(
+            t is not s and not fed.isdisjoint(accumulated([t])) for t in beside):
+        return [s]
+    return [replace(t, width=1, unroll=1) for t in in_pieces(s, ends, space, words)]
+
+
+def accumulated(body):
+    """The names of all that some statements add to."""
+    return {t.name for t in statements(body) if isinstance(t, Accumulate)}
 
 
 def in_chunks(loop, space, words):

@@ -106,6 +106,8 @@ def arranged(kernel, how):
             given = joined(given, how.region, words)
         body = each_arranged(given, how, kernel.space, words)
         body = [coarser(s, how) for s in (with_rows(body, how) if how.jam else body)]
+        if how.lanes > 1:
+            body = flattened(borders.sums_of_choices(body, kernel.space, words))
     written = dict.fromkeys(s.buffer for s in stores_of(body))
     kernel = replace(kernel, scratch=[b for b in written if b.kind == "local"])
     loops = [s for s in body if isinstance(s, For) and s.kind == "parallel"]
