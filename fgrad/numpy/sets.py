@@ -2,7 +2,7 @@
 
 How many elements a result has depends on values: without `size` these need them, so that they do
 not compile; with `size` the result has that many, cut or filled up with `fill_value` (by default
-its smallest element), as in JAX.
+its smallest element, of a difference 0), as in JAX.
 """
 
 from __future__ import annotations
@@ -13,15 +13,16 @@ import numpy as np
 
 from .. import ops
 from ..core import Array, array_in, as_value
-from ..types import I32, default_int
+from ..types import BOOL, I32, default_int
 from .axes import axis_of
 from .contract import numbers
 from .elementwise import isnan
 from .indexing import known_value
 from .joining import concatenate
-from .promotion import binary, cast, of_one_dtype, same
+from .promotion import binary, broadcast_to, cast, of_one_dtype, same
 from .reductions import any as any_of
 from .reductions import cumsum
+from .reductions import min as least
 from .shape import moveaxis
 
 UniqueAllResult = namedtuple("UniqueAllResult", "values indices inverse_indices counts")
@@ -168,8 +169,8 @@ def union1d(ar1, ar2, *, size=None, fill_value=None):
     >>> fnp.union1d([1, 2], [2, 3])
     Array([1, 2, 3], i32[3])
     """
-    flat = [ops.reshape(x, shape=(x.size,)) for x in numbers(ar1, ar2)]
-    return unique(concatenate(flat), size=size, fill_value=fill_value)
+    both = concatenate([flat(x) for x in numbers(ar1, ar2)])
+    return unique(both, size=size, fill_value=fill_value)
 
 
 def known(name, *arrays):
@@ -179,13 +180,56 @@ def known(name, *arrays):
             for x in values], values[0].dtype
 
 
-def intersect1d(ar1, ar2, assume_unique=False, return_indices=False):
+def flat(x):
+    """The elements of an array as a row."""
+    return ops.reshape(x, shape=(x.size,))
+
+
+def different(x):
+    """(the different elements of a row, in order, their first places, which of them there are):
+    as many of each as the row has.
+    """
+    values, places, _, count = of_size(x, x.size, None, x.shape, True)
+    return values, places, same(ops.gt, count, 0)
+
+
+def kept(keep, size, fills, *rows):
+    """The first `size` elements of rows where `keep` is true, then what each is filled with; None:
+    its first.
+    """
+    number = ops.select(keep, same(ops.sub, cumsum(cast(keep, I32)), 1),
+                        ops.full(shape=keep.shape, value=size, dtype=I32))
+    there = ops.scatter(ops.full(shape=(size,), value=False, dtype=BOOL), number, keep, axes=(0,),
+                        mode="drop")
+    out = []
+    for x, fill in zip(rows, fills):
+        slots = ops.full(shape=(size,), value=0, dtype=x.dtype)
+        found = ops.scatter(slots, number, x, axes=(0,), mode="drop")
+        fill = found[:1] if fill is None and size else cast(as_value(fill or 0), x.dtype)
+        out.append(ops.select(there, found, broadcast_to(fill, (size,))))
+    return out
+
+
+def intersect1d(ar1, ar2, assume_unique=False, return_indices=False, *, size=None,
+                fill_value=None):
     """The different elements that are in both, in order; also their first places in each.
+
+    Places are filled up with the number of elements of the array.
 
     >>> import fgrad.numpy as fnp
     >>> fnp.intersect1d([1, 2], [2, 3])
     Array([2], i32[1])
     """
+    if size is not None:
+        x, y = [flat(v) for v in numbers(ar1, ar2)]
+        values, first, there = different(x)
+        keep = same(ops.and_, there, isin(values, y))
+        pairs = x.size, y.size
+        equal = same(ops.eq, broadcast_to(values[:, None], pairs), broadcast_to(y, pairs))
+        places = ops.iota(shape=pairs, axis=1, dtype=I32)
+        second = least(ops.select(equal, places, y.size), 1, initial=y.size)
+        out = kept(keep, size, (fill_value, x.size, y.size), values, first, second)
+        return tuple(out) if return_indices else out[0]
     values, dtype = known("intersect1d", ar1, ar2)
     out = np.intersect1d(*values, assume_unique, return_indices)
     if not return_indices:
@@ -193,23 +237,33 @@ def intersect1d(ar1, ar2, assume_unique=False, return_indices=False):
     return tuple([array_in(out[0], dtype), *[cast(Array(i), default_int()) for i in out[1:]]])
 
 
-def setdiff1d(ar1, ar2, assume_unique=False):
+def setdiff1d(ar1, ar2, assume_unique=False, *, size=None, fill_value=0):
     """The different elements of the first that the second lacks, in order.
 
     >>> import fgrad.numpy as fnp
     >>> fnp.setdiff1d([1, 2], [2, 3])
     Array([1], i32[1])
     """
+    if size is not None:
+        x, y = [flat(v) for v in numbers(ar1, ar2)]
+        values, _, there = different(x)
+        return kept(same(ops.and_, there, isin(values, y, invert=True)), size, (fill_value,),
+                    values)[0]
     values, dtype = known("setdiff1d", ar1, ar2)
     return array_in(np.setdiff1d(*values, assume_unique), dtype)
 
 
-def setxor1d(ar1, ar2, assume_unique=False):
+def setxor1d(ar1, ar2, assume_unique=False, *, size=None, fill_value=None):
     """The different elements that are in exactly one of both, in order.
 
     >>> import fgrad.numpy as fnp
     >>> fnp.setxor1d([1, 2], [2, 3])
     Array([1, 3], i32[2])
     """
+    if size is not None:
+        x, y = [flat(v) for v in numbers(ar1, ar2)]
+        values, _, there = different(concatenate([x, y]))
+        both = same(ops.and_, isin(values, x), isin(values, y))
+        return kept(same(ops.and_, there, ops.not_(both)), size, (fill_value,), values)[0]
     values, dtype = known("setxor1d", ar1, ar2)
     return array_in(np.setxor1d(*values, assume_unique), dtype)

@@ -1,5 +1,7 @@
 """Functions whose law is NumPy: a row per call, at once and compiled, with dtypes of 64 bits."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -113,6 +115,30 @@ def test_unique_elements_of_a_known_number_compile():
     assert fnp.unique(np.array([[1, 2], [1, 2]]), axis=0).tolist() == [[1, 2]]
     assert fnp.unique_counts(I).counts.tolist() == [1, 2, 1, 2]
     assert fnp.union1d(I, J, size=4).tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("name, fill", [
+    ("intersect1d", None), ("setdiff1d", 0), ("setxor1d", None), ("union1d", None)])
+@pytest.mark.parametrize("sizes", [(0, 0), (0, 4), (5, 0), (1, 1), (6, 9), (40, 17)])
+def test_sets_of_a_known_size_compile(name, fill, sizes):
+    """They are what NumPy gives, cut or filled up: by the smallest, a difference by 0."""
+    rng = np.random.default_rng(sum(sizes))
+    x, y = [rng.integers(0, 20, n).astype("int32") for n in sizes]
+    whole = getattr(np, name)(x, y)
+    smallest = fill if fill is not None or not whole.size else whole[0]
+    for size, given in itertools.product((0, 1, 3, whole.size, 30), ({}, {"fill_value": -7})):
+        function = lambda x, y: getattr(fnp, name)(x, y, size=size, **given)
+        filling = given.get("fill_value", smallest if whole.size else 0)
+        want = np.append(whole, np.full(30, filling, "int32"))[:size]
+        for got in (function(x, y), fgrad.jit(function)(x, y)):
+            assert got.dtype == "int32"
+            np.testing.assert_array_equal(got, want)
+
+
+def test_places_of_a_known_size_are_filled_up_with_the_number_of_elements():
+    x, y = np.array([5, 3, 3, 9, 1]), np.array([3, 7, 1, 1])
+    got = fgrad.jit(lambda x, y: fnp.intersect1d(x, y, size=4, return_indices=True))(x, y)
+    assert [v.tolist() for v in got] == [[1, 3, 1, 1], [4, 1, 5, 5], [2, 0, 4, 4]]
 
 
 @pytest.mark.parametrize("name", ["intersect1d", "setdiff1d", "setxor1d", "union1d"])
