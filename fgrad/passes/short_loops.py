@@ -20,6 +20,7 @@ from .. import index, scalar
 from ..loop import Accumulate, For, Let, Start, Store, nodes_of, statements
 from ..records import replace
 from ..scalar import REDUCTIONS
+from ..types import F32, F64
 from .lets import name_shared
 from .names import Words, words_of
 from .parts import substituted
@@ -31,6 +32,7 @@ FEW, LINES = 4, 64         # iterations of loops that are written as straight li
 NODES = 400                # scalar nodes of the body that comes out
 STEPS = (2, 3, 4)          # elements between the lanes of a vector that is picked from others
 STORED = (*STEPS, 5, 8, 16)  # the same of vectors that are stored together: parts of stacks
+ADDED = (F32, F64)         # dtypes of those that may be added to, as memory holds them
 
 
 def written_out(loop, words, gathers=False):
@@ -200,8 +202,7 @@ def is_near(body, v, gathers):
     nodes, whole = nodes_of(body), [s for steps in whole_steps(body, v) for s in steps]
     written = {s.buffer for s in body if isinstance(s, Store)}
     for s in body:
-        if isinstance(s, Store) and (
-                s.how or s not in whole and not is_stride(s.index, v, (1,))):
+        if isinstance(s, Store) and s not in whole and not is_stride(s.index, v, (1,)):
             return False
     masked = {m for n in nodes if n.op == "guard" and any(x.free & v.bit for x, _, _ in n.data)
               for m in scalar.walk(n.args[0])}
@@ -224,11 +225,13 @@ def is_picked(buffer, x, v):
 
 
 def whole_steps(body, v):
-    """Lists of stores which together write whole steps along v: its elements in order."""
+    """Lists of stores which together write, or add to, whole steps along v: its elements in order.
+    """
     found = {}
     for s in body:
-        if isinstance(s, Store) and not s.how and not s.when and is_stride(s.index, v, STORED):
-            rest = s.buffer, index.plus(s.index, -s.index.const), index.stride(s.index, v)
+        if isinstance(s, Store) and not s.when and is_stride(s.index, v, STORED) and (
+                not s.how or s.buffer.type.dtype in ADDED):
+            rest = s.buffer, index.plus(s.index, -s.index.const), index.stride(s.index, v), s.how
             found.setdefault(rest, {})[s.index.const] = s
-    return [[by[c + k] for k in range(step)] for (_, _, step), by in found.items()
+    return [[by[c + k] for k in range(step)] for (_, _, step, _), by in found.items()
             for c in sorted(by) if c % step == 0 and all(c + k in by for k in range(step))]

@@ -141,3 +141,25 @@ def test_a_row_that_is_filled_for_a_loop_behind_is_not_written_out():
     f = vmap(place)
     np.testing.assert_array_equal(jit(f, device="cpu")(x, c, best, k),
                                   f(*map(fnp.asarray, (x, c, best, k))))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "float16"])
+@pytest.mark.parametrize("over, columns", [(fnp.sum, 3), (fnp.max, 3), (fnp.sum, 2), (fnp.sum, 4)])
+@pytest.mark.parametrize("n", [600, 617])
+def test_columns_of_a_few_are_added_to_in_whole_vectors(over, columns, n, dtype):
+    """Light of some lamps at many places: each place had its own lanes, of which three were used."""
+    def lit(x, lamps, colours):
+        way = lamps[:, None] - x
+        square = fnp.sum(way * way, -1) + 1
+        near = fnp.maximum(fnp.sum(way * x, -1), 0) * square
+        return over((x * near[..., None] + square[..., None]) * colours[:, None], 0)
+    args = [(np.random.default_rng(k).normal(size=shape) * 3).astype(dtype)
+            for k, shape in enumerate([(n, columns), (6, columns), (6, columns)])]
+    program = inline(stage(lit, [ArrayType(x.dtype, x.shape) for x in args]).program)
+    plan = str(assert_plan_agrees(program, VECTORS))
+    if dtype.startswith("float") and dtype != "float16":
+        assert re.search(rf"\w\[\w,{columns - 1}\] (\+|max)= ", plan), plan
+    got, want = jit(lit)(*args), lit(*[x.astype("f8") if dtype[0] == "f" else x for x in args])
+    scale = np.abs(np.asarray(want)).max()
+    rounding = {"float16": 3e-2, "float32": 1e-5}.get(dtype, 1e-12)
+    np.testing.assert_allclose(np.asarray(got, "f8"), want, atol=rounding * scale)

@@ -113,14 +113,18 @@ class Stores(Values):
 
     def store_steps(self, stores):
         """Vectors of every so many elements as one, that holds them all in order."""
-        dtype, w, step = stores[0].buffer.type.dtype, self.lanes, len(stores)
+        dtype, how = stores[0].buffer.type.dtype, stores[0].how
+        w, step = self.lanes, len(stores)
         values = [self.kept(self.splat(self.value(s.expr), s.expr.dtype), dtype, w) for s in stores]
         t, p = stored(dtype), self.address(stores[0].buffer, stores[0].index)
         mixed = (self.joined if step & (step - 1) else self.interleaved)(values, t)
         size = w * step // len(mixed)
         for k, value in enumerate(mixed):
-            at = self.fn.gep(t, p, k * size)
-            self.fn.do(f"store {vector(t, size)} {value}, ptr {at}, align {dtype.itemsize}")
+            at, wide = self.fn.gep(t, p, k * size), vector(t, size)
+            if how:
+                old = self.op(f"load {wide}, ptr {at}, align {dtype.itemsize}")
+                value = self.instructions.apply(REDUCTIONS[how][0], [old, value], dtype, size)
+            self.fn.do(f"store {wide} {value}, ptr {at}, align {dtype.itemsize}")
 
     def interleaved(self, values, t):
         """The elements of 2, 4, 8, … vectors in turns, in as many vectors.
