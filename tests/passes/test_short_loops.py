@@ -147,7 +147,7 @@ def test_a_row_that_is_filled_for_a_loop_behind_is_not_written_out():
 @pytest.mark.parametrize("over, columns", [(fnp.sum, 3), (fnp.max, 3), (fnp.sum, 2), (fnp.sum, 4)])
 @pytest.mark.parametrize("n", [600, 617])
 def test_columns_of_a_few_are_added_to_in_whole_vectors(over, columns, n, dtype):
-    """Light of some lamps at many places: each place had its own lanes, of which three were used."""
+    """Light of some lamps at many places: each place had lanes of its own, three of them in use."""
     def lit(x, lamps, colours):
         way = lamps[:, None] - x
         square = fnp.sum(way * way, -1) + 1
