@@ -190,13 +190,14 @@ def test_nothing_leaks_where_a_step_raises(native_call):
     f(x, y), f(x, y)                             # native from here on
     broken.append(1)
     counts = []
-    for _ in range(3):
-        for _ in range(50):
+    for _ in range(5):                           # what leaks does so each time; other threads may
+        for _ in range(50):                      # keep something once
             with pytest.raises(KeyError):
                 f(x, y)
         gc.collect()
         counts.append((sys.getallocatedblocks(), sys.getrefcount(x), sys.getrefcount(y.np)))
-    assert counts[2][1:] == counts[1][1:] and counts[2][0] - counts[1][0] < 50
+    assert all(count[1:] == counts[1][1:] for count in counts[2:])
+    assert min(b[0] - a[0] for a, b in zip(counts[1:], counts[2:])) < 50
 
 
 def test_what_was_donated_to_a_run_that_raised_is_gone(native_call):
