@@ -14,9 +14,10 @@ from numpy import ndindex
 from . import ops
 from .core import as_value
 from .errors import ArgumentError, ShapeError
+from .numpy.contract import in_type
 from .numpy.promotion import cast, join, kind
 from .ops.convolve import extent, fitted, places, spread
-from .types import SHORT, as_dtype
+from .types import SHORT
 
 
 MANY, SEEN = 8, 18         # channels, or elements that a window sees, from which channels come last
@@ -95,9 +96,8 @@ def conv_general_dilated(lhs, rhs, window_strides, padding, lhs_dilation=None, r
     >>> conv_general_dilated(fnp.ones((1, 1, 4)), fnp.ones((1, 1, 3)), (1,), "VALID").tolist()
     [[[3.0, 3.0]]]
     """
-    x, w = as_value(lhs), as_value(rhs)
-    dtype = join([kind(x), kind(w)]) if preferred_element_type is None else as_dtype(
-        preferred_element_type)
+    x, w = [as_value(v) for v in in_type(preferred_element_type, lhs, rhs)]
+    dtype = join([kind(x), kind(w)])
     x, w = cast(x, dtype), cast(w, dtype)
     lhs, rhs, to = labels_of(dimension_numbers, x.ndim)
     if len(lhs) != x.ndim or len(rhs) != w.ndim:

@@ -121,6 +121,7 @@ def reduce_window(operand, init_value, computation, window_dimensions, window_st
     """
     xs = tree.map(as_value, operand)
     first, *_ = of_one_shape(xs, "reduce_window")
+    alone = xs is first
     window, stride, dilation, base = (
         convolution.per_axis(1 if value is None else value, first.ndim, name) for value, name in (
             (window_dimensions, "window_dimensions"), (window_strides, "window_strides"),
@@ -130,9 +131,8 @@ def reduce_window(operand, init_value, computation, window_dimensions, window_st
     pads = [(low, high, d - 1) for (low, high), d in zip(pairs, base)]
     if any(n for config in pads for n in config):
         xs = tree.map(lambda x, start: lax.pad(x, start, pads), xs, init_value)
-        first, *_ = tree.leaves(xs)
     known = {**WINDOWS, **OF_BOOLS} if first.dtype == BOOL else WINDOWS
-    how = known.get(computation) if xs is first else None
+    how = known.get(computation) if alone else None
     if how is None:
         out = over_windows(computation, xs, window, stride, dilation)
         return computation(tree.map(lax.wide, init_value, out), out)

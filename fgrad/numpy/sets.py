@@ -13,17 +13,18 @@ import numpy as np
 
 from .. import ops
 from ..core import Array, array_in, as_value
-from ..types import BOOL, I32, default_int
+from ..types import I32, default_int
 from .axes import axis_of
 from .contract import numbers
 from .elementwise import isnan
 from .indexing import known_value
 from .joining import concatenate
+from .places import compress
 from .promotion import binary, broadcast_to, cast, of_one_dtype, same
 from .reductions import any as any_of
 from .reductions import cumsum
 from .reductions import min as least
-from .shape import moveaxis
+from .shape import moveaxis, ravel
 
 UniqueAllResult = namedtuple("UniqueAllResult", "values indices inverse_indices counts")
 UniqueCountsResult = namedtuple("UniqueCountsResult", "values counts")
@@ -169,7 +170,7 @@ def union1d(ar1, ar2, *, size=None, fill_value=None):
     >>> fnp.union1d([1, 2], [2, 3])
     Array([1, 2, 3], i32[3])
     """
-    both = concatenate([flat(x) for x in numbers(ar1, ar2)])
+    both = concatenate([ravel(x) for x in numbers(ar1, ar2)])
     return unique(both, size=size, fill_value=fill_value)
 
 
@@ -180,11 +181,6 @@ def known(name, *arrays):
             for x in values], values[0].dtype
 
 
-def flat(x):
-    """The elements of an array as a row."""
-    return ops.reshape(x, shape=(x.size,))
-
-
 def different(x):
     """(the different elements of a row, in order, their first places, which of them there are):
     as many of each as the row has.
@@ -193,21 +189,14 @@ def different(x):
     return values, places, same(ops.gt, count, 0)
 
 
-def kept(keep, size, fills, *rows):
-    """The first `size` elements of rows where `keep` is true, then what each is filled with; None:
-    its first.
+def kept(keep, values, size, fill):
+    """The first `size` of the values that are to be kept, filled up; by the first where fill is
+    None.
     """
-    number = ops.select(keep, same(ops.sub, cumsum(cast(keep, I32)), 1),
-                        ops.full(shape=keep.shape, value=size, dtype=I32))
-    there = ops.scatter(ops.full(shape=(size,), value=False, dtype=BOOL), number, keep, axes=(0,),
-                        mode="drop")
-    out = []
-    for x, fill in zip(rows, fills):
-        slots = ops.full(shape=(size,), value=0, dtype=x.dtype)
-        found = ops.scatter(slots, number, x, axes=(0,), mode="drop")
-        fill = found[:1] if fill is None and size else cast(as_value(fill or 0), x.dtype)
-        out.append(ops.select(there, found, broadcast_to(fill, (size,))))
-    return out
+    found, count = compress(keep, values, size=size), ops.reduce_sum(cast(keep, I32), axes=(0,))
+    fill = found[:1] if fill is None else cast(as_value(fill), found.dtype)
+    there = same(ops.lt, ops.iota(shape=(size,), axis=0, dtype=I32), broadcast_to(count, (size,)))
+    return ops.select(there, found, broadcast_to(fill, (size,)))
 
 
 def intersect1d(ar1, ar2, assume_unique=False, return_indices=False, *, size=None,
@@ -221,15 +210,17 @@ def intersect1d(ar1, ar2, assume_unique=False, return_indices=False, *, size=Non
     Array([2], i32[1])
     """
     if size is not None:
-        x, y = [flat(v) for v in numbers(ar1, ar2)]
+        x, y = [ravel(v) for v in numbers(ar1, ar2)]
         values, first, there = different(x)
         keep = same(ops.and_, there, isin(values, y))
         pairs = x.size, y.size
         equal = same(ops.eq, broadcast_to(values[:, None], pairs), broadcast_to(y, pairs))
         places = ops.iota(shape=pairs, axis=1, dtype=I32)
         second = least(ops.select(equal, places, y.size), 1, initial=y.size)
-        out = kept(keep, size, (fill_value, x.size, y.size), values, first, second)
-        return tuple(out) if return_indices else out[0]
+        found = kept(keep, values, size, fill_value)
+        if not return_indices:
+            return found
+        return found, kept(keep, first, size, x.size), kept(keep, second, size, y.size)
     values, dtype = known("intersect1d", ar1, ar2)
     out = np.intersect1d(*values, assume_unique, return_indices)
     if not return_indices:
@@ -237,7 +228,7 @@ def intersect1d(ar1, ar2, assume_unique=False, return_indices=False, *, size=Non
     return tuple([array_in(out[0], dtype), *[cast(Array(i), default_int()) for i in out[1:]]])
 
 
-def setdiff1d(ar1, ar2, assume_unique=False, *, size=None, fill_value=0):
+def setdiff1d(ar1, ar2, assume_unique=False, *, size=None, fill_value=None):
     """The different elements of the first that the second lacks, in order.
 
     >>> import fgrad.numpy as fnp
@@ -245,10 +236,10 @@ def setdiff1d(ar1, ar2, assume_unique=False, *, size=None, fill_value=0):
     Array([1], i32[1])
     """
     if size is not None:
-        x, y = [flat(v) for v in numbers(ar1, ar2)]
+        x, y = [ravel(v) for v in numbers(ar1, ar2)]
         values, _, there = different(x)
-        return kept(same(ops.and_, there, isin(values, y, invert=True)), size, (fill_value,),
-                    values)[0]
+        keep = same(ops.and_, there, isin(values, y, invert=True))
+        return kept(keep, values, size, 0 if fill_value is None else fill_value)
     values, dtype = known("setdiff1d", ar1, ar2)
     return array_in(np.setdiff1d(*values, assume_unique), dtype)
 
@@ -261,9 +252,9 @@ def setxor1d(ar1, ar2, assume_unique=False, *, size=None, fill_value=None):
     Array([1, 3], i32[2])
     """
     if size is not None:
-        x, y = [flat(v) for v in numbers(ar1, ar2)]
+        x, y = [ravel(v) for v in numbers(ar1, ar2)]
         values, _, there = different(concatenate([x, y]))
         both = same(ops.and_, isin(values, x), isin(values, y))
-        return kept(same(ops.and_, there, ops.not_(both)), size, (fill_value,), values)[0]
+        return kept(same(ops.and_, there, ops.not_(both)), values, size, fill_value)
     values, dtype = known("setxor1d", ar1, ar2)
     return array_in(np.setxor1d(*values, assume_unique), dtype)

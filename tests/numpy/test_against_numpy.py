@@ -135,6 +135,14 @@ def test_sets_of_a_known_size_compile(name, fill, sizes):
             np.testing.assert_array_equal(got, want)
 
 
+@pytest.mark.parametrize("name", ["intersect1d", "setdiff1d", "setxor1d"])
+def test_what_sets_are_filled_up_with_may_be_traced(name):
+    function = fgrad.jit(lambda x, y, fill: getattr(fnp, name)(x, y, size=9, fill_value=fill))
+    whole = getattr(np, name)(I, J)
+    got = function(I, J, np.int64(-3))
+    np.testing.assert_array_equal(got, np.append(whole, [-3] * 9)[:9])
+
+
 def test_places_of_a_known_size_are_filled_up_with_the_number_of_elements():
     x, y = np.array([5, 3, 3, 9, 1]), np.array([3, 7, 1, 1])
     got = fgrad.jit(lambda x, y: fnp.intersect1d(x, y, size=4, return_indices=True))(x, y)
