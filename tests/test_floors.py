@@ -28,7 +28,7 @@ FLOORS = {
     9: "signature denormals compile history lowered native_entry jitted "
        "profiling",
     10: "numpy scipy tree_util flatten_util windowed_index folding collectives dynamic_slices lax "
-        "lax_linalg segments convolution placing random inspect io debug viz",
+        "lax_linalg lax_reductions segments convolution placing random inspect io debug viz",
     11: "nn optim data",
     12: "train bench",
     13: "__init__ __main__",

@@ -20,7 +20,7 @@ from .elementwise import where
 from .indexing import around, known_value, take
 from .joining import concatenate
 from .numerics import tril_indices, triu_indices
-from .places import nonzero
+from .places import compress, nonzero
 from .promotion import as_bool, binary, broadcast_to, cast, in_dtype, same
 from .shape import moveaxis, ravel
 
@@ -187,15 +187,7 @@ def extract(condition, arr, *, size=None, fill_value=0):
     >>> fnp.extract([True, False, True], [1, 2, 3])
     Array([1, 3], i32[2])
     """
-    x, mask = ravel(arr), ravel(as_bool(condition))
-    if size is None:
-        return x[mask]
-    order = ops.order(ops.not_(mask), axis=0)
-    found = concatenate([ops.gather(x, order, axes=(0,)),
-                         ops.full(shape=(size,), value=0, dtype=x.dtype)])[:size]
-    there = ops.sort(ops.not_(mask), axis=0)
-    gone = concatenate([there, ops.full(shape=(size,), value=True, dtype=mask.dtype)])[:size]
-    return where(gone, in_dtype(fill_value, x.dtype), found)
+    return compress(ravel(condition), ravel(arr), size=size, fill_value=fill_value)
 
 
 # ---------------------------------------------------------------------------- indices
