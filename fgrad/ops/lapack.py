@@ -14,9 +14,15 @@ import math
 import numpy as np
 
 from . import fortran
+from .blas_threads import one_thread
+from .rows import in_rows
 from .silence import quiet
 
 STRIP = 32                 # columns that are eliminated before the others see it
+MANY = 2048                # elements of a stack that a thread has at least
+SLOW = 4096, 1 << 20       # elements of a matrix for which threads of BLAS cost more than they give
+NARROW = 250               # … if it has no more rows, or columns, than these
+LOCKED = 500               # rows' elements below which a ufunc of one result keeps Python's lock
 
 
 def routine(name, loop, public):
@@ -56,14 +62,27 @@ def missing(public, *matrices):
 
 
 cholesky_factors = routine("cholesky_lo", "f->f", np.linalg.cholesky)
-eig = routine("eig", "f->FF", np.linalg.eig)
-eigh = routine("eigh_lo", "f->ff", np.linalg.eigh)
-eigvalsh = routine("eigvalsh_lo", "f->f", np.linalg.eigvalsh)
+eigen = routine("eig", "f->FF", np.linalg.eig)
+eigen_hermitian = routine("eigh_lo", "f->ff", np.linalg.eigh)
+eigenvalues = routine("eigvalsh_lo", "f->f", np.linalg.eigvalsh)
 logdets = routine("slogdet", "f->ff", np.linalg.slogdet)
 solutions = routine("solve", "ff->f", np.linalg.solve)
 singular_values = routine("svd", "f->f", lambda x: np.linalg.svd(x, compute_uv=False))
 svd_full = routine("svd_f", "f->fff", np.linalg.svd)
 svd_reduced = routine("svd_s", "f->fff", lambda x: np.linalg.svd(x, full_matrices=False))
+
+
+def shared(function, x, many=MANY, faster=True):
+    """function(x): a stack's matrices shared out to threads, each of which has `many` elements.
+
+    Then BLAS works on one thread, and so it does on a matrix of middle size, if that is faster.
+    """
+    m, n = x.shape[-2:]
+    middle = faster and SLOW[0] <= m * n <= SLOW[1] and min(m, n) <= NARROW
+    if not middle and (x.ndim == 2 or x.size < 2 * many):
+        return function(x)
+    with one_thread:
+        return in_rows(function, x, (-2, -1), many)
 
 
 def cholesky(x):
@@ -91,8 +110,23 @@ def slogdet(x):
 def qr(x, full):
     """(Q, R)"""
     if math.prod(x.shape[-2:]) >= fortran.QR and in_fortran(x, 1):
-        return stacked(lambda one: fortran.qr(one, full), x)
+        return shared(lambda part: stacked(lambda one: fortran.qr(one, full), part), x, 8 * MANY)
     return tuple(np.linalg.qr(x, "complete" if full else "reduced"))
+
+
+def eig(x):
+    """(w, V)"""
+    return shared(eigen, x)
+
+
+def eigh(x):
+    """(w, V)"""
+    return shared(eigen_hermitian, x, 2 * MANY, x.dtype.kind == "c")
+
+
+def eigvalsh(x):
+    """w"""
+    return shared(eigenvalues, x, max(2 * MANY, LOCKED * x.shape[-1]), x.dtype.kind == "c")
 
 
 def lu(x):
@@ -121,19 +155,20 @@ def stacked(function, *stacks):
 
 def svd(x, full):
     """(U, s, Vᴴ)"""
-    return svd_full(x) if full else svd_reduced(x)
+    return shared(svd_full if full else svd_reduced, x)
 
 
 def svdvals(x):
     """s alone; of wide matrices that of the transposed ones, which takes less time."""
     m, n = x.shape[-2:]
-    return singular_values(x if m >= n else np.swapaxes(x, -1, -2))
+    x = x if m >= n else np.swapaxes(x, -1, -2)
+    return shared(singular_values, x, max(MANY, LOCKED * max(m, n)))
 
 
 @quiet
 def pinv(x, rtol):
     """The pseudo-inverse: singular values up to rtol times the largest count as 0."""
-    u, s, vt = svd_reduced(x.conj())
+    u, s, vt = svd(x.conj(), False)
     large = s > rtol * s.max(axis=-1, keepdims=True, initial=0)
     inverse = np.where(large, 1 / s, 0).astype(s.dtype)
     return np.swapaxes(vt, -1, -2) @ (inverse[..., None] * np.swapaxes(u, -1, -2))

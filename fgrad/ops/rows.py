@@ -1,6 +1,6 @@
 """NumPy's work on rows, cut among threads: it lets go of Python's lock meanwhile.
 
-Relies on the number of threads (`config`); sorting and Fourier transforms rely on it.
+Relies on the number of threads (`config`); sorting, Fourier transforms and `lapack` rely on it.
 """
 
 from __future__ import annotations
@@ -32,19 +32,21 @@ def both(first, second):
     return found
 
 
-def in_rows(work, x, axis, many, threads=None):
-    """work(x), which goes along an axis of x, its rows cut among threads.
+def in_rows(work, x, axes, many, threads=None):
+    """work(x), which goes along axes of x, one or a tuple, its rows cut among threads.
 
     threads: all there are where None, but each gets `many` elements at least.
-    → the results along the axis that was cut, None if they are
+    → the results, an array or a tuple, along the axis that was cut, None if they are
     """
+    kept = {a % x.ndim for a in (axes if isinstance(axes, tuple) else (axes,))}
+    cut = max(set(range(x.ndim)) - kept, key=lambda a: x.shape[a], default=None)
     if threads is None:
         threads = min(config.threads(), x.size // many)
-    others = [a for a in range(x.ndim) if a != axis % x.ndim]
-    if threads < 2 or not others:
+    if cut is None or min(threads, x.shape[cut]) < 2:
         return work(x)
-    cut = max(others, key=lambda a: x.shape[a])
     parts = np.array_split(x, [x.shape[cut] * (threads // 2) // threads], cut)
-    found = both(lambda: in_rows(work, parts[0], axis, many, threads // 2),
-                 lambda: in_rows(work, parts[1], axis, many, threads - threads // 2))
+    found = both(lambda: in_rows(work, parts[0], axes, many, threads // 2),
+                 lambda: in_rows(work, parts[1], axes, many, threads - threads // 2))
+    if isinstance(found[0], tuple):
+        return tuple(np.concatenate(pair, cut) for pair in zip(*found))
     return None if found[0] is None else np.concatenate(found, cut)

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from fgrad.ops import lapack
+from fgrad import config
+from fgrad.ops import blas_threads, lapack
 
 PUBLIC = {                     # name behind numpy.linalg, a loop of it, the public function
     "cholesky": ("cholesky_lo", "f->f", np.linalg.cholesky),
@@ -77,3 +78,41 @@ def test_a_matrix_without_an_answer_is_nan_and_leaves_others_alone(name, bad):
 def test_a_ufunc_without_the_loop_is_not_used():
     doubled = lapack.routine("cholesky_lo", "e->e", lambda x: 2 * np.linalg.cholesky(x))
     np.testing.assert_array_equal(doubled(4 * np.eye(2)), 4 * np.eye(2))
+
+
+ROUTINES = {"eig": lapack.eig, "eigh": lapack.eigh, "eigvalsh": lapack.eigvalsh,
+            "qr": lambda x: lapack.qr(x, False), "svd": lambda x: lapack.svd(x, False),
+            "svd, full": lambda x: lapack.svd(x, True), "svdvals": lapack.svdvals}
+
+
+def symmetric(x):
+    return x + x.swapaxes(-1, -2).conj()
+
+
+@pytest.mark.parametrize("name", ROUTINES)
+@pytest.mark.parametrize("dtype", ["f", "d", "F", "D"])
+def test_a_stack_shared_out_to_threads_gives_what_each_matrix_does(name, dtype, monkeypatch):
+    monkeypatch.setattr(config, "threads", lambda: 3)
+    x = np.random.default_rng(0).normal(size=(2, 41, 24, 24)).astype(dtype)
+    x = symmetric(x) if "eigh" in name or "eigv" in name else x
+    found, one = ROUTINES[name](x), [ROUTINES[name](m) for m in x.reshape(-1, 24, 24)]
+    for part, *each in zip(in_tuple(found), *map(in_tuple, one)):
+        np.testing.assert_allclose(part, np.reshape(each, part.shape), rtol=1e-3, atol=1e-3)
+
+
+def test_blas_has_as_many_threads_afterwards_as_before():
+    if blas_threads.library() is None:
+        pytest.skip("NumPy's BLAS is not OpenBLAS")
+    get, put = blas_threads.library()
+    before = get()
+    put(2)
+    try:
+        with blas_threads.one_thread, pytest.raises(ZeroDivisionError):
+            with blas_threads.one_thread:
+                assert get() == 1
+                1 / 0
+        assert get() == 2
+        lapack.shared(lambda x: (np.testing.assert_equal(get(), 1), x)[1], np.ones((3, 90, 90)))
+        assert get() == 2
+    finally:
+        put(before)
