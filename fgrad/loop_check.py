@@ -56,9 +56,18 @@ def check_memory(plan):
         for b in spans[n + 1:]:
             if plan.offsets[b] >= end:
                 break
-            if meet(lives[a], lives[b]) and shared.get(b) is not a and shared.get(a) is not b:
+            if meet(lives[a], lives[b]) and not (
+                    a in written_over(b, shared) or b in written_over(a, shared)):
                 raise CheckError(f"{a.name} and {b.name} overlap in the arena of {plan.name}.",
                                  where=None)
+
+
+def written_over(b, shared):
+    """The buffers in whose place b stands, one after another."""
+    found = []
+    while (b := shared.get(b)) is not None:
+        found.append(b)
+    return found
 
 
 def meet(a, b):

@@ -29,6 +29,33 @@ def reshaped(w):
     return f"{x.name}.reshape({d}, {n // d})", [x], 1.0
 
 
+def woven(w):
+    """Two values in turns along an axis."""
+    x = w.any("fib", 1)
+    if x is None:
+        return None
+    y = w.one([v for v in w.values if v.shape == x.shape and v.kind == x.kind])
+    k = w.axis(x)
+    shape = (*x.shape[:k], 2 * x.shape[k], *x.shape[k + 1:])
+    return f"fnp.stack([{x.name}, {y.name}], {k + 1}).reshape({shape})", [x, y], 1.0
+
+
+def folded(w):
+    """An axis in two, all of them in another order, and two of these in one."""
+    x = w.any("fib", 1)
+    if x is None:
+        return None
+    k = w.axis(x)
+    n = x.shape[k]
+    d = w.one([d for d in range(1, n + 1) if n % d == 0] or [1])
+    split = (*x.shape[:k], d, n // d, *x.shape[k + 1:])
+    perm = tuple(w.random.sample(range(len(split)), len(split)))
+    turned = [split[a] for a in perm]
+    at = w.number(0, len(turned) - 2)
+    shape = (*turned[:at], turned[at] * turned[at + 1], *turned[at + 2:])
+    return f"fnp.transpose({x.name}.reshape({split}), {perm}).reshape({shape})", [x], 1.0
+
+
 def sliced(w):
     x = w.any("fib", 1)
     if x is None:

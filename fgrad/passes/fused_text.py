@@ -31,7 +31,8 @@ def step_text(step, fused):
 def nest_text(nest, fused):
     """The loops of a kernel, and one line per stored value."""
     with nest.space:
-        letter(loops_of(nest), map(fused.graph.buffer, nest.reads | {r.value for r in nest.roots}))
+        letter(loops_of(nest), {fused.graph.buffer(v).name for v in nest.reads | {
+            r.value for r in nest.roots}})
         loops = ", ".join(f"{v.name} in 0..{v.extent}" for v in nest.nest) or "one element"
         lines = [f"{nest.number} {'product' if nest.product else 'nest'} over {loops}"]
         if nest.product is not None:

@@ -28,12 +28,12 @@ class Words(text.Names):
 
 def name_loops(kernel):
     """Gives the loop variables of a kernel letters of their own, in the order they appear."""
-    letter(loops_of(kernel.body), (*kernel.params, *kernel.outputs, *kernel.scratch))
+    buffers = (*kernel.params, *kernel.outputs, *kernel.scratch)
+    letter(loops_of(kernel.body), {*words_of(kernel.body), *(b.name for b in buffers)})
 
 
-def letter(variables, buffers):
-    """Gives variables letters that are no buffer's name, in order."""
-    used = {b.name for b in buffers}
+def letter(variables, used):
+    """Gives variables letters in order, but for those that are used as names."""
     letters = itertools.chain(LOOPS, (c + str(k) for k in itertools.count(2) for c in LOOPS))
     free = (c for c in letters if c not in used)
     for v in dict.fromkeys(variables):

@@ -98,7 +98,7 @@ def stretch(loop, firsts, count, around, nest, space, words):
     around: the variables of the loops that hold it.  nest: those around the loop, and in it.
     """
     known, inner = sum(v.bit for v in around), space.variable(count)
-    feeds = [s for s in nest[-1].body if isinstance(s, Accumulate)]
+    feeds = {s.name: s for s in nest[-1].body if isinstance(s, Accumulate)}.values()
     named = [s.name for each in nest[nest.index(loop):] for s in each.body
              if isinstance(s, (Let, Accumulate))]
     starts, bodies, parts = [], [], {s.name: [] for s in feeds}

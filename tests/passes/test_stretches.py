@@ -30,6 +30,9 @@ SUMS = {
     "of squared products": lambda x: fnp.mean(
         fnp.square(x @ fnp.ones(x.shape[-1:], x.dtype) - 1.0)),
     "with those of columns": lambda x: fnp.sum(x * x[-1:]) + fnp.sum(x, axis=0),
+    "of two in turns": lambda x: fnp.sum(
+        2.0 * fnp.stack([x, x + 1.0], -1).reshape(*x.shape[:-1], 2 * x.shape[-1])),
+    "of two halves": lambda x: fnp.sum(fnp.concatenate([x, x + 1.0], -1) * 2.0),
     "a product": lambda x: fnp.prod(1.0 + 0.01 * x),
 }
 SHAPES = [(0,), (1,), (31,), (32,), (33,), (100,), (7, 13), (40, 3), (3, 40), (2, 5, 9), (1, 64),
