@@ -46,7 +46,7 @@ if TYPE_CHECKING:          # for editors; at run time see _NAMES
         make_jaxpr, value_and_grad, vjp, vmap)
     from .transforms import jacrev as jacobian
     from .tree import pytree, static
-    from .types import ArrayType, default_dtype, strict_promotion
+    from .types import ArrayType, ShapeDtypeStruct, default_dtype, strict_promotion
 
 __version__ = "0.1.0"
 
@@ -73,7 +73,7 @@ _NAMES = {                 # module → what it gives; all of it is loaded at fi
     "transforms": """eval_shape grad hessian hvp jacfwd jacrev jvp linear_transpose linearize
         make_ir make_jaxpr value_and_grad vjp vmap jacobian=jacrev""",
     "tree": "tree pytree static",
-    "types": "ArrayType default_dtype strict_promotion",
+    "types": "ArrayType ShapeDtypeStruct default_dtype strict_promotion",
 }
 if not TYPE_CHECKING:      # `numpy` comes before all else: it gives arrays operators and methods
     __getattr__, __dir__ = _later.names(

@@ -24,7 +24,6 @@ INSTEAD = {                # module → name → what does the same
         "default_backend": PROCESSES, "local_devices": PROCESSES, "device_count": PROCESSES,
         "local_device_count": PROCESSES, "process_index": PROCESSES, "process_count": PROCESSES,
         "default_device": "fgrad.device(name), for a block",
-        "ShapeDtypeStruct": "fgrad.ArrayType(dtype, shape)",
         "Tensor": "fgrad.Array", "tensor": "fgrad.numpy.array",
         "backward": "fgrad.grad(loss)(params) gives the gradients",
         "closure_convert": "functions may close over arrays that are differentiated",
@@ -73,7 +72,7 @@ INSTEAD = {                # module → name → what does the same
         "max_pool": "nn.MaxPool", "train": TRAINED,
     },
     "fgrad.numpy": {
-        "c_": "column_stack", "r_": "concatenate", "float_": "float32", "int_": "int32",
+        "float_": "float32", "int_": "int32",
         "complex_": "complex64", "uint": "uint32",
         "random": "fgrad.random, whose functions take a key: random.normal(random.key(0), (3,))",
         "relu": "fgrad.nn.relu", "sigmoid": "fgrad.nn.sigmoid", "softmax": "fgrad.nn.softmax",

@@ -104,6 +104,15 @@ class ArrayType:
         return ArrayType(dtype, self.shape)
 
 
+def ShapeDtypeStruct(shape, dtype):
+    """The ArrayType of this shape and dtype: JAX's name for it, and JAX's order of the arguments.
+
+    >>> ShapeDtypeStruct((8, 3), "float32")
+    f32[8,3]
+    """
+    return ArrayType(dtype, shape)
+
+
 slots.read_only(ArrayType, "dtype", "shape")
 
 

@@ -66,6 +66,7 @@ if _typing.TYPE_CHECKING:                        # for editors; at run time see 
     from .bits import (
         bitwise_count, frexp, gcd, isscalar, lcm, ldexp, modf, nextafter, packbits, spacing,
         unpackbits)
+    from .brackets import c_, index_exp, mgrid, ogrid, r_, s_
     from .compare import allclose, array_equal, interp, isclose, searchsorted, select
     from .dtypes import bool_ as bool
     from .dtypes import (
@@ -89,7 +90,6 @@ if _typing.TYPE_CHECKING:                        # for editors; at run time see 
     from .polynomials import (
         poly, polyadd, polyder, polydiv, polyfit, polyint, polymul, polysub, roots,
         trim_zeros, vander)
-    from .ranges import index_exp, mgrid, ogrid, s_
     from .sets import (
         intersect1d, isin, setdiff1d, setxor1d, union1d, unique, unique_all, unique_counts,
         unique_inverse, unique_values)
@@ -105,6 +105,7 @@ if _typing.TYPE_CHECKING:                        # for editors; at run time see 
 _NAMES = {                 # module → what it gives; all of it is loaded at first use
     "fft": "", "linalg": "",
     "bits": "bitwise_count frexp gcd isscalar lcm ldexp modf nextafter packbits spacing unpackbits",
+    "brackets": "c_ index_exp mgrid ogrid r_ s_",
     "compare": "allclose array_equal interp isclose searchsorted select",
     "dtypes": """bool=bool_ complexfloating double floating generic inexact integer ndarray number
         signedinteger single unsignedinteger""",
@@ -121,7 +122,6 @@ _NAMES = {                 # module → what it gives; all of it is loaded at fi
         tril_indices_from triu_indices_from""",
     "polynomials": """poly polyadd polyder polydiv polyfit polyint polymul polysub roots
         trim_zeros vander""",
-    "ranges": "index_exp mgrid ogrid s_",
     "sets": """intersect1d isin setdiff1d setxor1d union1d unique unique_all unique_counts
         unique_inverse unique_values""",
     "statistics": """argpartition correlate cumulative_prod cumulative_sum digitize ediff1d

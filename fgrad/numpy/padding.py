@@ -11,18 +11,20 @@ from ..types import SCALARS
 from .axes import typed
 from .joining import concatenate
 from .promotion import broadcast_to, in_dtype, in_kind
+from .ranges import linspace
 from .shape import flip
 
-MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
+MODES = ("constant", "edge", "linear_ramp", "reflect", "symmetric", "wrap")
 PARTS = 9                  # of an axis that are put together; more are gathered
 
 
-def pad(array, pad_width, mode="constant", constant_values=0):
+def pad(array, pad_width, mode="constant", constant_values=0, *, end_values=0):
     """The array with pad_width = ((before, after), …) elements added along each axis.
 
-    An int, or one pair, is taken for every axis.  mode: "constant", "edge", "reflect", "symmetric"
-    or "wrap", as in NumPy.  constant_values: one number, one pair (before, after), or a pair for
-    every axis, of which the last one has the corners.   n[*s] → n[s + before + after]
+    An int, or one pair, is taken for every axis.  mode: "constant", "edge", "linear_ramp",
+    "reflect", "symmetric" or "wrap", as in NumPy.  constant_values: one number, one pair (before,
+    after), or a pair for every axis, of which the last one has the corners; end_values: the same,
+    what a linear ramp ends with.   n[*s] → n[s + before + after]
 
     Raises ShapeError for widths or constants that do not fit the axes, ArgumentError for another
     mode.
@@ -31,6 +33,8 @@ def pad(array, pad_width, mode="constant", constant_values=0):
     [0, 1, 2, 0]
     >>> pad([1, 2], (1, 2), constant_values=(8, 9)).tolist()
     [8, 1, 2, 9, 9]
+    >>> pad([4.0, 8.0], 2, mode="linear_ramp").tolist()
+    [0.0, 2.0, 4.0, 8.0, 4.0, 0.0]
     """
     x = as_value(array)
     widths = widths_of(pad_width, x)
@@ -38,6 +42,8 @@ def pad(array, pad_width, mode="constant", constant_values=0):
         raise ArgumentError(f"pad has no mode {mode!r}.", expected=" ".join(MODES))
     if mode == "constant":
         return pad_constant(x, widths, constant_values)
+    if mode == "linear_ramp":
+        return pad_ramp(x, widths, sides_of(end_values, x, "end_values"))
     for axis, (before, after) in enumerate(widths):
         if before or after:
             x = extended(x, axis, places(x, axis, before, after, mode), before)
@@ -70,12 +76,7 @@ def pad_constant(x, widths, value):
     value = in_dtype(value, x.dtype)
     if value.shape == ():
         return with_border(x, value, widths)
-    try:
-        sides = broadcast_to(value, (x.ndim, 2))
-    except ShapeError:
-        raise ShapeError("pad needs one constant, or one pair (before, after) per axis.",
-                         given=[typed(x), f"constant_values: {typed(value)}"],
-                         fix="one constant or one pair is taken for every axis") from None
+    sides = sides_of(value, x, "constant_values")
     for axis, pair in enumerate(widths):
         for side, width in enumerate(pair):
             if width:
@@ -83,6 +84,39 @@ def pad_constant(x, widths, value):
                 alone[axis] = (width, 0) if side == 0 else (0, width)
                 x = with_border(x, sides[axis, side], alone)
     return x
+
+
+def pad_ramp(x, widths, sides):
+    """Padding with numbers evenly spaced between an end value and the edge, along each axis."""
+    for axis, (before, after) in enumerate(widths):
+        parts = [x]
+        if before or after:
+            refuse_empty(x, axis, "linear_ramp")
+            first, last = [x[(slice(None),) * axis + (k,)] for k in (0, -1)]
+            ramps = [linspace(end, edge, n, endpoint=False, dtype=x.dtype, axis=axis)
+                     for end, edge, n in ((sides[axis, 0], first, before),
+                                          (sides[axis, 1], last, after))]
+            parts = [ramps[0], x, flip(ramps[1], axis)]
+        x = concatenate(parts, axis)
+    return x
+
+
+def sides_of(value, x, name):
+    """A number for each side of each axis.   n[] or n[2] or n[ndim,2] → n[ndim,2]"""
+    value = in_dtype(value, x.dtype)
+    try:
+        return broadcast_to(value, (x.ndim, 2))
+    except ShapeError:
+        raise ShapeError("pad needs one number, or one pair (before, after) per axis.",
+                         given=[typed(x), f"{name}: {typed(value)}"],
+                         fix="one number or one pair is taken for every axis") from None
+
+
+def refuse_empty(x, axis, mode):
+    """Raises ShapeError where an axis has no element that could be repeated."""
+    if x.shape[axis] == 0:
+        raise ShapeError(f"pad cannot extend axis {axis}, which is empty, in mode {mode!r}.",
+                         given=typed(x))
 
 
 def with_border(x, value, widths):
@@ -93,10 +127,8 @@ def with_border(x, value, widths):
 
 def places(x, axis, before, after, mode):
     """Where each element of the padded axis is read from."""
+    refuse_empty(x, axis, mode)
     n = x.shape[axis]
-    if n == 0:
-        raise ShapeError(f"pad cannot extend axis {axis}, which is empty, in mode {mode!r}.",
-                         given=typed(x))
     k = np.arange(-before, n + after)
     if mode == "edge":
         k = np.clip(k, 0, n - 1)

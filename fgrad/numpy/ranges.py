@@ -10,9 +10,9 @@ import math
 import numpy as np
 
 from .. import ops
-from ..core import Tracer, Value, array_in, as_value
+from ..core import Tracer, Value, as_value
 from ..errors import ArgumentError, RangeError
-from ..types import BOOL, F32, F64, SCALARS, as_dtype, default_float, default_int
+from ..types import BOOL, F32, F64, SCALARS, as_dtype, default_int
 from .axes import axis_of, count_of, shape_of
 from .promotion import (
     as_float, binary, cast, floating_together, in_kind, join, kind, of_one_dtype, same)
@@ -158,37 +158,3 @@ def indices(dimensions, dtype=None):
     dtype = default_int() if dtype is None else as_dtype(dtype)
     parts = [ops.iota(shape=(1, *shape), axis=a + 1, dtype=dtype) for a in range(len(shape))]
     return ops.concatenate(*parts, axis=0) if parts else ops.full(shape=(0,), value=0, dtype=dtype)
-
-
-class Grid:
-    """The coordinates of the places that slices name: `mgrid[0:2, 0:3]`; of `ogrid`, each along its
-    own axis only.
-
-    A step such as 5j is a number of points, and then the end counts.  Whole numbers give i32,
-    others f32.
-
-    >>> import fgrad.numpy as fnp
-    >>> fnp.mgrid[0:2, 0:3].shape, fnp.mgrid[0:1:3j]
-    ((2, 2, 3), Array([0. , 0.5, 1. ], f32[3]))
-    >>> [x.shape for x in fnp.ogrid[0:2, 0:3]]
-    [(2, 1), (1, 3)]
-    """
-
-    def __init__(self, made):
-        self.made = made
-
-    def __getitem__(self, slices):
-        found = self.made[slices]
-        return [usual(x) for x in found] if isinstance(found, (tuple, list)) else usual(found)
-
-    def __repr__(self):
-        return type(self.made).__name__
-
-
-def usual(x):
-    """The ndarray as an Array of the default dtype of its kind."""
-    return array_in(x, default_float() if x.dtype.kind == "f" else default_int())
-
-
-mgrid, ogrid = Grid(np.mgrid), Grid(np.ogrid)
-s_, index_exp = np.s_, np.index_exp
