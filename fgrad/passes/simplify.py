@@ -383,9 +383,14 @@ def part_of_pad(walk, inner, eqn):
 
 
 def part_of_concatenate(walk, inner, eqn):
-    """Parts of the arrays that lie in it."""
-    axis, at, parts = inner.params["axis"], 0, []
+    """Parts of the arrays that lie in it; not where several slices of most of it are one stack's,
+    which is put together once.
+    """
+    (whole,), axis, at, parts = inner.outs, inner.params["axis"], 0, []
     start, stop = list(eqn.params["start"]), list(eqn.params["stop"])
+    uncut = (start[axis], stop[axis]) == (0, whole.shape[axis])
+    if uncut and walk.uses[whole] > 2 and 2 * eqn.outs[0].type.size > whole.type.size:
+        return None
     for x in inner.args:
         n = x.shape[axis]
         first, last = max(start[axis] - at, 0), min(stop[axis] - at, n)

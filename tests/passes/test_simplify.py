@@ -170,6 +170,19 @@ def test_parts_of_what_is_moved_are_parts_of_what_it_is_made_of(write, left):
     np.testing.assert_array_equal(run_program(smaller, [x])[0], run_program(program, [x])[0])
 
 
+@pytest.mark.parametrize("shifts, stacks", [(1, 1), (2, 2), (3, 1)])
+def test_a_stack_that_windows_slide_over_is_put_together_once(shifts, stacks):
+    """Each window was a stack of its own, of which 15 were stored: 27 ms for 10."""
+    def f(x):
+        rows = fnp.stack([x * x, x + 1.0, fnp.exp(x)])
+        return sum(rows[:, k:len(x) - 2 + k] for k in range(shifts))
+    program = inline(stage(f, [ArrayType("float32", (9,))]).program)
+    smaller = simplify(program).check()
+    assert names(smaller).count("concatenate") == stacks
+    (x,) = arrays_for(program, 0)
+    np.testing.assert_array_equal(run_program(smaller, [x])[0], run_program(program, [x])[0])
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_random_parts_of_interleaved_arrays_keep_their_values(seed):
     rng = np.random.default_rng(seed)
