@@ -21,7 +21,8 @@ from ..ir import Equation, Program
 from ..ops import full
 from .matrices import in_place_of
 
-OFTEN = 3                  # places from which a Program is planned once
+OFTEN = 3                  # places from which a Program is planned once,
+TWICE = 500                # or two, where that spares so many equations: each place fuses less
 
 
 class Called(Control):
@@ -48,7 +49,9 @@ def once(program, target):
     """The Program whose calls are inlined, save those of what is called often."""
     program = program.derive(of_zeros)
     counts = program.derive(callees)
-    often = {p for p, n in counts.items() if n >= OFTEN and target.native_loops}
+    spared = sum(len(p.eqns) for p, n in counts.items() if n == 2)
+    least = 2 if spared >= TWICE else OFTEN
+    often = {p for p, n in counts.items() if n >= least and target.native_loops}
     return without_calls(program, often) if len(often) < len(counts) else program
 
 

@@ -51,6 +51,17 @@ def test_what_is_called_twice_is_inlined():
     assert_close(jit(two)(x, y), np.fft.fft(x) * np.fft.fft(y))
 
 
+def test_what_is_called_twice_is_planned_once_where_that_spares_much():
+    """3-D transforms, there and back, of two fields: 2700 ms until they were compiled, for 1500."""
+    def turned(x):
+        return fnp.fft.irfftn(fnp.fft.rfftn(x) * 0.5, x.shape, axes=(0, 1, 2))
+    x = np.asarray(RNG.standard_normal((12, 15, 20)), "float32")
+    text = shown(lambda x: turned(fnp.sin(turned(x))), x)
+    assert text.count("run fft") == 8 and text.count("plan fft(") == 4
+    assert text.count("run rfft") == 2 and text.count("plan rfft(") == 1
+    assert_close(jit(lambda x: turned(fnp.sin(turned(x))))(x), np.sin(x / 2) / 2)
+
+
 def test_roots_are_tables_though_what_reads_them_is_called_in_a_loop():
     def f(x):
         def step(x, _):

@@ -36,7 +36,7 @@ LOW = {                    # module → its thresholds, in groups that are lower
     "jam": [{"NEAR": 64, "FROM_MEMORY": 1}, {"NODES": 400, "VECTORS": 1}],
     "join_loops": [{"SHARED": 1.0}],
     "schedule": [{"WINDOW": 4}, {"READS": 2, "SHARED": 1.0}],
-    "calls": [{"OFTEN": 1}],
+    "calls": [{"OFTEN": 1}, {"TWICE": 0}],
     "fourier": [{"LARGEST": 4}, {"NEAR": 4}, {"LONGEST": 4}],
     "matrices": [{"STACK": 2, "LU": 4}],
     "matrix_loops": [{"BLOCK": 2}],
