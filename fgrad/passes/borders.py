@@ -79,31 +79,39 @@ def cut_short(body, space, words):
     return out
 
 
-def sums_of_choices(body, space, words):
+def sums_of_choices(body, space, words, others=frozenset()):
     """The statements, where short sums choose what they add up, another thing each time: written
     out, unless lanes or several rows at once run around them.
+
+    others: the names of what is added to elsewhere, maybe by lanes.
     """
     out = []
     for s in body:
-        if isinstance(s, For):
-            inner = s.body
+        if isinstance(s, For) and accumulated([s]):
+            inner, fed = s.body, others | fed_beside(s, body)
             if s.rows == 1 and s.width == 1:
-                inner = [t for part in inner for t in pieces_of_sum(part, inner, space, words)]
-            s = replace(s, body=sums_of_choices(inner, space, words))
+                inner = [t for part in inner for t in (
+                    pieces_of_sum(part, fed | fed_beside(part, inner), space, words)
+                    if isinstance(part, For) else [part])]
+            s = replace(s, body=sums_of_choices(inner, space, words, fed))
         out.append(s)
     return out
 
 
-def pieces_of_sum(s, beside, space, words):
+def fed_beside(s, body):
+    """The names of all that the other statements of a body add to."""
+    return frozenset().union(*[accumulated([t]) for t in body if t is not s])
+
+
+def pieces_of_sum(s, others, space, words):
     """A short sum in pieces without lanes, where most of these are of one element; or as it is.
 
-    beside: the statements it stands among, none of which adds to the same.
+    others: the names of what is added to elsewhere.
     """
-    if not isinstance(s, For) or s.kind != "reduce" or s.step != 1 or copies([s]) > COPIES:
+    if s.kind != "reduce" or s.step != 1 or copies([s]) > COPIES:
         return [s]
-    ends, fed = places(s), accumulated([s])
-    if len(ends) < 3 or not are_short(ends) or any(
-            t is not s and not fed.isdisjoint(accumulated([t])) for t in beside):
+    ends = places(s)
+    if len(ends) < 3 or not are_short(ends) or not others.isdisjoint(accumulated([s])):
         return [s]
     return [replace(t, width=1, unroll=1) for t in in_pieces(s, ends, space, words)]
 

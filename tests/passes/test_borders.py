@@ -9,7 +9,7 @@ import pytest
 import fgrad
 import fgrad.numpy as fnp
 from fgrad import index
-from fgrad.convolution import reduce_window
+from fgrad.convolution import conv_general_dilated, reduce_window
 from fgrad.interpreters.call import inline
 from fgrad.interpreters.stage import stage
 from fgrad.passes import Target, borders
@@ -275,3 +275,16 @@ def test_a_sum_of_differences_between_borders_has_no_lanes_and_single_elements(c
     rng = np.random.default_rng(0)
     args = [rng.random(shape, "float32") for shape in shapes]
     np.testing.assert_allclose(fgrad.jit(f)(*args), f(*args), rtol=1e-3)
+
+
+def test_a_sum_within_a_piece_of_a_sum_has_lanes_like_the_other_pieces():
+    """What one of them added one by one stood beside their lanes: LLVM refused the module."""
+    def loss(x, w):
+        y = conv_general_dilated(x, w, (1, 3), [(2, 2), (1, 0)], (2, 1), (1, 1),
+                                 ("NHWC", "HWIO", "NHWC"), 2)
+        return fnp.sum(y.reshape(-1) * fnp.sin(1.0 + fnp.arange(y.size, dtype="float32")))
+    rng = np.random.default_rng(0)
+    args = [rng.normal(size=shape).astype("float32") for shape in ((1, 5, 5, 2), (5, 5, 1, 2))]
+    slopes = fgrad.grad(loss, (0, 1))
+    for got, want in zip(fgrad.jit(slopes)(*args), slopes(*args)):
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
