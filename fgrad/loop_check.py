@@ -81,6 +81,21 @@ def check_kernel(kernel):
     return kernel
 
 
+def lanes_of(loop):
+    """What starts outside of the loop and is added to in it: name → the lanes that do so."""
+    found, stack, inner = {}, [(loop, s) for s in loop.body], set()
+    while stack:
+        around, s = stack.pop()
+        match s:
+            case Start():
+                inner.add(s.name)
+            case Accumulate():
+                found.setdefault(s.name, set()).add(around.width)
+            case For():
+                stack.extend((s, t) for t in s.body)
+    return {name: widths for name, widths in found.items() if name not in inner}
+
+
 class Check:
     """The rules of one kernel."""
 
@@ -121,6 +136,10 @@ class Check:
             self.fail(f"statements follow the parallel loop over {s.var.name}.")
         if s.width > 1 and any(isinstance(t, For) and t.width > 1 for t in s.body):
             self.fail(f"the loop over {s.var.name} has lanes and holds another loop that has.")
+        for name, widths in lanes_of(s).items():
+            if len(widths) > 1:
+                self.fail(f"{name} is fed by {' and '.join(map(str, sorted(widths)))} lanes within "
+                          f"the loop over {s.var.name}.")
         if mask & s.var.bit:
             self.fail(f"{s.var.name} is looped over twice.")
         if s.var.name in names:

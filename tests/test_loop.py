@@ -10,6 +10,7 @@ from fgrad.index import Space, combine, divide, of, plus
 from fgrad.loop import Accumulate, Buffer, For, Kernel, Let, Plan, Start, Store, Turns
 from fgrad.loop_check import check_kernel, check_plan, limits, tried
 from fgrad.loop_key import Known, key
+from fgrad.records import replace
 from fgrad.types import F32, F64, ArrayType
 
 
@@ -80,7 +81,14 @@ def name_two_loops_alike(kernel, loop):
     loop.body = [For(kernel.space.variable(2, loop.var.name), loop.body, "serial")]
 
 
+def feed_by_other_lanes(kernel, loop):
+    start, feeding, *rest = loop.body
+    again = [feeding, replace(feeding, width=4)]
+    loop.body = [start, For(kernel.space.variable(2, "k"), again, "reduce"), *rest]
+
+
 @pytest.mark.parametrize("change, words", [
+    (feed_by_other_lanes, "fed by 4 and 8 lanes"),
     (name_two_loops_alike, "named as something around"),
     (store_a_double, "float64 is stored"), (read_out_of_bounds, "reaches 13..15"),
     (read_another_name, "t is read"), (leave_the_loop, "not open"),
