@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import builtins
+
 import numpy as np
 
 from .. import ops
@@ -9,24 +11,30 @@ from ..core import Array, as_value
 from ..errors import ArgumentError, ShapeError
 from ..types import SCALARS
 from .axes import typed
+from .elementwise import rint
 from .joining import concatenate
-from .promotion import broadcast_to, in_dtype, in_kind
+from .promotion import broadcast_to, cast, in_dtype, in_kind
 from .ranges import linspace
+from .reductions import max, mean, min
 from .shape import flip
+from .sorting import median
 
-MODES = ("constant", "edge", "linear_ramp", "reflect", "symmetric", "wrap")
+STATISTICS = {"maximum": max, "mean": mean, "median": median, "minimum": min}
+MODES = ("constant", "edge", "empty", "linear_ramp", *STATISTICS, "reflect", "symmetric", "wrap")
 PARTS = 9                  # of an axis that are put together; more are gathered
 
 
-def pad(array, pad_width, mode="constant", constant_values=0, *, end_values=0):
+def pad(array, pad_width, mode="constant", constant_values=0, *, end_values=0, stat_length=None):
     """The array with pad_width = ((before, after), …) elements added along each axis.
 
-    An int, or one pair, is taken for every axis.  mode: "constant", "edge", "linear_ramp",
-    "reflect", "symmetric" or "wrap", as in NumPy.  constant_values: one number, one pair (before,
-    after), or a pair for every axis, of which the last one has the corners; end_values: the same,
-    what a linear ramp ends with.   n[*s] → n[s + before + after]
+    An int, or one pair, is taken for every axis.  mode: "constant", "edge", "empty" (zeros),
+    "linear_ramp", "maximum", "mean", "median", "minimum", "reflect", "symmetric" or "wrap", as in
+    NumPy.  constant_values: one number, one pair (before, after), or a pair for every axis, of
+    which the last one has the corners; end_values: the same, what a linear ramp ends with;
+    stat_length: the same, of how many elements at the edge the mean is, or another statistic, None
+    for all.   n[*s] → n[s + before + after]
 
-    Raises ShapeError for widths or constants that do not fit the axes, ArgumentError for another
+    Raises ShapeError for widths or numbers that do not fit the axes, ArgumentError for another
     mode.
 
     >>> pad([1, 2], 1).tolist()
@@ -40,8 +48,10 @@ def pad(array, pad_width, mode="constant", constant_values=0, *, end_values=0):
     widths = widths_of(pad_width, x)
     if mode not in MODES:
         raise ArgumentError(f"pad has no mode {mode!r}.", expected=" ".join(MODES))
-    if mode == "constant":
-        return pad_constant(x, widths, constant_values)
+    if mode in ("constant", "empty"):
+        return pad_constant(x, widths, constant_values if mode == "constant" else 0)
+    if mode in STATISTICS:
+        return pad_statistic(x, widths, mode, lengths_of(stat_length, x))
     if mode == "linear_ramp":
         return pad_ramp(x, widths, sides_of(end_values, x, "end_values"))
     for axis, (before, after) in enumerate(widths):
@@ -101,6 +111,46 @@ def pad_ramp(x, widths, sides):
     return x
 
 
+def pad_statistic(x, widths, mode, lengths):
+    """Padding with the mean, or another statistic, of so many elements at each edge."""
+    for axis, (before, after) in enumerate(widths):
+        parts = [x]
+        if before or after:
+            refuse_empty(x, axis, mode)
+            n, around = x.shape[axis], (slice(None),) * axis
+            first, last = [n if k is None else builtins.min(k, n) for k in lengths[axis]]
+            edges = x[(*around, slice(0, first))], x[(*around, slice(n - last, n))]
+            sides = [broadcast_to(statistic(edge, mode, axis), (*x.shape[:axis], count,
+                                                               *x.shape[axis + 1:]))
+                     for edge, count in zip(edges, (before, after))]
+            parts = [sides[0], x, sides[1]]
+        x = concatenate(parts, axis)
+    return x
+
+
+def statistic(x, mode, axis):
+    """The mean of x, or another statistic, along an axis, in its dtype: whole if that is."""
+    out = STATISTICS[mode](x, axis=axis, keepdims=True)
+    whole = x.dtype.kind in "iu" and out.dtype.kind == "f"
+    return cast(rint(out) if whole else out, x.dtype)
+
+
+def lengths_of(stat_length, x):
+    """Of how many elements a statistic is, a pair for each axis; None for all."""
+    if stat_length is None:
+        return [(None, None)] * x.ndim
+    try:
+        given = np.broadcast_to(np.asarray(stat_length), (x.ndim, 2))
+        fits = given.dtype.kind in "iu" and (given > 0).all()
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ShapeError("pad needs a positive stat_length, or one pair (before, after) per axis.",
+                         given=[typed(x), f"stat_length={stat_length}"],
+                         fix="an int or one pair is taken for every axis, None for all elements")
+    return [(int(a), int(b)) for a, b in given]
+
+
 def sides_of(value, x, name):
     """A number for each side of each axis.   n[] or n[2] or n[ndim,2] → n[ndim,2]"""
     value = in_dtype(value, x.dtype)
@@ -135,7 +185,7 @@ def places(x, axis, before, after, mode):
     elif mode == "wrap":
         k = k % n
     else:
-        period = max(2 * (n - 1), 1) if mode == "reflect" else 2 * n
+        period = builtins.max(2 * (n - 1), 1) if mode == "reflect" else 2 * n
         k = k % period
         k = np.where(k < n, k, (period - (mode == "symmetric")) - k)
     return k

@@ -4,7 +4,7 @@ numpy.linalg computes f32 in f64, which takes twice the time and more.  The ufun
 loops of f32 and complex64 as well, but no public names: where one is missing, or lacks such a loop,
 the public function is called.  Large matrices of real numbers go to LAPACK itself where it is
 found (`fortran`).  Each routine takes stacks of matrices [..., m, n] and returns an array or a
-tuple of arrays.  Relies on NumPy; `linalg` and `eigen` rely on it.
+tuple of arrays.  Relies on NumPy and threads (`rows`); `linalg` and `eigen` rely on it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import math
 
 import numpy as np
 
+from .. import config
 from . import fortran
 from .blas_threads import one_thread
 from .rows import in_rows
@@ -73,16 +74,22 @@ svd_reduced = routine("svd_s", "f->fff", lambda x: np.linalg.svd(x, full_matrice
 
 
 def shared(function, x, many=MANY, faster=True):
-    """function(x): a stack's matrices shared out to threads, each of which has `many` elements.
+    """function(x): a stack's matrices shared out to threads, each of which has `many` elements, if
+    they are not so large that BLAS keeps all threads busy with each.
 
     Then BLAS works on one thread, and so it does on a matrix of middle size, if that is faster.
     """
     m, n = x.shape[-2:]
-    middle = faster and SLOW[0] <= m * n <= SLOW[1] and min(m, n) <= NARROW
-    if not middle and (x.ndim == 2 or x.size < 2 * many):
+    middle = m * n <= SLOW[1] and min(m, n) <= NARROW
+    if x.ndim > 2 and x.size >= 2 * many:
+        threads = config.threads()
+        if threads > 1 and (middle or math.prod(x.shape[:-2]) >= threads):
+            with one_thread:
+                return in_rows(function, x, (-2, -1), many)
+    if not (faster and middle and m * n >= SLOW[0]):
         return function(x)
     with one_thread:
-        return in_rows(function, x, (-2, -1), many)
+        return function(x)
 
 
 def cholesky(x):

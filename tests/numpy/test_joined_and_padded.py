@@ -1,4 +1,4 @@
-"""`r_` and `c_` join as NumPy's do; a padding's ramp."""
+"""`r_` and `c_` join as NumPy's do; what is put around an array is what NumPy puts there."""
 
 import numpy as np
 import pytest
@@ -55,3 +55,33 @@ def test_a_ramp_needs_an_edge_and_ends():
         fnp.pad(np.ones((0, 2)), 1, mode="linear_ramp")
     with pytest.raises(ShapeError, match="end_values: f64.3."):
         fnp.pad(np.ones((2, 2)), 1, mode="linear_ramp", end_values=np.ones(3))
+
+
+@pytest.mark.parametrize("shape", [(5,), (3, 4), (2, 1, 3)])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "uint8"])
+@pytest.mark.parametrize("mode", ["maximum", "mean", "median", "minimum"])
+def test_a_statistic_around_is_that_of_numpy(shape, dtype, mode):
+    x = np.random.default_rng(0).integers(0, 9, shape).astype(dtype)
+    for width in (0, 1, (2, 3), (0, 7)):
+        for length in (None, 1, (2, 1), [(1, 2)] * len(shape), 50):
+            want = np.pad(x, width, mode=mode, stat_length=length)
+            got = fnp.pad(x, width, mode=mode, stat_length=length)
+            assert got.dtype == x.dtype
+            np.testing.assert_allclose(np.asarray(got), want, rtol=1e-6)
+    compiled = fgrad.jit(lambda x: fnp.pad(x, 2, mode=mode, stat_length=3))(x)
+    np.testing.assert_allclose(np.asarray(compiled), np.pad(x, 2, mode=mode, stat_length=3),
+                               rtol=1e-6)
+
+
+def test_a_statistic_needs_elements():
+    for length in (0, -1, 1.5, (1, 2, 3)):
+        with pytest.raises(ShapeError, match="stat_length"):
+            fnp.pad(np.ones((2, 2)), 1, mode="mean", stat_length=length)
+    with pytest.raises(ShapeError, match="empty"):
+        fnp.pad(np.ones((0, 2)), 1, mode="maximum")
+
+
+def test_an_empty_padding_is_of_zeros_and_other_modes_are_named():
+    assert fnp.pad([1, 2], 1, mode="empty").tolist() == [0, 1, 2, 0]
+    with pytest.raises(ArgumentError, match="mode 'mirror'"):
+        fnp.pad([1, 2], 1, mode="mirror")
