@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from .. import ops
-from ..core import Tracer, Value, as_value
+from ..core import Tracer, Value, array_in, as_value
 from ..errors import ArgumentError, RangeError
 from ..types import BOOL, F32, F64, SCALARS, as_dtype, default_int
 from .axes import axis_of, count_of, shape_of
