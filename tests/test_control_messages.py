@@ -36,8 +36,10 @@ def test_a_carry_that_an_array_of_f64_widens_names_both_ways_out():
     text = message(TreeError, scan, step, fnp.zeros(2), fnp.ones((4, 2)))
     assert text.endswith("""
   given      carry: in f32[2], out f64[2]
+             test_control_messages.py:N: f32 meets f64 in c / np.ones(2)
   fix        start it in f64: .astype('float64')
-             or return carry.astype('float32')""")
+             or return carry.astype('float32')
+             or .astype('float32') of what is f64 there""")
 
 
 def test_a_carry_of_another_tree_shows_both_trees():

@@ -20,7 +20,7 @@ from operator import index
 from types import FunctionType
 from weakref import WeakKeyDictionary
 
-from .. import config, text, tree
+from .. import config, source, text, tree
 from ..arguments import (
     check_takes, is_array, leaf_names, lifted, name_of, place_of, tree_text)
 from ..core import Array, Primitive, as_value, bound_axes
@@ -270,8 +270,22 @@ def check_carry(body, structure, types, out, out_types, what):
     for path, a, b in zip(tree.paths(structure), types, out_types):
         if a is not b:
             leaf = tree.path_text("carry", path)
+            meeting = widening(body.program, a, b)
+            there = [f"or .astype('{a.dtype}') of what is {SHORT[b.dtype]} there"] * len(meeting)
             raise TreeError(f"{what}: the carry of {body.place} changes its type.",
-                            given=f"{leaf}: in {a}, out {b}", fix=started(leaf, a, b))
+                            given=[f"{leaf}: in {a}, out {b}", *meeting],
+                            fix=[*started(leaf, a, b), *there])
+
+
+def widening(program, a, b):
+    """The first line where what has the dtype of a meets what has the wider one of b, if any."""
+    for eqn in program.eqns if a.dtype.kind == b.dtype.kind else ():
+        if eqn.op.name == "convert" and eqn.outs[0].dtype == b.dtype and (
+                a.dtype in [v.dtype for v in eqn.variables]):
+            place = source.place(eqn.source)
+            return [] if place is None else [
+                f"{place.short}: {SHORT[a.dtype]} meets {SHORT[b.dtype]} in {place.words}"]
+    return []
 
 
 def started(leaf, a, b):
