@@ -33,7 +33,7 @@ def reduction(name, given, out):
     reduce.__doc__ = (
         f"{operation.__class__.__doc__.splitlines()[0]}   n[*s] → n[s without axes]\n\n"
         "    axes: an int, or ints, each once.  Raises AxisError for one that is not there.\n\n"
-        f"    >>> {name}(np.array({given}), (1,)).tolist()\n    {out}\n    ")
+        f"    >>> {name}({given}, (1,)).tolist()\n    {out}\n    ")
     return reduce
 
 
