@@ -116,8 +116,10 @@ def nodes_of(body):
     return nodes
 
 
-def accumulators(loop):
-    """Those that start outside of the loop and accumulate in it: name → the For around them."""
+def feeding(loop):
+    """What starts outside of the loop and accumulates in it: name → the Fors around, of each
+    statement that feeds it.
+    """
     found, stack, inner = {}, [(loop, s) for s in loop.body], set()
     while stack:
         around, s = stack.pop()
@@ -125,10 +127,15 @@ def accumulators(loop):
             case Start():
                 inner.add(s.name)
             case Accumulate():
-                found[s.name] = around
+                found.setdefault(s.name, []).append(around)
             case For():
                 stack.extend((s, t) for t in s.body)
     return {name: around for name, around in found.items() if name not in inner}
+
+
+def accumulators(loop):
+    """The same with one For for each name."""
+    return {name: around for name, (*_, around) in feeding(loop).items()}
 
 
 @record

@@ -13,7 +13,8 @@ import numpy as np
 from . import index, scalar
 from .errors import CheckError
 from .index import Dynamic
-from .loop import Accumulate, Call, Contract, For, Let, Loop, Start, Store, whole_turns
+from .loop import (
+    Accumulate, Call, Contract, For, Let, Loop, Start, Store, feeding, whole_turns)
 from .scalar import INSTRUCTIONS, REDUCTIONS
 from .types import BOOL, I64, computed
 
@@ -81,21 +82,6 @@ def check_kernel(kernel):
     return kernel
 
 
-def lanes_of(loop):
-    """What starts outside of the loop and is added to in it: name → the lanes that do so."""
-    found, stack, inner = {}, [(loop, s) for s in loop.body], set()
-    while stack:
-        around, s = stack.pop()
-        match s:
-            case Start():
-                inner.add(s.name)
-            case Accumulate():
-                found.setdefault(s.name, set()).add(around.width)
-            case For():
-                stack.extend((s, t) for t in s.body)
-    return {name: widths for name, widths in found.items() if name not in inner}
-
-
 class Check:
     """The rules of one kernel."""
 
@@ -136,7 +122,8 @@ class Check:
             self.fail(f"statements follow the parallel loop over {s.var.name}.")
         if s.width > 1 and any(isinstance(t, For) and t.width > 1 for t in s.body):
             self.fail(f"the loop over {s.var.name} has lanes and holds another loop that has.")
-        for name, widths in lanes_of(s).items():
+        for name, around in feeding(s).items():
+            widths = {t.width for t in around}
             if len(widths) > 1:
                 self.fail(f"{name} is fed by {' and '.join(map(str, sorted(widths)))} lanes within "
                           f"the loop over {s.var.name}.")

@@ -96,36 +96,37 @@ def pad_constant(x, widths, value):
     return x
 
 
-def pad_ramp(x, widths, sides):
-    """Padding with numbers evenly spaced between an end value and the edge, along each axis."""
-    for axis, (before, after) in enumerate(widths):
-        parts = [x]
-        if before or after:
-            refuse_empty(x, axis, "linear_ramp")
-            first, last = [x[(slice(None),) * axis + (k,)] for k in (0, -1)]
-            ramps = [linspace(end, edge, n, endpoint=False, dtype=x.dtype, axis=axis)
-                     for end, edge, n in ((sides[axis, 0], first, before),
-                                          (sides[axis, 1], last, after))]
-            parts = [ramps[0], x, flip(ramps[1], axis)]
-        x = concatenate(parts, axis)
+def with_sides(x, widths, mode, sides):
+    """x with the two that sides(x, axis, widths of the axis) gives around it, along each axis."""
+    for axis, pair in enumerate(widths):
+        if any(pair):
+            refuse_empty(x, axis, mode)
+            before, after = sides(x, axis, pair)
+            x = concatenate([before, x, after], axis)
     return x
+
+
+def pad_ramp(x, widths, ends):
+    """Padding with numbers evenly spaced between an end value and the edge, along each axis."""
+    def sides(x, axis, pair):
+        edges = [x[(slice(None),) * axis + (k,)] for k in (0, -1)]
+        before, after = [
+            linspace(ends[axis, k], edges[k], pair[k], endpoint=False, dtype=x.dtype, axis=axis)
+            for k in (0, 1)]
+        return before, flip(after, axis)
+    return with_sides(x, widths, "linear_ramp", sides)
 
 
 def pad_statistic(x, widths, mode, lengths):
     """Padding with the mean, or another statistic, of so many elements at each edge."""
-    for axis, (before, after) in enumerate(widths):
-        parts = [x]
-        if before or after:
-            refuse_empty(x, axis, mode)
-            n, around = x.shape[axis], (slice(None),) * axis
-            first, last = [n if k is None else builtins.min(k, n) for k in lengths[axis]]
-            edges = x[(*around, slice(0, first))], x[(*around, slice(n - last, n))]
-            sides = [broadcast_to(statistic(edge, mode, axis), (*x.shape[:axis], count,
-                                                               *x.shape[axis + 1:]))
-                     for edge, count in zip(edges, (before, after))]
-            parts = [sides[0], x, sides[1]]
-        x = concatenate(parts, axis)
-    return x
+    def sides(x, axis, pair):
+        n, around = x.shape[axis], (slice(None),) * axis
+        first, last = [n if k is None else builtins.min(k, n) for k in lengths[axis]]
+        edges = x[(*around, slice(0, first))], x[(*around, slice(n - last, n))]
+        return [broadcast_to(statistic(edge, mode, axis),
+                             (*x.shape[:axis], count, *x.shape[axis + 1:]))
+                for edge, count in zip(edges, pair)]
+    return with_sides(x, widths, mode, sides)
 
 
 def statistic(x, mode, axis):
