@@ -31,8 +31,8 @@ def is_across(loop):
     """Is everything in a loop that holds loops read and written in vectors along it?
 
     What varies along it and along a loop inside must lie side by side, and nothing is read that is
-    written.  Some must vary along both; or the loop is long, and a reduction inside of it needs no
-    sum of lanes then.
+    written.  Some, read or stored, must vary along both; or the loop is long, and a reduction
+    inside of it needs no sum of lanes then.
     """
     v = loop.var
     if loop.kind == "reduce" or loop.step != 1 or v.extent < LEAST or accumulators(loop):
@@ -43,10 +43,14 @@ def is_across(loop):
     for s in statements:
         inner |= s.var.bit if isinstance(s, For) else 0
     nodes = nodes_of(loop.body)
-    written = {s.buffer for s in statements if isinstance(s, Store) and s.buffer.kind != "local"}
+    stores = [s for s in statements if isinstance(s, Store) and s.buffer.kind != "local"]
     reads = [n.data for n in nodes if n.op == "load"]
-    return all(is_side_by_side(x, v) and b not in written for b, x in reads) and any(
-        x.free & v.bit and (x.free & inner or v.extent >= LONG) for _, x in reads)
+    written, places = {s.buffer for s in stores}, [x for _, x in reads]
+    if not all(is_side_by_side(x, v) and b not in written for b, x in reads):
+        return False
+    if v.extent >= LONG and any(x.free & v.bit for x in places):
+        return True
+    return any(x.free & v.bit and x.free & inner for x in (*places, *[s.index for s in stores]))
 
 
 def within(body):
