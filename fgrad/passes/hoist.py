@@ -3,8 +3,9 @@
     scan[body] w h            body: p = exp w;  h = mul p h      →      p = exp w;  scan[body] p h
 
 An equation of a body that depends on consts alone moves if it is worth storing its result: a
-product, a reduction, a factorisation, a function that costs more than a load.  Cheap ones stay, and
-are computed again where they are read; so do other NumPy rules, which may raise, and effects.
+product, a reduction, a factorisation, a loop, a function that costs more than a load.  Cheap ones
+stay, and are computed again where they are read; so do other NumPy rules, which may raise, and
+effects.
 Relies on the operations of control flow.
 """
 
@@ -18,7 +19,7 @@ from ..ops.reduce import Reduce
 from ..scalar import EXPENSIVE
 
 STORED = frozenset("""called cholesky conv_general dot_general eigh eigvalsh kept
-    lu pinv pivots_to_permutation qr slogdet solve svd svdvals triangular_solve""".split())
+    lu pinv pivots_to_permutation qr scan slogdet solve svd svdvals triangular_solve""".split())
 
 
 def hoist(program):

@@ -58,15 +58,19 @@ def with_halves(eqn):
 
 
 def apart(body, n_consts):
-    """The body of a loop; `solve` of a matrix of its consts is `lu` of that, and two triangles."""
+    """The body of a loop; `solve` of a matrix of its consts is `lu` of that, and two triangles; one
+    by blocks is written out, of which the blocks' inverses move.
+    """
     steady = {*body.inputs[:n_consts], *(v for v, _ in body.hidden)}
     steady.update(v for e in fixed_equations(body, n_consts) for v in e.outs)
 
     def change(eqn):
-        a, b = eqn.args if eqn.op is ops.solve else (None, None)
-        if a in steady and b not in steady and len(a.shape) == 2 and a.dtype in (F32, F64):
+        a, b = eqn.args if eqn.op in (ops.solve, ops.triangular_solve) else (None, None)
+        if a not in steady or b in steady or len(a.shape) != 2 or a.dtype not in (F32, F64):
+            return [eqn]
+        if eqn.op is ops.solve:
             return in_place_of(eqn, by_triangles, (a.type, b.type))
-        return [eqn]
+        return written_out(eqn) if is_faster(eqn) else [eqn]
     return body.rewritten(change)
 
 

@@ -16,9 +16,10 @@ import math
 import numpy as np
 
 from .. import ops
-from ..control import fori_loop
+from ..control import fori_loop, kept
 from ..ops.index import take_along
 from ..ops.linalg import product, turned
+from ..transforms import vmap
 from ..types import BOOL, I32
 
 BLOCK = 16                 # rows of a block
@@ -154,24 +155,43 @@ def substituted(a, b, lower, unit):
 
 
 def by_blocks(a, b, lower, unit):
-    """The same with BLOCK rows a step: what is known is subtracted by one product."""
+    """The same with BLOCK rows a step, by products: what is known is subtracted, and the rest is
+    multiplied by the inverse of the block on the diagonal.
+    """
     n = a.shape[0]
     a, b = in_blocks(a, 1.0), in_blocks(b)
     count = a.shape[0] // BLOCK
+    inverses = inverse_blocks(a, lower, unit)
 
     def step(j, y):
-        k = ops.mul(j if lower else ops.sub(count - 1, j), BLOCK)
+        j = j if lower else ops.sub(count - 1, j)
+        k = ops.mul(j, BLOCK)
         rows = part(a, k, 0)
         index, here = numbers(rows, 1), all_over(k, rows)
         known = ops.lt(index, here) if lower else ops.ge(index, ops.add(here, BLOCK))
         right = ops.sub(part(b, k, 0), product(ops.select(known, rows, 0.0), y))
-        return put(y, substituted(part(rows, k, 1), right, lower, unit), k)
+        return put(y, product(at(inverses, j, 0), right), k)
     return first_rows(in_order(count, step, ops.zeros_like(b)), n)
 
 
+def inverse_blocks(a, lower, unit):
+    """The inverses of the blocks on the diagonal, all at once.   f[n,n] → f[n/BLOCK,BLOCK,BLOCK]"""
+    count = a.shape[0] // BLOCK
+    blocks = ops.reshape(a, shape=(count, BLOCK, count, BLOCK))
+    blocks = diagonal(ops.transpose(blocks, perm=(0, 2, 1, 3)))
+    one = identity(ops.reshape(part(blocks, ops.full(shape=(), value=0, dtype=I32), 0, 1),
+                               shape=(BLOCK, BLOCK)))
+    return vmap(lambda block: substituted(block, one, lower, unit))(blocks)
+
+
+def identity(like):
+    """Ones on the diagonal, and zeros beside it, in the shape of a matrix."""
+    return ops.convert(ops.eq(numbers(like), numbers(like, 1)), dtype=like.dtype)
+
+
 def in_blocks(x, diagonal=0.0):
-    """A matrix with zeros behind its rows up to whole blocks, as a square one behind its columns;
-    diagonal: what is on the diagonal there.
+    """A matrix with zeros behind its rows up to whole blocks; diagonal: a square one that is stored
+    so, with zeros behind its columns too but for the diagonal.
     """
     more = -x.shape[0] % BLOCK
     if not more:
@@ -182,7 +202,7 @@ def in_blocks(x, diagonal=0.0):
         return out
     row, column = numbers(out), numbers(out, 1)
     behind = ops.and_(ops.eq(row, column), ops.ge(row, x.shape[0]))
-    return ops.select(behind, diagonal, out)
+    return kept(ops.select(behind, diagonal, out))
 
 
 def first_rows(x, n):
@@ -233,17 +253,37 @@ def cholesky(a):
 def columns_of_root(a):
     """L, a column a step; NaN from where the matrix is not positive definite."""
     def step(k, out):
-        row = at(out, k, 0)                                  # zeros from column k on
-        known = ops.reduce_sum(ops.mul(out, ops.broadcast(row, shape=out.shape, axes=(0,))),
-                               axes=(1,))
-        column = ops.sub(at(a, k, 1), known)
-        pivot = at(column, k, 0)
-        root = ops.select(ops.gt(pivot, 0.0), ops.sqrt(pivot), math.nan)
-        column = ops.div(column, all_over(root, column, 0))
-        here = ops.ge(numbers(column), all_over(k, column))
-        column = ops.select(here, column, 0.0)
-        return put(out, ops.reshape(column, shape=(column.shape[0], 1, *column.shape[1:])), k, 1)
+        column, _ = next_column(a, out, at(out, k, 0), k)
+        return put(out, column, k, 1)
     return in_order(a.shape[0], step, ops.zeros_like(a))
+
+
+def root_and_inverse(a):
+    """(L, its inverse), a column of the one and a row of the other a step."""
+    one = identity(a)
+
+    def step(k, carry):
+        out, inverse = carry
+        row = at(out, k, 0)
+        column, root = next_column(a, out, row, k)
+        known = ops.reduce_sum(ops.mul(all_over(row, inverse, 1), inverse), axes=(0,))
+        right = ops.sub(at(one, k, 0), known)
+        right = ops.div(right, all_over(root, right))
+        return put(out, column, k, 1), put(inverse, ops.reshape(right, shape=(1, len(row))), k)
+    return in_order(a.shape[0], step, (ops.zeros_like(a), ops.zeros_like(a)))
+
+
+def next_column(a, out, row, k):
+    """(column k of L, f[n,1,*b], its element on the diagonal); out: L so far, row: its row k, which
+    has zeros from column k on.
+    """
+    known = ops.reduce_sum(ops.mul(out, ops.broadcast(row, shape=out.shape, axes=(0,))), axes=(1,))
+    column = ops.sub(at(a, k, 1), known)
+    pivot = at(column, k, 0)
+    root = ops.select(ops.gt(pivot, 0.0), ops.sqrt(pivot), math.nan)
+    column = ops.div(column, all_over(root, column, 0))
+    column = ops.select(ops.ge(numbers(column), all_over(k, column)), column, 0.0)
+    return ops.reshape(column, shape=(column.shape[0], 1, *column.shape[1:])), root
 
 
 def blocks_of_root(a):
@@ -253,9 +293,7 @@ def blocks_of_root(a):
     def step(j, out):
         k = ops.mul(j, BLOCK)
         columns = ops.sub(part(a, k, 1), product(out, turned(part(out, k, 0))))
-        root = columns_of_root(part(columns, k, 0))
-        one = ops.convert(ops.eq(numbers(root), numbers(root, 1)), dtype=a.dtype)
-        inverse = substituted(root, one, lower=True, unit=False)
+        _, inverse = root_and_inverse(part(columns, k, 0))
         columns = product(columns, turned(inverse))
         row, column = numbers(columns), numbers(columns, 1)
         here = ops.ge(row, ops.add(column, all_over(k, columns)))

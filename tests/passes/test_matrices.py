@@ -9,7 +9,7 @@ from fgrad import check_grads, grad, jit, lax, ops, passes, source, vmap
 from fgrad.interpreters.call import inline
 from fgrad.interpreters.stage import stage
 from fgrad.ir_text import all_programs
-from fgrad.loop import Call, Loop
+from fgrad.loop import Call, Kernel, Loop
 from fgrad.ops import fortran
 from fgrad.passes.matrices import in_loops
 from fgrad.passes.target import Target
@@ -273,6 +273,21 @@ def test_a_matrix_that_stays_is_eliminated_once(n):
     text = fgrad.show(vmap(implicit_steps, in_axes=(None, 1)), a, b, stage="simplified",
                       device="cpu")
     assert "= solve" not in text
+
+
+def test_the_blocks_of_a_triangle_that_stays_are_inverted_once():
+    """Each step of the loop substituted in the blocks, row by row, and filled the last one up."""
+    def steps(a, b):
+        return lax.fori_loop(0, 9, lambda i, b: lower_half(a, b) + b, b)
+    types = ArrayType("float32", (40, 40)), ArrayType("float32", (40, 3))
+    *before, outer = [s for s in passes.plan(inline(stage(steps, types).program), LOOPS).steps
+                      if isinstance(s, Loop)]
+    (body,) = outer.plans
+    assert len(before) == 1 and sum(isinstance(s, Loop) for s in steps_of(body)) == 1
+    assert all(b.type.shape != (48, 48) for s in steps_of(body) if isinstance(s, Kernel)
+               for b in s.outputs)
+    a, b = given((), 40)
+    np.testing.assert_allclose(jit(steps)(a, b), steps(fnp.array(a), b), rtol=1e-4, atol=1e-4)
 
 
 def test_results_are_those_of_a_stack_of_one():

@@ -16,9 +16,11 @@ from ... import config, loop_key
 from ...core import memory_in_order
 from ...loop import Call, Contract, For, Kernel, Loop, is_idle, turns_of
 from ...passes.memory import aligned
+from ...passes.parts import cost_of
 from ...passes.short_loops import in_straight_lines
 from ...passes.target import Target
-from ...passes.work import operations
+from ...passes.work import moved, operations
+from ...types import F32
 from .. import cache
 from . import emit, host, loops, objects, product, steps, threads, vmath
 from .image import Image
@@ -30,6 +32,8 @@ from .tiles import Machine
 CALLED = re.compile(r"@(fg\.[-\w.]+)\(")         # functions that kernels share
 FEW = 24                   # vectors of a function of vector math, up to which it is in place
 LONG = 20_000              # scalar operations from which the interpreter's lock is released
+FUSED, PLAIN = 16, 8       # operations of each lane in a nanosecond: of products, of other loops
+MOVED = 96                 # bytes that a loop moves in a nanosecond
 BATCH = 60_000             # characters of text that are compiled while more is written: some 40 ms
 
 
@@ -110,10 +114,11 @@ def unique(buffers):
 class Module:
     """The functions of a Plan's kernels.
 
-    `functions`: name → text.  `steps`: (name, parts, buffers), in order; of those that take turns
-    (Turns, their steps), of a loop that is one function (Loop, name, buffers).  `whole`: these
-    loops.  `texts`: (names of what it defines, text) of LLVM modules that hold them, in order; what
-    several call is defined in the first.  begin([text]) is called when one is written.
+    `functions`: name → text.  `steps`: (name, parts, buffers), in order, parts as `threads.told`
+    has them; of those that take turns (Turns, their steps), of a loop that is one function (Loop,
+    name, buffers).  `whole`: these loops.  `texts`: (names of what it defines, text) of LLVM
+    modules that hold them, in order; what several call is defined in the first.  begin([text]) is
+    called when one is written.
     """
 
     def __init__(self, plan, begin=None):
@@ -160,7 +165,8 @@ class Module:
         work = [Workspace(place)] if size else []
         self.workspace = max(self.workspace, place + size)
         buffers = [*kernel.params, *kernel.outputs, *work]
-        return [(name, parts, buffers) for name, parts in phases]
+        return [(name, parts if parts < 2 or kernel.turns else threads.told(parts, alone(kernel)),
+                 buffers) for name, parts in phases]
 
     def written(self, kernel):
         """([(function, parts)] in order, bytes to work in) of a kernel whose functions are added.
@@ -289,6 +295,17 @@ def in_place(text, used):
 def called_as(key):
     """How the text of a call begins."""
     return vmath.symbol(*key) + "("
+
+
+def alone(kernel):
+    """About how many microseconds a kernel of one parallel loop, or a product, takes one thread."""
+    target = host_target()
+    lanes = target.lanes(F32)
+    if any(isinstance(s, Contract) for s in kernel.body):
+        work = operations(kernel) / (FUSED * lanes)
+    else:
+        work = cost_of(kernel.body) / (PLAIN * lanes)
+    return max(work, sum(moved(kernel).values()) / MOVED) / 1000
 
 
 def parts_of(kernel):

@@ -1,7 +1,8 @@
 """The thread pool: parts of a loop run on all cores, started from compiled code.
 
-Compiled code says `call void @fg.par_run(ptr @body, ptr %ctx, i64 %parts)`, and body, a
-`void(ptr ctx, i64 part)`, runs once for every part in 0..parts, in ascending order of starting.
+Compiled code says `call void @fg.par_run(ptr @body, ptr %ctx, i64 %told)`, told being `parts` or
+`told(parts, us)`, and body, a `void(ptr ctx, i64 part)`, runs once for every part in 0..parts, in
+ascending order of starting.
 The pool itself is LLVM text that calls POSIX threads, so no part takes the interpreter's lock.
 
 * One 64-bit ticket, generation << 32 | parts left.  Everybody, the caller too, takes parts with a
@@ -9,6 +10,9 @@ The pool itself is LLVM text that calls POSIX threads, so no part takes the inte
   for parts, never for sleeping workers, so a crowded machine falls to serial speed, not below.
 * An idle worker spins about 50 us, then sleeps on a condition variable.  Ticket and count of
   sleepers are sequentially consistent, which excludes a lost wake-up.
+* To wake one takes some us, and as many again until it works.  A light region, of which the caller
+  says how many us it takes alone (`told`), wakes nobody: the caller runs the parts that no worker
+  takes.  When light regions have made up LIGHT us since the last call, the next one wakes them.
 * Workers compute in the caller's floating-point mode: what it flushes to zero, they do.
 * `busy` is held by the one region that runs in parallel; a nested or concurrent region runs its
   parts in place.  Workers start with the first region that could use them.
@@ -25,6 +29,7 @@ from __future__ import annotations
 import atexit
 import ctypes
 import functools
+import math
 import os
 import signal
 import sys
@@ -34,9 +39,18 @@ from ... import config
 from . import host, objects, target
 
 SPIN = 50e-6                                     # seconds an idle worker spins before it sleeps
+LIGHT = 60                                       # us of a region that are not worth to wake for
 MOST = 255                                       # workers, at most
 
 SERIAL = """
+; told = us << 32 | parts.
+define internal i64 @parts.of(i64 %told) nounwind alwaysinline {
+  %light = icmp sgt i64 %told, 4294967295
+  %low = and i64 %told, 4294967295
+  %parts = select i1 %light, i64 %low, i64 %told
+  ret i64 %parts
+}
+
 define internal void @serial(ptr %fn, ptr %ctx, i64 %parts) nounwind {
 entry:
   br label %head
@@ -54,7 +68,8 @@ done:
 """
 
 WITHOUT_THREADS = SERIAL + """
-define void @fg.par_run(ptr %fn, ptr %ctx, i64 %parts) nounwind {
+define void @fg.par_run(ptr %fn, ptr %ctx, i64 %told) nounwind {
+  %parts = call i64 @parts.of(i64 %told)
   call void @serial(ptr %fn, ptr %ctx, i64 %parts)
   ret void
 }
@@ -67,6 +82,7 @@ WITH_THREADS = SERIAL + """
 @sleepers = internal global [16 x i64] zeroinitializer, align 128
 @busy     = internal global [16 x i64] zeroinitializer, align 128
 @region   = internal global [16 x i64] zeroinitializer, align 128     ; body, ctx, parts, mode
+@unwoken  = internal global i64 0                                     ; us of light regions so far
 @stop     = internal global i64 0
 @wanted   = internal global i64 0                                     ; workers, once started
 @workers  = internal global i64 0                                     ; workers there are
@@ -209,8 +225,9 @@ done:
   ret void
 }
 
-define void @fg.par_run(ptr %fn, ptr %ctx, i64 %parts) nounwind {
+define void @fg.par_run(ptr %fn, ptr %ctx, i64 %told) nounwind {
 entry:
+  %parts = call i64 @parts.of(i64 %told)
   %wanted = load i64, ptr @wanted
   %alone = icmp eq i64 %wanted, 0
   %few = icmp slt i64 %parts, 2
@@ -245,8 +262,18 @@ publish:
   store atomic i64 %new, ptr @ticket seq_cst, align 8
   %asleep = load atomic i64, ptr @sleepers seq_cst, align 8
   %any = icmp ne i64 %asleep, 0
-  br i1 %any, label %call, label %work
+  br i1 %any, label %weigh, label %work
+weigh:
+  %light = icmp sgt i64 %told, 4294967295
+  %us = lshr i64 %told, 32
+  %before = load i64, ptr @unwoken
+  %since = add i64 %before, %us
+  store i64 %since, ptr @unwoken
+  %rare = icmp slt i64 %since, LIGHT
+  %alone.too = and i1 %light, %rare
+  br i1 %alone.too, label %work, label %call
 call:
+  store i64 0, ptr @unwoken
   call void @ring()
   br label %work
 work:
@@ -413,6 +440,11 @@ def has_threads():
     return sys.platform != "win32" and hasattr(signal, "pthread_sigmask")
 
 
+def told(parts, us):
+    """What @fg.par_run is told of a region that takes one thread so many microseconds."""
+    return parts | max(1, math.ceil(us)) << 32 if us < LIGHT else parts
+
+
 def text(size):
     """The module of a pool of `size` threads, for this machine."""
     head = f'target triple = "{host.HOST.triple}"\n' + float_mode()[0]
@@ -420,7 +452,7 @@ def text(size):
         return head + WITHOUT_THREADS
     declaration, pause = PAUSES.get(architecture(), ("", ""))
     body = WITH_THREADS.replace("PAUSE_DECLARATION", declaration).replace("PAUSE", pause)
-    return head + body.replace("SETMASK", str(int(signal.SIG_SETMASK)))
+    return head + body.replace("SETMASK", str(int(signal.SIG_SETMASK))).replace("LIGHT", str(LIGHT))
 
 
 class Pool:

@@ -13,7 +13,7 @@ from fgrad.backends.llvm import codegen, host, target, threads
 from tests.at_once import at_once
 
 # count: adds 1 to its own element.  nest: runs count over 4 parts of its own.  order: notes when
-# its part began.  slow: adds numbers for a while, then counts.
+# its part began.  slow: adds numbers for a while, then counts.  who: is slow and notes the thread.
 BODIES = """
 @clock = internal global i64 0
 declare void @fg.par_run(ptr, ptr, i64)
@@ -54,6 +54,15 @@ done:
   %one = add i64 %zero, 1
   %new = add i64 %old, %one
   store i64 %new, ptr %p
+  ret void
+}
+declare i64 @pthread_self()
+define void @who(ptr %ctx, i64 %part) {
+  %p = getelementptr i64, ptr %ctx, i64 %part
+  store i64 1, ptr %p
+  call void @slow(ptr %ctx, i64 %part)
+  %me = call i64 @pthread_self()
+  store i64 %me, ptr %p
   ret void
 }
 define void @many(ptr %body, ptr %ctx, i64 %parts, i64 %times) {
@@ -131,6 +140,34 @@ def test_every_part_runs_once_in_every_region(many, parts):
     assert many("count", parts, 50) == [50] * parts or parts < 1
     if parts < 1:
         assert many("count", parts, 50) == [0]
+
+
+def test_light_regions_wake_nobody_until_they_make_up_for_it():
+    """Waking a worker took some us, which is longer than many a region."""
+    in_a_process("""
+        from fgrad.backends.llvm.threads import LIGHT, told
+
+        def threads_of(us):
+            memory = (ctypes.c_int64 * 8)()
+            many(library.address("who"), ctypes.addressof(memory), told(8, us), 1)
+            return set(memory)
+
+        def asleep():
+            threads_of(LIGHT)                    # not light: it wakes them
+            time.sleep(0.1)
+        for attempt in range(20):                # on a crowded machine they are late to sleep
+            asleep()
+            first = [threads_of(LIGHT / 4) for _ in range(3)]
+            if set.union(*first) == {threading.get_ident()}:
+                break
+        else:
+            sys.exit("light regions were shared")
+        for attempt in range(100):
+            asleep()
+            if len(set.union(*[threads_of(LIGHT / 4) for _ in range(8)])) > 1:
+                sys.exit()
+        sys.exit("no light region was shared")
+    """)
 
 
 def test_nested_regions_run_in_place(many):
