@@ -189,6 +189,12 @@ LAX = [
 SIGNAL = [(name, X, Y[:2, :3], {"mode": mode}) for mode in ("full", "same", "valid")
           for name in ("convolve", "correlate", "convolve2d", "correlate2d", "fftconvolve")]
 
+IMAGE = [("resize", X, shape, method) for shape in ((7, 2), (2, 5))
+         for method in ("nearest", "linear", "cubic", "lanczos3", "lanczos5")]
+
+NDIMAGE = [("map_coordinates", X, Y[:2, :3], order, mode) for order in (0, 1)
+           for mode in ("constant", "nearest", "wrap", "mirror", "reflect")]
+
 # (name, *arguments behind the key)
 RANDOM = [
     *each("uniform normal exponential gumbel laplace bits cauchy logistic maxwell rademacher",
@@ -221,7 +227,8 @@ SCIPY_LINALG = [
 ]
 
 GROUPS = {"numpy": NUMPY, "numpy.linalg": LINALG, "numpy.fft": FFT, "scipy.special": SPECIAL,
-          "scipy.linalg": SCIPY_LINALG, "scipy.signal": SIGNAL, "nn": NN, "lax": LAX,
+          "scipy.linalg": SCIPY_LINALG, "scipy.signal": SIGNAL,
+          "scipy.ndimage": NDIMAGE, "image": IMAGE, "nn": NN, "lax": LAX,
           "lax.linalg": LAX_LINALG, "random": RANDOM}
 
 REASONS = {

@@ -20,8 +20,8 @@ from . import later as _later
 
 TYPE_CHECKING = False      # as typing has it, which takes longer to import than all of this
 if TYPE_CHECKING:          # for editors; at run time see _NAMES
-    from . import data, debug, flatten_util, io, lax, nn, numpy, optim, random, scipy, train, tree
-    from . import tree_util, viz
+    from . import data, debug, flatten_util, image, io, lax, nn, numpy, optim, random, scipy, train
+    from . import tree, tree_util, viz
     from .bf16 import bfloat16
     from .callbacks import io_callback, pure_callback
     from .compile import clear_caches, devices
@@ -51,8 +51,8 @@ if TYPE_CHECKING:          # for editors; at run time see _NAMES
 __version__ = "0.1.0"
 
 _NAMES = {                 # module → what it gives; all of it is loaded at first use
-    "data": "", "debug": "", "flatten_util": "", "io": "", "lax": "", "nn": "", "numpy": "",
-    "optim": "", "random": "", "scipy": "", "train": "", "tree_util": "", "viz": "",
+    "data": "", "debug": "", "flatten_util": "", "image": "", "io": "", "lax": "", "nn": "",
+    "numpy": "", "optim": "", "random": "", "scipy": "", "train": "", "tree_util": "", "viz": "",
     "bf16": "bfloat16",
     "callbacks": "io_callback pure_callback",
     "compile": "clear_caches devices",

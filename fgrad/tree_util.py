@@ -8,21 +8,18 @@ from . import tree
 from .tree import pytree, register_fields, register_node
 from .errors import ArgumentError
 
-__all__ = ["Partial", "all_leaves", "build_tree", "keystr", "register_dataclass",
-           "register_pytree_node", "register_pytree_node_class", "register_pytree_with_keys",
-           "register_static", "tree_all", "tree_broadcast", "tree_flatten",
-           "tree_flatten_with_path", "tree_leaves", "tree_leaves_with_path", "tree_map",
-           "tree_map_with_path", "tree_reduce", "tree_structure", "tree_transpose",
+__all__ = ["DictKey", "GetAttrKey", "Partial", "SequenceKey", "all_leaves", "build_tree", "keystr",
+           "register_dataclass", "register_pytree_node", "register_pytree_node_class",
+           "register_pytree_with_keys", "register_static", "tree_all", "tree_broadcast",
+           "tree_flatten", "tree_flatten_with_path", "tree_leaves", "tree_leaves_with_path",
+           "tree_map", "tree_map_with_path", "tree_reduce", "tree_structure", "tree_transpose",
            "tree_unflatten", "treedef_children", "treedef_is_leaf", "treedef_tuple"]
 __dir__ = __all__.copy     # dir() lists these and nothing else
 
 tree_all = tree.all
 tree_flatten = tree.flatten
-tree_flatten_with_path = tree.flatten_with_path
 tree_leaves = tree.leaves
-tree_leaves_with_path = tree.leaves_with_path
 tree_map = tree.map
-tree_map_with_path = tree.map_with_path
 tree_reduce = tree.reduce
 tree_structure = tree.structure
 tree_transpose = tree.transpose
@@ -41,12 +38,78 @@ def tree_broadcast(prefix, full, is_leaf=None):
     return tree.unflatten(shape, spread)
 
 
-def keystr(keys):
-    """A path as the user would write it.
+class DictKey(str):
+    """A key of a dictionary in a path: a string that has itself as `key`."""
+    __slots__ = ()
 
-    >>> keystr(("dense", 0, ".w"))
-    "['dense'][0].w"
+    @property
+    def key(self):
+        return str(self)
+
+
+class SequenceKey(int):
+    """A place in a list or tuple in a path, or a number as a key: an int, `idx` and `key` too."""
+    __slots__ = ()
+
+    @property
+    def idx(self):
+        return int(self)
+    key = idx
+
+
+class GetAttrKey(str):
+    """A field in a path, ".w": a string that has "w" as `name`."""
+    __slots__ = ()
+
+    @property
+    def name(self):
+        return self[1:]
+
+
+def with_names(path):
+    """A path whose parts say by JAX's names what they are."""
+    def part(k):
+        if type(k) is str:
+            return GetAttrKey(k) if k.startswith(".") else DictKey(k)
+        return SequenceKey(k) if type(k) is int else k
+    return tuple([part(k) for k in path])
+
+
+def tree_flatten_with_path(tree_, is_leaf=None):
+    """([(path, leaf), …], Structure) of a tree; a path is a tuple of `DictKey`, `SequenceKey` …
+
+    >>> [(path, _)], _ = tree_flatten_with_path({"w": [1.0]})
+    >>> path, path[0].key, path[1].idx
+    (('w', 0), 'w', 0)
     """
+    pairs, shape = tree.flatten_with_path(tree_, is_leaf)
+    return [(with_names(p), x) for p, x in pairs], shape
+
+
+def tree_leaves_with_path(tree_, is_leaf=None):
+    """[(path, leaf), …] of a tree, as of `tree_flatten_with_path`."""
+    return tree_flatten_with_path(tree_, is_leaf)[0]
+
+
+def tree_map_with_path(f, tree_, *rest, is_leaf=None):
+    """The tree of f(path, leaf, leaves of the rest …); paths as of `tree_flatten_with_path`.
+
+    >>> tree_map_with_path(lambda path, x: 0.0 if path[-1].key == "bias" else x,
+    ...                    {"bias": 1.0, "w": 2.0})
+    {'bias': 0.0, 'w': 2.0}
+    """
+    return tree.map_with_path(lambda path, *xs: f(with_names(path), *xs), tree_, *rest,
+                              is_leaf=is_leaf)
+
+
+def keystr(keys, *, simple=False, separator=""):
+    """A path as the user would write it; simple: its parts alone, with a separator between them.
+
+    >>> keystr(("dense", 0, ".w")), keystr(("dense", 0, ".w"), simple=True, separator="/")
+    ("['dense'][0].w", 'dense/0/w')
+    """
+    if simple:
+        return separator.join([str(k).removeprefix(".") for k in keys])
     return tree.path_text("", keys)
 
 

@@ -28,13 +28,15 @@ FLOORS = {
     9: "signature denormals compile history lowered native_entry jitted "
        "profiling",
     10: "numpy scipy tree_util flatten_util windowed_index folding collectives dynamic_slices lax "
-        "lax_linalg lax_reductions segments convolution placing random inspect io debug viz",
+        "lax_linalg lax_reductions segments convolution placing random image inspect io debug "
+        "viz",
     11: "nn optim data",
     12: "train bench",
     13: "__init__ __main__",
 }
 PUBLIC = """fgrad fgrad.numpy fgrad.random fgrad.scipy.special fgrad.scipy.stats fgrad.scipy.linalg
-            fgrad.scipy.signal fgrad.lax fgrad.debug fgrad.numpy.linalg fgrad.numpy.fft
+            fgrad.scipy.ndimage fgrad.scipy.signal fgrad.image fgrad.lax fgrad.debug
+            fgrad.numpy.linalg fgrad.numpy.fft
             fgrad.tree fgrad.tree_util fgrad.nn fgrad.nn.initializers fgrad.optim
             fgrad.optim.schedules fgrad.data fgrad.io fgrad.train fgrad.viz"""
 FLOOR_OF = {name: floor for floor, names in FLOORS.items() for name in names.split()}

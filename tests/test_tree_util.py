@@ -17,6 +17,8 @@ def test_the_names_are_functions_of_tree():
     assert tree_util.tree_map(lambda x: -x, tree) == {"b": [-1, -2], "a": -3}
     assert tree_util.tree_leaves_with_path(tree) == [(("a",), 3), (("b", 0), 1), (("b", 1), 2)]
     assert tree_util.tree_map_with_path(lambda p, x: len(p) * x, tree) == {"b": [2, 4], "a": 3}
+    assert tree_util.tree_map_with_path(lambda p, x, y: (p[0].key, x + y), tree, tree) == {
+        "b": [("b", 2), ("b", 4)], "a": ("a", 6)}
     assert tree_util.tree_all({"x": 1, "y": True}) and tree_util.tree_reduce(max, tree) == 3
 
 
