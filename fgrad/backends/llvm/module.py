@@ -126,6 +126,7 @@ class Module:
         self.known, self.inside, self.whole = loop_key.Known(), loop_key.Known(), set()
         self.texts, self.open, self.shared, self.begin = [], {}, {}, begin
         self.called = {}                         # Plan of a call → its steps
+        self.light = alone_in(plan, threads.LIGHT) < threads.LIGHT       # not worth to wake for?
         self.steps = self.steps_of(plan)
         self.close()
 
@@ -165,8 +166,10 @@ class Module:
         work = [Workspace(place)] if size else []
         self.workspace = max(self.workspace, place + size)
         buffers = [*kernel.params, *kernel.outputs, *work]
-        return [(name, parts if parts < 2 or kernel.turns else threads.told(parts, alone(kernel)),
-                 buffers) for name, parts in phases]
+        if self.light and not kernel.turns:
+            phases = [(name, threads.told(parts, alone(kernel)) if parts > 1 else parts)
+                      for name, parts in phases]
+        return [(name, parts, buffers) for name, parts in phases]
 
     def written(self, kernel):
         """([(function, parts)] in order, bytes to work in) of a kernel whose functions are added.
@@ -295,6 +298,19 @@ def in_place(text, used):
 def called_as(key):
     """How the text of a call begins."""
     return vmath.symbol(*key) + "("
+
+
+def alone_in(plan, most):
+    """About how many microseconds a Plan takes one thread; counted until they are `most`."""
+    total = 0
+    for step in plan.steps:
+        if isinstance(step, Loop):
+            total += max(1, step.length) * sum(alone_in(p, most) for p in step.plans)
+        elif isinstance(step, Kernel) and not is_idle(step):
+            total += alone(step)
+        if total >= most:
+            break
+    return total
 
 
 def alone(kernel):
