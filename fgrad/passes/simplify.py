@@ -44,8 +44,9 @@ def simplify(program):
 
 class Walk:
     """Equations so far; `makers` of their results; what has become of variables that are gone;
-    `read`, the variables that others than reductions read; `uses`, how often each is read;
-    `products`, how many there are of the same operands.
+    `read`, the variables that others than reductions read; `uses`, how often each is read, and
+    `wanted`, how many of its elements, those of each part that is read counted; `products`, how
+    many there are of the same operands.
     """
 
     def __init__(self, program):
@@ -54,6 +55,7 @@ class Walk:
                      for v in eqn.variables}
         self.uses = Counter(v for eqn in program.eqns for v in eqn.variables)
         self.uses.update(program.outputs)
+        self.wanted = wanted(program)
         self.results = frozenset(program.outputs)
         self.products = Counter(e.args for e in program.eqns if e.op.name == "dot_general")
 
@@ -123,6 +125,16 @@ class Walk:
         args = [narrow.get(a, a) if a.__class__ is Var else a for a in eqn.args]
         once = in_front(self, eqn, eqn.op, args, eqn.params, ArrayType(out.dtype, *shapes))
         return instead(eqn, "broadcast", once, **makers[0].params)
+
+
+def wanted(program):
+    """Variable → how many elements of it are read, for each part by itself."""
+    found = Counter({v: v.type.size for v in program.outputs if v.__class__ is Var})
+    for eqn in reversed(program.eqns):
+        for a in dict.fromkeys(eqn.variables):
+            size = a.type.size
+            found[a] += min(found[eqn.outs[0]], size) if eqn.op.name in MOVES else size
+    return found
 
 
 def with_args(eqn, args):
@@ -373,7 +385,11 @@ def part_of_pad(walk, inner, eqn):
     spans = list(zip(inner.params["low"], x.shape, start, stop))
     first = [min(max(a - low, 0), n) for low, n, a, _ in spans]
     last = [min(max(b - low, 0), n) for low, n, _, b in spans]
-    if any(a >= b for a, b in zip(first, last)) or x.__class__ is not Var:
+    outside = any(a >= b for a, b in zip(first, last))
+    value = walk.number(inner.args[1]) if outside else None
+    if value is not None:
+        return full_like(eqn, value)
+    if outside or x.__class__ is not Var:
         return None
     low = tuple(max(low - a, 0) for low, _, a, _ in spans)
     high = tuple(max(b - low - n, 0) for low, n, _, b in spans)
@@ -437,8 +453,12 @@ def part_of_merged(walk, eqn, x, k, start, stop):
 
 
 def part_of_convolution(walk, inner, eqn):
-    """The convolution of what the windows of the part see, or None where other axes are cut too."""
+    """The convolution of what the windows of the part see; None where other axes are cut too, or
+    parts of one convolution, each by itself, are more than all of it.
+    """
     p, (x, w), whole = inner.params, inner.args, inner.outs[0].shape
+    if walk.wanted[inner.outs[0]] > inner.outs[0].type.size:
+        return None
     start, stop = [dict(zip(p["to"], eqn.params[name])) for name in ("start", "stop")]
     if any(c not in p["window"] and (start[c], stop[c]) != (0, n) for c, n in zip(p["to"], whole)):
         return None
@@ -450,6 +470,7 @@ def part_of_convolution(walk, inner, eqn):
     return instead(eqn, "conv_general", sliced(walk, eqn, x, low, high), w, **p)
 
 
+MOVES = frozenset("concatenate pad reshape slice".split())
 PARTS = {"slice": part_of_slice, "pad": part_of_pad, "concatenate": part_of_concatenate,
          "reshape": part_of_reshape, "conv_general": part_of_convolution}
 
