@@ -8,7 +8,8 @@
 
 Rows that read the same load it once, and the lanes of several sums are added up together: worth it
 where rows share what they read, or are so short that adding up the lanes is much of their work;
-elementary functions of long rows have other use for registers.
+elementary functions of long rows have other use for registers.  Running sums of a row wait for each
+other, those of several rows do not.
 Of rows that come from memory, not from a cache, it is so only where much is computed, if they come
 fastest in order; processors that see several streams better than one (`Target.streams`) read the
 rows of sums side by side.  schedule.py calls `with_rows`; a backend that emits them writes
@@ -62,12 +63,12 @@ def beside(s, rows, lanes):
 def rows_of(loop, how):
     """How many rows of a loop run at once; 1 where that is not worth it."""
     v, inner = loop.var, [s for s in loop.body if isinstance(s, For)]
-    sums = [s for s in inner if s.kind == "reduce"]
-    if loop.kind == "reduce" or loop.width > 1 or loop.step > 1 or not sums or (
-            v.extent < 2 * FEW or accumulators(loop)):
+    sums, running = [s for s in inner if s.kind == "reduce"], all(map(is_running, inner))
+    if loop.kind == "reduce" or loop.width > 1 or loop.step > 1 or not inner or (
+            v.extent < 2 * FEW or accumulators(loop) or not (sums or running)):
         return 1
     statements = within(loop)
-    if not all(s.width > 1 and s.step == 1 for s in inner) or not all(
+    if not all((running or s.width > 1) and s.step == 1 for s in inner) or not all(
             is_of_row(s, v) for s in statements):
         return 1
     nodes, own = nodes_of(loop.body), own_rows(loop)
@@ -75,6 +76,8 @@ def rows_of(loop, how):
     reads = [n.data for n in nodes if n.op == "load" and n.data[0] in written]
     if len(nodes) > NODES or not all(b in own and not x.nodes for b, x in reads):
         return 1
+    if running:
+        return FEW
     dear = any(n.cost >= EXPENSIVE for n in nodes)
     moved = {n.data[0] for n in nodes if n.op == "load"} | written
     vectors, most = DEAR if dear else VECTORS, CHAINS // max(len(accumulators(s)) for s in sums)
@@ -91,6 +94,12 @@ def rows_of(loop, how):
         return max(1, min(FEW, most))
     most = min(most, FEW if dear else MANY, NEAR // bytes_of_row(loop))
     return next(n for n in (MANY, FEW, 2, 1) if n <= max(1, most))
+
+
+def is_running(loop):
+    """Does a loop store what it has added up so far?  Each addition waits for the one before."""
+    return loop.kind == "serial" and loop.width == 1 and bool(accumulators(loop)) and not any(
+        isinstance(s, For) for s in loop.body)
 
 
 def bytes_of_row(loop):

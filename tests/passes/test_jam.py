@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fgrad.numpy as fnp
-from fgrad import grad, index, show
+from fgrad import grad, index, lax, show
 from fgrad.interpreters.call import inline
 from fgrad.interpreters.stage import stage
 from fgrad.loop import For
@@ -40,6 +40,9 @@ ROWS = {
     "softmax with gradient": grad(lambda x: fnp.sum(softmax(x, axis=1)[:, 0])),
     "lower part": lambda x: fnp.sum(fnp.tril(x), axis=1),
     "columns of unit rows": lambda x: (unit(x), fnp.sum(unit(x), axis=0)),
+    "running sum": lambda x: fnp.cumsum(x, axis=1),
+    "running sum of squares from behind": lambda x: lax.cumsum(x * x, axis=1, reverse=True),
+    "running largest, and products": lambda x: (lax.cummax(x, axis=1), lax.cumprod(x, axis=1)),
     "largest of each column": lambda x: (unit(x), fnp.max(unit(x) + 1.0, axis=0)),
 }
 FLOATS = ["f4", "f8", "f2"]
@@ -62,19 +65,19 @@ def test_rows_are_compiled_as_they_are_computed(name, shape, dtype):
     assert_compiled_agrees(ROWS[name], shape, dtype, 1.5)
 
 
-@pytest.mark.parametrize("name", ["largest", "softmax", "variance", "length"])
+@pytest.mark.parametrize("name", ["largest", "softmax", "variance", "length", "running sum"])
 def test_the_rows_left_over_belong_to_the_last_thread(name):
     assert_compiled_agrees(ROWS[name], (5003, 20), "f4", 1.5)
 
 
-def rows(shape, f=ROWS["distances"], target=SERIAL):
-    """How many rows run at once in each loop of a program that has loops of vectors."""
+def rows(shape, f=ROWS["distances"], target=SERIAL, least=2):
+    """How many rows run at once in each loop of a program that has loops of `least` lanes."""
     program = inline(stage(f, [ArrayType(F32, shape)]).program)
     found, stack = [], [s for k in assert_plan_agrees(program, target).steps for s in k.body]
     while stack:
         s = stack.pop()
         inner = s.body if isinstance(s, For) else []
-        found += [s.rows] if any(isinstance(t, For) and t.width > 1 for t in inner) else []
+        found += [s.rows] if any(isinstance(t, For) and t.width >= least for t in inner) else []
         stack += inner
     return found
 
@@ -89,6 +92,14 @@ def test_rows_that_share_what_they_read_or_are_short_run_at_once():
     assert rows((32, 24), lambda x: fnp.var(x, axis=1)) == [8]
     assert rows((7, 24), lambda x: fnp.var(x, axis=1)) == [1]
     assert rows((32, 24), target=Target(vector_bytes=32)) == [1]
+
+
+def test_running_sums_of_four_rows_do_not_wait_for_each_other():
+    """Each addition waits for the one before, so that a row alone took two to three times as long.
+    """
+    assert rows((9, 400), ROWS["running sum"], least=1) == [4]
+    assert rows((9, 400), lambda x: lax.cumprod(fnp.sin(x), axis=1, reverse=True), least=1) == [4]
+    assert rows((7, 400), ROWS["running sum"], least=1) == [1]
 
 
 def test_rows_that_come_from_memory_run_at_once_where_much_is_computed():
