@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from math import prod
 
-from numpy import ndindex
-
 from . import ops
 from .core import as_value
 from .errors import ArgumentError, ShapeError
@@ -170,18 +168,25 @@ def conv_general_dilated_patches(lhs, filter_shape, window_strides, padding, lhs
     x = fitted(x, range(2, x.ndim), [-a for a, _ in pairs],
                [max(0, a + n + b) for (a, b), n in zip(pairs, x.shape[2:])])
     out = tuple(places(n, k, s, d) for n, k, s, d in zip(x.shape[2:], taps, stride, dilation))
-    seen = [x_at(x, tap, out, stride, dilation) for tap in ndindex(*taps)]
-    x = ops.concatenate(*seen, axis=2)
-    x = ops.reshape(x, shape=(x.shape[0], x.shape[1] * x.shape[2], *out))
+    for axis, step in enumerate(zip(taps, out, stride, dilation), 2):
+        x = seen_along(x, axis, *step)
     return relabelled(x, "NC" + window, to)
 
 
-def x_at(x, tap, out, stride, dilation):
-    """What element `tap` of the window sees, with an axis of one element behind the channels."""
-    start = [t * d for t, d in zip(tap, dilation)]
-    stop = [a + max(0, (n - 1) * s + 1) for a, n, s in zip(start, out, stride)]
-    seen = ops.slice(x, start=(0, 0, *start), stop=(*x.shape[:2], *stop), stride=(1, 1, *stride))
-    return ops.reshape(seen, shape=(*seen.shape[:2], 1, *seen.shape[2:]))
+def seen_along(x, axis, taps, out, stride, dilation):
+    """What the elements of a window of one axis see, behind each other in that of the channels.
+
+    One axis after the other: the slices of all elements of a window would be its size.
+    """
+    parts = []
+    for tap in range(taps):
+        start, stop = [0] * x.ndim, list(x.shape)
+        start[axis], stop[axis] = tap * dilation, tap * dilation + max(0, (out - 1) * stride + 1)
+        steps = [stride if a == axis else 1 for a in range(x.ndim)]
+        part = ops.slice(x, start=tuple(start), stop=tuple(stop), stride=tuple(steps))
+        parts.append(ops.reshape(part, shape=(*part.shape[:2], 1, *part.shape[2:])))
+    x = ops.concatenate(*parts, axis=2)
+    return ops.reshape(x, shape=(x.shape[0], x.shape[1] * x.shape[2], *x.shape[3:]))
 
 
 def check_groups(x, w, lhs, rhs, groups, batch_groups):

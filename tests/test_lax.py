@@ -12,6 +12,7 @@ from fgrad.errors import ArgumentError, AxisError, ShapeError
 from fgrad.gradient_check import check_grads
 from fgrad.jitted import jit
 from fgrad.transforms import grad, make_ir, vmap
+from fgrad.types import ArrayType
 from tests.messages import message
 from tests.tolerance import assert_close
 
@@ -352,6 +353,9 @@ def test_patches_keep_infinities_to_themselves_and_have_derivatives():
     seen = lax.conv_general_dilated_patches(x, (2,), (2,), "VALID")
     np.testing.assert_array_equal(seen, [[[1, 2], [np.inf, 3]]])
     check_grads(lambda x: lax.conv_general_dilated_patches(x, (3,), (2,), "SAME"), (x[..., 2:],))
+    large = ArrayType("float32", (1, 1, 40, 48))         # a slice for each element took 20 s
+    ir = make_ir(lambda x: lax.conv_general_dilated_patches(x, (8, 8), (2, 2), "VALID"))(large)
+    assert ir.out_types[0].shape == (1, 64, 17, 21) and len(ir.eqns) < 40
     with pytest.raises(ShapeError, match="axes"):
         lax.conv_general_dilated_patches(x[0], (2, 2), (1, 1), "SAME",
                                          dimension_numbers=("NHWC", "HWIO", "NHWC"))
