@@ -174,9 +174,9 @@ def conv_general_dilated_patches(lhs, filter_shape, window_strides, padding, lhs
 
 
 def seen_along(x, axis, taps, out, stride, dilation):
-    """What the elements of a window of one axis see, behind each other in that of the channels.
+    """What the elements of a window along one axis see, behind each channel.
 
-    One axis after the other: the slices of all elements of a window would be its size.
+    A window of 8 × 8 is 16 slices, one axis after the other; of its elements there are 64.
     """
     parts = []
     for tap in range(taps):

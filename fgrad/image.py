@@ -68,7 +68,7 @@ def resize(image, shape, method, antialias=True):
         raise ArgumentError(f"resize has no method {method!r}.",
                             expected="nearest, " + ", ".join(KERNELS))
     shape = shape_of(shape, "resize")
-    if len(shape) != x.ndim or any(m < 0 or m > 0 == n for n, m in zip(x.shape, shape)):
+    if len(shape) != x.ndim or any(m > 0 == n for n, m in zip(x.shape, shape)):
         raise ShapeError("resize needs a size for each axis, and elements to begin with.",
                          given=[typed(x), f"shape {list(shape)}"],
                          fix="name the axes that stay, too: (*x.shape[:-2], 64, 64)")

@@ -179,8 +179,7 @@ def inverse_blocks(a, lower, unit):
     count = a.shape[0] // BLOCK
     blocks = ops.reshape(a, shape=(count, BLOCK, count, BLOCK))
     blocks = diagonal(ops.transpose(blocks, perm=(0, 2, 1, 3)))
-    one = identity(ops.reshape(part(blocks, ops.full(shape=(), value=0, dtype=I32), 0, 1),
-                               shape=(BLOCK, BLOCK)))
+    one = identity(ops.full(shape=(BLOCK, BLOCK), value=0, dtype=a.dtype))
     return vmap(lambda block: substituted(block, one, lower, unit))(blocks)
 
 
