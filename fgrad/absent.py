@@ -47,8 +47,11 @@ INSTEAD = {                # module → name → what does the same
     "fgrad.config": {
         "update": f"64 bits need no switch ({X64}); FGRAD_NANS=1 is jax_debug_nans",
     },
-    "fgrad.lax": {"Precision": PRECISION, "custom_linear_solve": IMPLICIT,
-                  "custom_root": IMPLICIT},
+    "fgrad.lax": {
+        "Precision": PRECISION, "custom_linear_solve": IMPLICIT, "custom_root": IMPLICIT,
+        "conv_general_dilated_local": "einsum of conv_general_dilated_patches with the kernels",
+        "reduce_precision": 'x.astype("bfloat16").astype("float32"), or of "float16"',
+    },
     "fgrad.nn": {
         "AvgPool2d": "nn.AvgPool", "BatchNorm1d": "nn.BatchNorm", "BatchNorm2d": "nn.BatchNorm",
         "ConvTranspose2d": "nn.ConvTranspose",
@@ -93,6 +96,7 @@ INSTEAD = {                # module → name → what does the same
         "integrate": "fgrad.numpy.trapezoid is the integral of samples",
         "interpolate": "fgrad.numpy.interp is linear, along a line",
         "optimize": "fgrad.optim.minimize_lbfgs and minimize_newton_cg",
+        "sparse": "fgrad.numpy.linalg.solve; conjugate gradients are a short lax.while_loop",
     },
 }
 
