@@ -257,8 +257,8 @@ def columns_of_root(a):
     return in_order(a.shape[0], step, ops.zeros_like(a))
 
 
-def root_and_inverse(a):
-    """(L, its inverse), a column of the one and a row of the other a step."""
+def inverse_of_root(a):
+    """The inverse of L, a row a step, beside L itself."""
     one = identity(a)
 
     def step(k, carry):
@@ -269,7 +269,7 @@ def root_and_inverse(a):
         right = ops.sub(at(one, k, 0), known)
         right = ops.div(right, all_over(root, right))
         return put(out, column, k, 1), put(inverse, ops.reshape(right, shape=(1, len(row))), k)
-    return in_order(a.shape[0], step, (ops.zeros_like(a), ops.zeros_like(a)))
+    return in_order(a.shape[0], step, (ops.zeros_like(a), ops.zeros_like(a)))[1]
 
 
 def next_column(a, out, row, k):
@@ -292,7 +292,7 @@ def blocks_of_root(a):
     def step(j, out):
         k = ops.mul(j, BLOCK)
         columns = ops.sub(part(a, k, 1), product(out, turned(part(out, k, 0))))
-        _, inverse = root_and_inverse(part(columns, k, 0))
+        inverse = inverse_of_root(part(columns, k, 0))
         columns = product(columns, turned(inverse))
         row, column = numbers(columns), numbers(columns, 1)
         here = ops.ge(row, ops.add(column, all_over(k, columns)))

@@ -14,6 +14,7 @@ one walk backwards drops what nothing reads: linear in the number of equations.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections import Counter
 
@@ -31,6 +32,7 @@ from .prune import without_dead
 AGAIN = 8                  # times that one equation is rewritten
 COMBINED = 32              # parts of a stack up to which a reduction combines them one by one
 WRITTEN_OUT = 16           # elements of a row up to which parts of merged rows are put together
+CUT = 1 << 16              # multiply-adds of a convolution from which a part of it is worth cutting
 
 
 def simplify(program):
@@ -44,9 +46,8 @@ def simplify(program):
 
 class Walk:
     """Equations so far; `makers` of their results; what has become of variables that are gone;
-    `read`, the variables that others than reductions read; `uses`, how often each is read, and
-    `wanted`, how many of its elements, those of each part that is read counted; `products`, how
-    many there are of the same operands.
+    `read`, the variables that others than reductions read; `uses`, how often each is read;
+    `products`, how many there are of the same operands.
     """
 
     def __init__(self, program):
@@ -55,9 +56,19 @@ class Walk:
                      for v in eqn.variables}
         self.uses = Counter(v for eqn in program.eqns for v in eqn.variables)
         self.uses.update(program.outputs)
-        self.wanted = wanted(program)
+        self.program = program
         self.results = frozenset(program.outputs)
         self.products = Counter(e.args for e in program.eqns if e.op.name == "dot_general")
+
+    @functools.cached_property
+    def wanted(self):
+        """Variable → how many elements of it are read, for each part by itself."""
+        found = Counter({v: v.type.size for v in self.results if v.__class__ is Var})
+        for eqn in reversed(self.program.eqns):
+            for a in dict.fromkeys(eqn.variables):
+                size = a.type.size
+                found[a] += min(found[eqn.outs[0]], size) if eqn.op.name in MOVES else size
+        return found
 
     def now(self, a):
         """An argument as it is now."""
@@ -125,16 +136,6 @@ class Walk:
         args = [narrow.get(a, a) if a.__class__ is Var else a for a in eqn.args]
         once = in_front(self, eqn, eqn.op, args, eqn.params, ArrayType(out.dtype, *shapes))
         return instead(eqn, "broadcast", once, **makers[0].params)
-
-
-def wanted(program):
-    """Variable → how many elements of it are read, for each part by itself."""
-    found = Counter({v: v.type.size for v in program.outputs if v.__class__ is Var})
-    for eqn in reversed(program.eqns):
-        for a in dict.fromkeys(eqn.variables):
-            size = a.type.size
-            found[a] += min(found[eqn.outs[0]], size) if eqn.op.name in MOVES else size
-    return found
 
 
 def with_args(eqn, args):
@@ -453,11 +454,13 @@ def part_of_merged(walk, eqn, x, k, start, stop):
 
 
 def part_of_convolution(walk, inner, eqn):
-    """The convolution of what the windows of the part see; None where other axes are cut too, or
-    parts of one convolution, each by itself, are more than all of it.
+    """The convolution of what the windows of the part see; None where other axes are cut too, all
+    of it is little work, or its parts, each by itself, are more.
     """
-    p, (x, w), whole = inner.params, inner.args, inner.outs[0].shape
-    if walk.wanted[inner.outs[0]] > inner.outs[0].type.size:
+    p, (x, w), (out,) = inner.params, inner.args, inner.outs
+    whole, size = out.shape, out.type.size
+    terms = math.prod(n for c, n in zip(p["rhs"], w.shape) if c in p["window"] or c not in p["to"])
+    if walk.wanted[out] > size or terms * size < CUT:
         return None
     start, stop = [dict(zip(p["to"], eqn.params[name])) for name in ("start", "stop")]
     if any(c not in p["window"] and (start[c], stop[c]) != (0, n) for c, n in zip(p["to"], whole)):
@@ -470,9 +473,9 @@ def part_of_convolution(walk, inner, eqn):
     return instead(eqn, "conv_general", sliced(walk, eqn, x, low, high), w, **p)
 
 
-MOVES = frozenset("concatenate pad reshape slice".split())
-PARTS = {"slice": part_of_slice, "pad": part_of_pad, "concatenate": part_of_concatenate,
-         "reshape": part_of_reshape, "conv_general": part_of_convolution}
+MOVES = {"slice": part_of_slice, "pad": part_of_pad, "concatenate": part_of_concatenate,
+         "reshape": part_of_reshape}
+PARTS = {**MOVES, "conv_general": part_of_convolution}
 
 
 def simple_pad(walk, eqn):

@@ -5,7 +5,9 @@ Relies on `fgrad.numpy`.
 
 from __future__ import annotations
 
+from functools import reduce
 from itertools import product
+from operator import and_, mul
 
 from .. import numpy as fnp
 from ..core import as_value
@@ -58,14 +60,11 @@ def map_coordinates(input, coordinates, order, mode="constant", cval=0.0):
     around = [ends(c, order) for c in coordinates]
     total = 0
     for corner in product(*around):
-        places, inside, weight = [], True, 1
-        for (i, w), n in zip(corner, x.shape):
-            places.append(PLACES[mode](i, n))
-            inside, weight = inside & (i >= 0) & (i < n), weight * w
-        value = x[tuple(places)]
+        value = x[tuple([PLACES[mode](i, n) for (i, _), n in zip(corner, x.shape)])]
         if mode == "constant":
+            inside = reduce(and_, [(i >= 0) & (i < n) for (i, _), n in zip(corner, x.shape)])
             value = fnp.where(inside, value, fnp.asarray(cval, x.dtype))
-        total = total + weight * value
+        total = total + reduce(mul, [w for _, w in corner]) * value
     if x.dtype.kind in "iu":
         total = fnp.round(total)
     return total.astype(x.dtype)

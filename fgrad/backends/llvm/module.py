@@ -126,9 +126,14 @@ class Module:
         self.known, self.inside, self.whole = loop_key.Known(), loop_key.Known(), set()
         self.texts, self.open, self.shared, self.begin = [], {}, {}, begin
         self.called = {}                         # Plan of a call → its steps
-        self.light = alone_in(plan, threads.LIGHT) < threads.LIGHT       # not worth to wake for?
+        self.plan = plan
         self.steps = self.steps_of(plan)
         self.close()
+
+    @functools.cached_property
+    def light(self):
+        """Is all of the Plan so little work that no thread is woken for it?"""
+        return alone_in(self.plan, threads.LIGHT) < threads.LIGHT
 
     def steps_of(self, plan):
         """The steps of a Plan; those of other Loops are (Loop, the steps of each of its Plans)."""
@@ -166,10 +171,11 @@ class Module:
         work = [Workspace(place)] if size else []
         self.workspace = max(self.workspace, place + size)
         buffers = [*kernel.params, *kernel.outputs, *work]
-        if self.light and not kernel.turns:
-            phases = [(name, threads.told(parts, alone(kernel)) if parts > 1 else parts)
-                      for name, parts in phases]
-        return [(name, parts, buffers) for name, parts in phases]
+        if kernel.turns or all(parts == 1 for _, parts in phases) or not self.light:
+            return [(name, parts, buffers) for name, parts in phases]
+        us = alone(kernel)
+        return [(name, threads.told(parts, us) if parts > 1 else parts, buffers)
+                for name, parts in phases]
 
     def written(self, kernel):
         """([(function, parts)] in order, bytes to work in) of a kernel whose functions are added.
