@@ -32,7 +32,7 @@ from .prune import without_dead
 AGAIN = 8                  # times that one equation is rewritten
 COMBINED = 32              # parts of a stack up to which a reduction combines them one by one
 WRITTEN_OUT = 16           # elements of a row up to which parts of merged rows are put together
-CUT = 1 << 16              # multiply-adds of a convolution from which a part of it is worth cutting
+CUT = 1 << 13              # multiply-adds of a convolution from which a part of it is worth cutting
 
 
 def simplify(program):
