@@ -1,7 +1,7 @@
 """The text of a sort by comparing, a vector of words at a time.
 
     quick: few words lie in registers and go through a network; more are parted by a pivot: those up
-           to it stay where they lie, those above it go to other memory, and both are sorted
+           to it go to where they belong, those above it to other memory, and both are sorted
     row:   the same of elements that are not words yet, which stay as they are
     count, move: a vector that several threads sort, cut into sides: each thread parts its share by
            the splitters, then brings what it has of each side to that of the others
@@ -9,15 +9,15 @@
 Vectors of 64 bytes are parted by compressing them; in shorter ones a table says for every outcome
 of the comparisons in which order the lanes come.  Where pivots are bad, the radix sort takes over:
 time is never quadratic.  The network is Batcher's bitonic one (1968), whose elements lie across the
-vectors first: most of its steps then compare whole vectors.  Relies on `text`; `radix_text` relies
-on it, and knows what words are.
+vectors first: most of its steps then compare whole vectors.  The largest takes half the registers,
+of which there are 32 where vectors have 64 bytes.  Relies on `text`; `radix_text` relies on it, and
+knows what words are.
 """
 
 from __future__ import annotations
 
 from .text import Function, Mask, constant, iota, mangled, vector
 
-VECTORS = 8                # of a network, the most
 COMPRESSES = 64            # bytes of a vector from which processors compress one
 DEPTH = 2                  # times that of perfect pivots; deeper down the radix sort takes over
 
@@ -32,14 +32,9 @@ def functions(name, kind, fields, sides, vector_bytes):
     fields: the names of those of a job, in order; sides: into how many a vector is cut.
     """
     writer = Writer(name, kind, fields, sides, vector_bytes)
-    made = [writer.orders(), *map(writer.leaf, counts()), writer.part(), writer.mapping_part(),
-            writer.quick(), writer.row(), writer.split(), writer.count(), writer.move()]
+    made = [writer.orders(), *map(writer.leaf, writer.counts), *writer.parts(), writer.quick(),
+            writer.row(), writer.split(), writer.count(), writer.move()]
     return [str(f) for f in made]
-
-
-def counts():
-    """How many vectors the networks have."""
-    return [1 << k for k in range(VECTORS.bit_length())]
 
 
 def partners(size):
@@ -65,6 +60,7 @@ class Writer:
         self.fields, self.sides = fields, sides
         self.word, self.lanes = f"i{self.bits}", 8 * vector_bytes // self.bits
         self.compresses = vector_bytes >= COMPRESSES
+        self.counts = [1, 2, 4, 8, 16] if self.compresses else [1, 2, 4, 8]      # of networks
         self.vector, self.flags = vector(self.word, self.lanes), vector("i1", self.lanes)
 
     def function(self, stem, parameters, result="void", linkage="internal"):
@@ -166,56 +162,64 @@ class Writer:
 
     # -- quicksort ---------------------------------------------------------------------------------
 
-    def part(self):
-        """i64(from, low, high, n, pivot): the words up to the pivot go to `low`, the others to the
-        end of n words at `high`; gives how many are up to it.
+    def parts(self):
+        """i64(from, low, high, n, pivot) parts n words: those up to the pivot go to `low`, the
+        others to `high`; gives how many are up to it.
 
-        `low` may be `from`, or `high`: a vector is written as a whole there, and what it has too
-        much is overwritten, as there is room for all words that are still to come.
+        `low` or `high` may be `from`: a vector is written as a whole, and what it has too much is
+        overwritten, as there is room for all words that are still to come.
         """
-        fn = self.function("part", "ptr %from, ptr %low, ptr %high, i64 %n, word %pivot", "i64")
-        return self.parting(fn, lambda x: x)
+        return [self.parting("part", up=True), self.parting("part", up=True, maps=True),
+                self.parting("ends", up=False), self.parting("ends", up=False, maps=True)]
 
-    def mapping_part(self):
-        """The same of elements that are not words yet."""
-        fn = self.function("part.maps", "ptr %from, ptr %low, ptr %high, i64 %n, word %pivot, "
-                                        "word %mask, word %top", "i64")
-        mask, top = self.splats(fn, "%mask", "%top")
-        return self.parting(fn, lambda x: self.mapped(fn, x, mask, top))
+    def parting(self, stem, up, maps=False):
+        """The functions part and part.maps, the same of elements that are not words yet; of ends
+        and ends.maps the high words go to the end of n words at `high`, which may be `low`.
 
-    def parting(self, fn, mapped):
-        """Writes these functions.  What is no whole vector comes first: behind it there is always
-        room for whole ones.
+        What is no whole vector comes first: behind it there is always room for whole ones.
         """
+        fn = self.function(stem + ".maps" * maps, "ptr %from, ptr %low, ptr %high, i64 %n, word "
+                           "%pivot" + ", word %mask, word %top" * maps, "i64")
+        fixed = self.splats(fn, "%mask", "%top") if maps else ()
         [pivot] = self.splats(fn, "%pivot")
         left = fn.rem("%n", self.lanes)
         x = fn.vector_load(self.word, self.lanes, "%from", self.first(fn, left))
-        begun = self.parted(fn, mapped(x), pivot, 0, "%n", left)
+        x = self.mapped(fn, x, *fixed) if maps else x
+        begun = self.parted(fn, x, pivot, up, 0, 0 if up else "%n", left)
         with fn.loop(left, "%n", self.lanes, [("i64", end) for end in begun]) as loop:
             x = fn.vector_load(self.word, self.lanes, fn.gep(self.word, "%from", loop.index))
-            loop.next = self.parted(fn, mapped(x), pivot, *loop.values)
+            x = self.mapped(fn, x, *fixed) if maps else x
+            loop.next = self.parted(fn, x, pivot, up, *loop.values)
         return fn.ret(loop.values[0])
 
-    def parted(self, fn, x, pivot, low, high, valid=None):
-        """(how many words are low, where the high ones begin) after a vector, of which `valid`
-        words count, all if None.
+    def parted(self, fn, x, pivot, up, low, high, valid=None):
+        """(how many words are low, where the high ones end, or begin) after a vector, of which
+        `valid` words count, all if None.
         """
         above = fn.op(f"icmp ugt {self.vector} {x}, {pivot}")
         on = self.first(fn, self.lanes if valid is None else valid)
         if valid is not None:
             above = fn.op(f"and {self.flags} {above}, {on}")
         many = self.count_of(fn, above)
-        few, start = fn.sub(self.lanes if valid is None else valid, many), fn.sub(high, many)
-        if not self.compresses:
+        few = fn.sub(self.lanes if valid is None else valid, many)
+        ends = [fn.add(low, few), fn.add(high, many) if up else fn.sub(high, many)]
+        if not up and not self.compresses:
             self.store_ordered(fn, x, above, low, high, few, valid)
-            return [fn.add(low, few), start]
+            return ends
         below = fn.op(f"xor {self.flags} {above}, {on}")
-        fn.vector_store(self.word, self.lanes, self.compressed(fn, x, below),
+        fn.vector_store(self.word, self.lanes, self.front(fn, x, below),
                         fn.gep(self.word, "%low", low),
                         None if valid is None else self.first(fn, few))
-        fn.vector_store(self.word, self.lanes, self.compressed(fn, x, above),
-                        fn.gep(self.word, "%high", start), self.first(fn, many))
-        return [fn.add(low, few), start]
+        fn.vector_store(self.word, self.lanes, self.front(fn, x, above),
+                        fn.gep(self.word, "%high", high if up else ends[1]),
+                        None if valid is None and up else self.first(fn, many))
+        return ends
+
+    def front(self, fn, x, mask):
+        """A vector whose lanes that are on come first; those behind hold anything."""
+        if self.compresses:
+            return self.compressed(fn, x, mask)
+        return self.ordered(fn, x, self.not_(fn, mask))
 
     def store_ordered(self, fn, x, above, low, high, few, valid):
         """The lanes that are on come last, and the whole vector is written at both ends: what is
@@ -281,46 +285,54 @@ class Writer:
                        result=self.vector)
 
     def quick(self):
-        """void(from, to, target, counts, n, depth, last maps): sorts words at `from` to `target`,
-        which is `from` or `to`; the other one is room.
+        """void(from, target, room, counts, n, depth, last maps): sorts words at `from`, which is
+        `target` or `room`, to `target`.
         """
-        fn = self.function("quick", "ptr %from, ptr %to, ptr %target, ptr %counts, i64 %n, "
+        fn = self.function("quick", "ptr %from, ptr %target, ptr %room, ptr %counts, i64 %n, "
                                     "i64 %depth, word %last_mask, word %last_top")
         self.leaves(fn, "%from", 0, 0)
         with fn.if_(fn.compare("eq", "%depth", 0)):
             self.give_up(fn)
             self.leave(fn)
         depth, pivot = fn.sub("%depth", 1), self.pivot(fn, "%from", lambda x: x)
-        low = self.parts(fn, pivot)
+        low = self.part(fn, "%from", pivot)
         with fn.if_(fn.compare("eq", low, "%n")):        # the pivot is the greatest: out with it
             zero = fn.compare("eq", pivot, 0, self.word)
             before = fn.op(f"sub {self.word} {pivot}, 1")
-            less = fn.select(zero, "i64", 0, self.parts(fn, before))
+            less = fn.select(zero, "i64", 0, self.part(fn, "%target", before))
             self.fill(fn, pivot, less)
-            self.again(fn, "%from", "%to", 0, less, depth)
+            self.low(fn, less, depth)
             self.leave(fn)
-        self.again(fn, "%from", "%to", 0, low, depth)
-        self.again(fn, "%to", "%from", low, fn.sub("%n", low), depth)
+        self.high(fn, low, depth)
+        self.low(fn, low, depth)
         return fn.ret()
 
     def leaves(self, fn, source, mask, top):
         """Few words, or elements, are sorted by a network."""
-        for count in counts():
+        for count in self.counts:
             with fn.if_(fn.compare("sle", "%n", count * self.lanes)):
                 self.call(fn, f"leaf{count}", ("ptr", source), ("ptr", "%target"), ("i64", "%n"),
                           *self.words(mask, top, "%last_mask", "%last_top"))
                 self.leave(fn)
 
-    def parts(self, fn, pivot):
-        """The words at `from` are parted; gives how many stay."""
-        return self.call(fn, "part", ("ptr", "%from"), ("ptr", "%from"), ("ptr", "%to"),
+    def part(self, fn, source, pivot):
+        """The words at a place are parted: the low ones are at the target now, the high ones in the
+        room; gives how many are low.
+        """
+        return self.call(fn, "part", ("ptr", source), ("ptr", "%target"), ("ptr", "%room"),
                          ("i64", "%n"), (self.word, pivot), result="i64")
 
-    def again(self, fn, source, to, start, count, depth):
-        """Sorts words that are parted."""
-        pointers = [("ptr", fn.gep(self.word, p, start)) for p in (source, to, "%target")]
-        self.call(fn, "quick", *pointers, ("ptr", "%counts"), ("i64", count), ("i64", depth),
-                  *self.words("%last_mask", "%last_top"))
+    def high(self, fn, low, depth):
+        """Sorts the words in the room, once there are so many low ones."""
+        self.again(fn, "%room", fn.gep(self.word, "%target", low), fn.sub("%n", low), depth)
+
+    def low(self, fn, low, depth):
+        """Sorts the low words, after the high ones, as it needs their room."""
+        self.again(fn, "%target", "%target", low, depth)
+
+    def again(self, fn, source, target, count, depth):
+        self.call(fn, "quick", *[("ptr", p) for p in (source, target, "%room", "%counts")],
+                  ("i64", count), ("i64", depth), *self.words("%last_mask", "%last_top"))
 
     def pivot(self, fn, source, mapped):
         """The median of some words."""
@@ -348,29 +360,25 @@ class Writer:
         size = fn.mul("%n", self.bits // 8)
         fn.call("llvm.memmove.p0.p0.i64", ("ptr", "%target"), ("ptr", "%from"), ("i64", size),
                 ("i1", "false"))
-        room = fn.select(fn.compare("eq", "%from", "%target", "ptr"), "ptr", "%to", "%from")
-        self.call(fn, "row", ("ptr", "%target"), ("ptr", "%target"), ("ptr", room),
+        self.call(fn, "row", ("ptr", "%target"), ("ptr", "%target"), ("ptr", "%room"),
                   ("ptr", "%counts"), ("i64", "%n"), *self.words(0, 0, "%last_mask", "%last_top"))
 
     def row(self):
         """What @row of the radix sort does: elements at `source` are sorted to `target`, which may
-        be the source, by way of `work`.
+        be the source, by way of `room`.
         """
-        fn = self.function("quick.row", "ptr %source, ptr %target, ptr %work, ptr %counts, i64 %n, "
+        fn = self.function("quick.row", "ptr %source, ptr %target, ptr %room, ptr %counts, i64 %n, "
                            + MAPS)
         self.leaves(fn, "%source", "%mask", "%top")
         mask, top = self.splats(fn, "%mask", "%top")
         pivot = self.pivot(fn, "%source", lambda x: self.mapped(fn, x, mask, top))
-        same = fn.compare("eq", "%source", "%target", "ptr")
-        to = fn.select(same, "ptr", "%work", "%target")
-        room = fn.select(same, "ptr", "%target", "%work")
-        low = self.call(fn, "part.maps", ("ptr", "%source"), ("ptr", to), ("ptr", to),
+        low = self.call(fn, "part.maps", ("ptr", "%source"), ("ptr", "%target"), ("ptr", "%room"),
                         ("i64", "%n"), *self.words(pivot, "%mask", "%top"), result="i64")
         zeros = fn.call("llvm.ctlz.i64", ("i64", "%n"), ("i1", "true"), result="i64")
         depth = fn.mul(fn.sub(64, zeros), DEPTH)
-        for start, count in ((0, low), (low, fn.sub("%n", low))):
-            with fn.if_(fn.compare("ne", count, 0)):
-                self.again(fn, to, room, start, count, depth)
+        with fn.if_(fn.compare("ne", low, "%n")):
+            self.high(fn, low, depth)
+        self.low(fn, low, depth)
         return fn.ret()
 
     def words(self, *names):
@@ -390,7 +398,7 @@ class Writer:
         half = fn.div("%sides", 2)
         middle = fn.add("%first", half)
         pivot = fn.load(self.word, fn.gep(self.word, "%splitters", fn.sub(middle, 1)))
-        low = self.call(fn, "part", ("ptr", "%from"), ("ptr", "%to"), ("ptr", "%to"),
+        low = self.call(fn, "ends", ("ptr", "%from"), ("ptr", "%to"), ("ptr", "%to"),
                         ("i64", "%n"), (self.word, pivot), result="i64")
         own = "%splitters", "%counts"
         self.split_again(fn, "%to", "%other", 0, low, "%first", half, *own)
@@ -412,7 +420,7 @@ class Writer:
         start, count = self.share(fn)
         pivot = fn.load(self.word, fn.gep(self.word, splitters, self.sides // 2 - 1))
         source, target, work = (fn.gep(self.word, p, start) for p in (source, target, work))
-        low = self.call(fn, "part.maps", ("ptr", source), ("ptr", target), ("ptr", target),
+        low = self.call(fn, "ends.maps", ("ptr", source), ("ptr", target), ("ptr", target),
                         ("i64", count), *self.words(pivot, mask, top), result="i64")
         half, counts = self.sides // 2, fn.gep("i64", counts, fn.mul("%part", self.sides))
         self.split_again(fn, target, work, 0, low, 0, half, splitters, counts)

@@ -2,10 +2,11 @@
 
 It takes a tenth to a third of the time of NumPy's stable argsort, and a fifth of that of its sort
 of values, but where that is quick: with AVX2, and with AVX-512 on Intel's processors and on Zen 5.
-There what need not be stable is sorted by comparing vectors: values, by several threads (by one
-NumPy is as quick), and on Intel's with AVX-512, where counting bytes is slow, elements with their
-places, of which no two are equal.  How this becomes NumPy's order, and when it is worth loading,
-`ops/radix.py` knows, which relies on it.  Relies on `radix_text.py` for the code, and on the pool.
+There what need not be stable is sorted by comparing vectors: values, by several threads or, of 32
+bits with AVX-512, by one (else NumPy is as quick), and on Intel's with AVX-512, where counting
+bytes is slow, elements with their places, of which no two are equal.  How this becomes NumPy's
+order, and when it is worth loading, `ops/radix.py` knows, which relies on it.  Relies on
+`radix_text.py` for the code, and on the pool.
 
     values(rows, out)      # each row sorted by the order of all bits: -nan … -0.0 0.0 … nan
     places(rows, given)    # of 32-bit elements: the places that those of a sorted row come from
@@ -27,6 +28,7 @@ from .host import HOST
 from .radix_text import KINDS, NUMBERS, POINTERS, SIDES
 
 MANY = 1 << 16             # elements that are worth a thread of their own
+ALONE = 1 << 16            # elements that one thread sorts faster than NumPy by comparing vectors
 SAMPLES = 64               # elements looked at, for each side, to cut a vector into sides
 KEPT = 1 << 25             # bytes of memory that are kept for the next sort
 LEAST = 32                 # bytes of vectors that are worth comparing
@@ -97,7 +99,9 @@ def mapped(dtype):
 
 def is_faster(x):
     """Are the values along the last axis of an array sorted faster than NumPy does it?"""
-    return "short" not in COMPARES or parts_of(x.size) > 1
+    if "short" not in COMPARES or parts_of(x.size) > 1:
+        return True
+    return VECTOR >= quick_text.COMPRESSES and x.itemsize == 4 and x.size >= ALONE
 
 
 def is_cut(rows):
