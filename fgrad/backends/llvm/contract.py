@@ -327,21 +327,6 @@ class Plan:
         return held >= 2 * AHEAD or self.large_b and held > AHEAD
 
     @property
-    def fetches_next(self):
-        """Whether tiles fetch the operands of the next batch: where all batches are more than the
-        second cache holds, and one of them half as much at most.
-
-        Each operand lies in one piece, so that it can be cut into shares.
-        """
-        whole = (self.rows + self.columns) * self.depth * BYTES[self.type]
-        ends = [(self.a, self.rows, self.depth), (self.b, self.depth, self.columns)]
-        pieces = all(isinstance(x, Strided) and (x.first, x.second) in ((n, 1), (1, m))
-                     for x, m, n in ends)
-        return (pieces and whole <= self.machine.l2 // 2 and whole * self.batch > self.machine.l2
-                and self.grid == (self.grid[0], 1, 1, 1) and self.turns == 1 and self.blocks == 1
-                and not (self.dots or self.single or self.swapped or self.windows))
-
-    @property
     def packs_along(self):
         """Whether the first tiles pack B as they read it: for many rows, where it is far away."""
         rows = self.rows / self.grid[1]

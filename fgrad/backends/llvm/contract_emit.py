@@ -16,7 +16,7 @@ from .dots import Dots
 from .operands import Pieced, Pulled, Strided
 from .packing import Packer
 from .places import Places
-from .streams import Streams
+from .streams import streams_of
 from .strips import SegmentTable
 from .text import BYTES, KERNEL, Function, vector
 from .tiles import (FLOATS, KERNEL_TYPES, Columns, Kernel, Offsets, Rows, Runs, Segments, Steps,
@@ -172,7 +172,7 @@ class Writer:
         rows, rest = self.cut(rest, p.rows, p.row_step, p.grid[1])
         columns, rest = self.cut(rest, p.columns, p.width, p.grid[2])
         self.depth_part = rest
-        self.streams = Streams(fn, p, self.product) if p.fetches_next else None
+        self.streams = streams_of(fn, p, self.product)
         self.clear(self.row_sums, p.columns)
         with fn.loop(*batches) as b:
             self.blocks(b.index, rows, columns, self.depth_range(rest))
@@ -468,7 +468,7 @@ class Writer:
                             p.fetches_b or packs, p.tile.width * packs,
                             streams.count if streams else 0)
             if streams:
-                streams.of_tile(fn.add(block.i, i), fn.add(block.j, j))
+                streams.of_tile(fn.add(block.i, i), fn.add(block.j, j), block.k)
                 more = [("ptr", streams.table)]
         if packs:
             more = [("ptr", b), *more]

@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 
 from fgrad import index
-from fgrad.backends.llvm import host, target, threads
+from fgrad.backends.llvm import host, streams, target, threads
 from fgrad.backends.llvm.contract import Product, plan
 from fgrad.backends.llvm.contract_emit import emit
 from fgrad.backends.llvm.operands import Bordered, Pieced, Pulled, Strided, Strips
 from fgrad.backends.llvm.product import outside, steps_of
-from fgrad.backends.llvm.streams import Streams
-from fgrad.backends.llvm.text import BYTES, Function, declarations, vector
+from fgrad.backends.llvm.text import BYTES, declarations, vector
 from fgrad.backends.llvm.tiles import FLOATS, Machine
 
 MACHINE = Machine(host.HOST.vector_bytes, host.HOST.registers)
@@ -489,7 +488,21 @@ def test_a_matrix_whose_rows_the_first_cache_loses_is_packed_for_more_than_a_few
 def test_tiles_fetch_the_operands_of_the_next_batch(batch, m, n, k):
     for forms, workers, epilogue in [("nn", 1, False), ("tn", 2, True), ("nt", 3, False)]:
         planned = check(m, n, k, forms, batch=batch, workers=workers, epilogue=epilogue)
-        assert planned.fetches_next and planned.grid[0] == workers
+        assert streams.kind_of(planned) is streams.NextBatch and planned.grid[0] == workers
+
+
+@pytest.mark.parametrize("m, n, k, forms, kind", [
+    (2600, 128, 128, "nn", streams.LaterRows), (1300, 130, 301, "nt", streams.LaterRows),
+    (1001, 260, 1030, "nn", streams.LaterRows),
+    (64, 64, 5001, "tn", streams.NextSteps), (33, 30, 12000, "tn", streams.NextSteps),
+    (300, 100, 2001, "tn", streams.LaterColumns), (1001, 100, 513, "tn", streams.LaterColumns)])
+def test_tiles_fetch_what_later_ones_read(m, n, k, forms, kind):
+    planned = plan(m, n, k, "float", Strided(1, m) if forms[0] == "t" else Strided(k, 1),
+                   Strided(1, k) if forms[1] == "t" else Strided(n, 1), out=Strided(n, 1),
+                   machine=Machine(64, 32))
+    assert streams.kind_of(planned) is kind
+    for workers, epilogue in ((1, True), (3, False)):
+        check(m, n, k, forms, workers=workers, epilogue=epilogue)
 
 
 @pytest.mark.parametrize("batch, m, n, k", [
@@ -497,17 +510,95 @@ def test_tiles_fetch_the_operands_of_the_next_batch(batch, m, n, k):
     (3, 512, 512, 512),                            # it does not hold two of them
     (1, 1024, 1024, 64)])
 def test_other_tiles_fetch_no_batch(batch, m, n, k):
-    assert not plan(m, n, k, "float", Strided(k, 1), Strided(n, 1), out=Strided(n, 1),
-                    machine=Machine(64, 32), batch=batch).fetches_next
+    planned = plan(m, n, k, "float", Strided(k, 1), Strided(n, 1), out=Strided(n, 1),
+                   machine=Machine(64, 32), batch=batch)
+    assert streams.kind_of(planned) is not streams.NextBatch
+
+
+@pytest.mark.parametrize("m, n, k, forms", [
+    (1024, 1024, 64, "nn"),                        # the second cache holds A
+    (20000, 64, 20, "nn"),                         # a tile is too short
+    (16384, 32, 32, "nn"),                         # and has too little work
+    (784, 10, 2048, "tn"), (9, 64, 100000, "tn")])  # the lines of a column are a stream
+def test_other_tiles_fetch_nothing(m, n, k, forms):
+    planned = plan(m, n, k, "float", Strided(1, m) if forms[0] == "t" else Strided(k, 1),
+                   Strided(n, 1), out=Strided(n, 1), machine=Machine(64, 32))
+    assert streams.kind_of(planned) is None
+
+
+class Numbers:
+    """A Function that computes what it would write, of addresses where A is at 0."""
+
+    def __init__(self):
+        self.memory = {}
+
+    def alloca(self, type, count):
+        return 10**12
+
+    def gep(self, type, pointer, n):
+        return pointer + n * (1 if type == "i8" else BYTES[type])
+
+    def store(self, type, value, place):
+        self.memory[place - 10**12] = value
+
+    def compare(self, how, x, y):
+        return x >= y if how == "sge" else 1 / 0
+
+    def select(self, condition, type, x, y):
+        return x if condition else y
+
+    def add(self, x, y):
+        return x + y
+
+    def sub(self, x, y):
+        return x - y
+
+    def mul(self, x, y):
+        return x * y
+
+    def div(self, x, y):
+        return x // y
+
+    def min(self, x, y):
+        return min(x, y)
+
+
+@pytest.mark.parametrize("m, n, k, a", [
+    (2600, 128, 128, (128, 1)), (1300, 130, 301, (301, 1)), (1300, 130, 301, (304, 1)),
+    (1001, 260, 1030, (1030, 1)), (300, 100, 2001, (1, 300)), (1001, 100, 513, (1, 1001)),
+    (64, 64, 5001, (1, 64)), (33, 30, 12000, (1, 33))])
+def test_a_line_of_a_is_fetched_before_it_is_read(m, n, k, a):
+    """All but the first ones are, and few are that no tile reads."""
+    planned = plan(m, n, k, "float", Strided(*a), Strided(n, 1), out=Strided(n, 1),
+                   machine=Machine(64, 32))
+    fn, product = Numbers(), Product()
+    product.a_pointer, product.b_pointer = lambda fn, b: 0, lambda fn, b: 10**9
+    found = streams.kind_of(planned)(fn, planned, product)
+    found.begin(0)
+    fetched, late, all_read = set(), 0, set()
+    for first in range(0, k, planned.kc):
+        steps = min(planned.kc, k - first)
+        for i in range(0, m, planned.tile.rows):
+            rows = range(i, min(i + planned.tile.rows, m))
+            read = {4 * (row * a[0] + step * a[1]) // 64
+                    for row in rows for step in range(first, first + steps)}
+            late += len(read - fetched - all_read)
+            all_read |= read
+            for j in range(0, n, planned.width):
+                found.of_tile(i, j, first)
+                starts = [(fn.memory[16 * s], fn.memory[16 * s + 8]) for s in range(found.count)]
+                fetched |= {(start + step * rate) // 64 for start, rate in starts
+                            for step in range(0, steps, 2)}
+    within = {line for line in fetched if line < min(10**9, 4 * m * k) // 64}
+    assert late <= 0.15 * len(all_read) and len(within - all_read) <= 0.1 * len(all_read)
 
 
 def test_shares_of_tiles_are_all_of_an_operand():
     planned = plan(130, 200, 96, "float", Strided(96, 1), Strided(1, 96), out=Strided(200, 1),
                    machine=Machine(64, 32), batch=99)
-    product = Buffers("float", (130 * 96, 96 * 200, 130 * 200), 200)
-    streams = Streams(Function("f", ""), planned, product)
-    for share, size in zip(streams.shares, (130 * 96 * 4, 96 * 200 * 4)):
-        assert share % 64 == 0 and size <= share * streams.tiles < size + 64 * streams.tiles
+    tiles = streams.tiles_of(planned)
+    for share, size in zip(streams.shares(planned, 96), (130 * 96 * 4, 96 * 200 * 4)):
+        assert share % 64 == 0 and size <= share * tiles < size + 64 * tiles
 
 
 def test_copied_columns_of_a_leave_room_to_b():
