@@ -13,6 +13,8 @@ The pool itself is LLVM text that calls POSIX threads, so no part takes the inte
 * To wake one takes some us, and as many again until it works.  A light region, of which the caller
   says how many us it takes alone (`told`), wakes nobody: the caller runs the parts that no worker
   takes.  When light regions have made up LIGHT us since the last call, the next one wakes them.
+* In a virtual machine Linux may wake a worker on the processor of who calls it, though others are
+  idle: so workers keep off the one that their caller is on, where there is one for each of them.
 * Workers compute in the caller's floating-point mode: what it flushes to zero, they do.
 * `busy` is held by the one region that runs in parallel; a nested or concurrent region runs its
   parts in place.  Workers start with the first region that could use them.
@@ -87,6 +89,7 @@ WITH_THREADS = SERIAL + """
 @wanted   = internal global i64 0                                     ; workers, once started
 @workers  = internal global i64 0                                     ; workers there are
 @started  = internal global i64 0
+@avoided  = internal global i64 0                                     ; 1 + a processor, 0 if none
 @spins    = internal global i64 0
 @mutex    = internal global [16 x i64] zeroinitializer, align 64
 @bell     = internal global [16 x i64] zeroinitializer, align 64
@@ -105,6 +108,7 @@ declare i32 @sigfillset(ptr)
 declare i32 @sched_yield()
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 PAUSE_DECLARATION
+APART
 
 define internal void @pause() nounwind alwaysinline {
   PAUSE
@@ -248,6 +252,7 @@ own:
   br i1 %ready, label %publish, label %first
 first:
   call void @start()
+  call void @apart()
   br label %publish
 publish:
   store atomic ptr %fn, ptr @region monotonic, align 8
@@ -274,6 +279,7 @@ weigh:
   br i1 %alone.too, label %work, label %call
 call:
   store i64 0, ptr @unwoken
+  call void @apart()
   call void @ring()
   br label %work
 work:
@@ -325,6 +331,7 @@ define void @forget() nounwind {
   store i64 0, ptr @busy
   store i64 0, ptr @workers
   store i64 0, ptr @started
+  store i64 0, ptr @avoided
   call void @llvm.memset.p0.i64(ptr @mutex, i8 0, i64 128, i1 false)
   call void @llvm.memset.p0.i64(ptr @bell, i8 0, i64 128, i1 false)
   ret void
@@ -361,6 +368,76 @@ join:
   %next = add i64 %n, 1
   br label %head
 done:
+  ret void
+}
+"""
+
+# Workers keep off the processor that the caller is on, of those that it may be on.
+APART = """
+declare i32 @sched_getcpu()
+declare i32 @sched_getaffinity(i32, i64, ptr)
+declare i32 @pthread_setaffinity_np(i64, i64, ptr)
+declare i64 @llvm.ctpop.i64(i64)
+
+define internal void @apart() nounwind noinline {
+entry:
+  %mask = alloca [128 x i64]
+  %short = call i32 @sched_getcpu()
+  %cpu = sext i32 %short to i64
+  %number = add i64 %cpu, 1
+  %avoided = load i64, ptr @avoided
+  %same = icmp eq i64 %number, %avoided
+  %strange = icmp uge i64 %cpu, 8192
+  %leave = or i1 %same, %strange
+  br i1 %leave, label %done, label %ask
+ask:
+  call void @llvm.memset.p0.i64(ptr %mask, i8 0, i64 1024, i1 false)
+  %failed = call i32 @sched_getaffinity(i32 0, i64 1024, ptr %mask)
+  %good = icmp sge i32 %failed, 0
+  br i1 %good, label %clear, label %done
+clear:
+  %word = lshr i64 %cpu, 6
+  %place = getelementptr i64, ptr %mask, i64 %word
+  %position = and i64 %cpu, 63
+  %bit = shl i64 1, %position
+  %others = xor i64 %bit, -1
+  %all = load i64, ptr %place
+  %rest = and i64 %all, %others
+  store i64 %rest, ptr %place
+  br label %count
+count:
+  %i = phi i64 [ 0, %clear ], [ %i1, %count ]
+  %sum = phi i64 [ 0, %clear ], [ %sum1, %count ]
+  %at = getelementptr i64, ptr %mask, i64 %i
+  %bits = load i64, ptr %at
+  %ones = call i64 @llvm.ctpop.i64(i64 %bits)
+  %sum1 = add i64 %sum, %ones
+  %i1 = add i64 %i, 1
+  %more = icmp slt i64 %i1, 128
+  br i1 %more, label %count, label %weigh
+weigh:
+  %workers = load i64, ptr @workers
+  %enough = icmp sge i64 %sum1, %workers
+  br i1 %enough, label %set, label %done
+set:
+  store i64 %number, ptr @avoided
+  br label %head
+head:
+  %n = phi i64 [ 0, %set ], [ %n1, %body ]
+  %any = icmp slt i64 %n, %workers
+  br i1 %any, label %body, label %done
+body:
+  %thread.at = getelementptr i64, ptr @threads, i64 %n
+  %thread = load i64, ptr %thread.at
+  call i32 @pthread_setaffinity_np(i64 %thread, i64 1024, ptr %mask)
+  %n1 = add i64 %n, 1
+  br label %head
+done:
+  ret void
+}
+"""
+ANYWHERE = """
+define internal void @apart() nounwind {
   ret void
 }
 """
@@ -451,7 +528,9 @@ def text(size):
     if size == 1:
         return head + WITHOUT_THREADS
     declaration, pause = PAUSES.get(architecture(), ("", ""))
-    body = WITH_THREADS.replace("PAUSE_DECLARATION", declaration).replace("PAUSE", pause)
+    apart = APART if sys.platform == "linux" else ANYWHERE
+    body = WITH_THREADS.replace("APART", apart)
+    body = body.replace("PAUSE_DECLARATION", declaration).replace("PAUSE", pause)
     return head + body.replace("SETMASK", str(int(signal.SIG_SETMASK))).replace("LIGHT", str(LIGHT))
 
 

@@ -243,6 +243,52 @@ def test_sleeping_workers_wake():
     """)
 
 
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task") or config.processors() < 2,
+                    reason="no /proc, or one processor")
+def test_workers_keep_off_the_processor_of_their_caller():
+    """In a virtual machine a caller that had slept woke a worker on its own processor, and both
+    took turns there.
+    """
+    in_a_process("""
+        libc, everywhere = ctypes.CDLL(None), os.sched_getaffinity(0)
+        before = set(os.listdir("/proc/self/task"))
+
+        def is_apart():
+            while True:
+                cpu = libc.sched_getcpu()
+                counts(parts=2)
+                if libc.sched_getcpu() == cpu:       # it did not move in between
+                    return os.sched_getaffinity(worker) == everywhere - {cpu}
+
+        counts(parts=2)
+        [worker] = map(int, set(os.listdir("/proc/self/task")) - before)
+        assert len(os.sched_getaffinity(worker)) == len(everywhere) - 1
+        for cpu in sorted(everywhere)[:2]:
+            os.sched_setaffinity(0, {cpu})
+            os.sched_setaffinity(0, everywhere)
+            for attempt in range(20):                # on a crowded machine it is late to sleep
+                start = time.perf_counter()
+                while time.perf_counter() < start + 0.05:
+                    pass
+                if is_apart():
+                    break
+            else:
+                sys.exit("the worker was not moved")
+    """, size=2)
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="no /proc")
+def test_workers_that_have_no_processors_of_their_own_go_anywhere():
+    in_a_process("""
+        before = set(os.listdir("/proc/self/task"))
+        counts(parts=2)
+        workers = set(os.listdir("/proc/self/task")) - before
+        assert len(workers) == pool.size - 1
+        for task in workers:
+            assert os.sched_getaffinity(int(task)) == os.sched_getaffinity(0)
+    """, size=config.processors() + 1)
+
+
 def test_more_threads_than_processors_finish():
     in_a_process("assert counts(parts=40, times=500) == [500] * 40", size=16)
 
