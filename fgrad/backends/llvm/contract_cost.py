@@ -12,6 +12,7 @@ from math import gcd
 
 from ...aligned import LINE
 from . import winograd
+from .streams import LaterColumns, NextSteps, kind_of
 from .text import BYTES
 from .tiles import AHEAD, step_cycles
 
@@ -33,7 +34,8 @@ SCATTERED = 3            # the same, through tables
 BESIDE = 8               # rows that a processor fetches ahead well
 LOST = 1.2               # cycles of a step for a line of B that the first cache lost,
 LOST_OF_FEW = 5          # and where it holds no more than two rows for each that is fetched ahead
-BY_COLUMNS = 2, 11       # cycles of a step for a line of A that the first, and second, cache lost
+BY_COLUMNS = 2, 11       # cycles of a step for a line of A that the first, and second, cache lost,
+IN_TIME = 0.5            # and for one that was fetched ahead, with vectors of 64 bytes
 STRIDE = 2048            # bytes from step to step up to which a processor fetches columns ahead
 PACK_ROW, PACK_COLUMN = 1.6, 4.5       # cycles of a vector of A that is packed, and of a column
 PACK_PANEL, PACK_SQUARE = 3, 6         # cycles of a vector of B, as it lies and transposed
@@ -150,6 +152,8 @@ def column_cycles(p):
         near = min(near, machine.l1 // (2 * LINE + p.tile.width * BYTES[p.type]))
     if steps <= near:
         return 0
+    if machine.vector_bytes == 64 and kind_of(p) in (NextSteps, LaterColumns):
+        return IN_TIME
     return lines if steps <= held_second(step, machine) else pages
 
 
