@@ -18,7 +18,7 @@ from itertools import product
 from math import gcd
 
 from ...records import frozen, replace
-from . import winograd
+from . import streams, winograd
 from .contract_cost import DISPATCH, PAGE, cycles, held_first, held_second
 from .dots import lanes_of_sums, shape
 from .operands import Bordered, Offset, Pieced, Pulled, Strided, Strips
@@ -575,12 +575,24 @@ def with_packing(p, grid):
     cut = p.but(grid=grid)
     for a, b in product(packs_a(p), packs_b(p, rows)):
         made = cut.but(pack_a=a, pack_b=b)
-        kc = block_depth(made, most_steps(made))
-        size = kc * BYTES[p.type]
-        most = (PANELS if a or p.tables else PANELS // 4) // size
-        nc = max(p.tile.width, most // p.tile.width * p.tile.width)
-        made = made.but(kc=kc, nc=min(nc, columns))
-        yield made.but(mc=rows if p.strips else min(block_rows(made, size), rows))
+        for steps in block_steps(made):
+            kc = block_depth(made, steps)
+            size = kc * BYTES[p.type]
+            most = (PANELS if a or p.tables else PANELS // 4) // size
+            nc = max(p.tile.width, most // p.tile.width * p.tile.width)
+            blocks = made.but(kc=kc, nc=min(nc, columns))
+            yield blocks.but(mc=rows if p.strips else min(block_rows(blocks, size), rows))
+
+
+def block_steps(p):
+    """The most steps of a block to choose from: also fewer where the second cache then holds the
+    next block, columns of A and rows of B that lie in one piece.
+    """
+    most = most_steps(p)
+    if p.pack_a or p.tables or p.a_by_rows or min(most, p.depth) <= COPIED_STEPS:
+        return [most]
+    fewer = p.machine.vector_bytes == 64 and streams.is_large(p) and streams.in_pieces(p)
+    return [most, COPIED_STEPS] if fewer else [most]
 
 
 def block_rows(p, size):

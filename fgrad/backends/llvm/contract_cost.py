@@ -35,7 +35,9 @@ BESIDE = 8               # rows that a processor fetches ahead well
 LOST = 1.2               # cycles of a step for a line of B that the first cache lost,
 LOST_OF_FEW = 5          # and where it holds no more than two rows for each that is fetched ahead
 BY_COLUMNS = 2, 11       # cycles of a step for a line of A that the first, and second, cache lost,
-IN_TIME = 0.5            # and for one that was fetched ahead, with vectors of 64 bytes
+IN_TIME = 0.5, 1         # and where it was fetched in time: see `streams`
+SOONER = 1.5             # times as fast is read what the block before has fetched
+MUCH = 4                 # times A's rows are as many columns of B as are not much longer to wait for
 STRIDE = 2048            # bytes from step to step up to which a processor fetches columns ahead
 PACK_ROW, PACK_COLUMN = 1.6, 4.5       # cycles of a vector of A that is packed, and of a column
 PACK_PANEL, PACK_SQUARE = 3, 6         # cycles of a vector of B, as it lies and transposed
@@ -72,8 +74,9 @@ def block_cycles(p):
     columns = share(p.columns, p.tile.width, p.grid[2])
     height = windows * (rows[0] * p.tile.rows + rows[1])
     width = columns[0] * p.tile.width + columns[1]
-    total = (windows * tile_cycles(p, rows, columns, depth) + a_cycles(p, height, width, depth)
-             + b_cycles(p, height, width, depth))
+    kind = in_time(p)
+    total = (windows * tile_cycles(p, rows, columns, depth) + a_cycles(p, height, width, depth, kind)
+             + b_cycles(p, height, width, depth, kind))
     if p.epilogue:
         total += piece_cycles(p, height, width)
     elif not p.split:
@@ -111,7 +114,7 @@ def cycles_of_step(p, rows, vectors, fetches):
     return max(step_cycles(rows, vectors) + ACROSS * vectors ** 2, read)
 
 
-def a_cycles(p, height, width, depth):
+def a_cycles(p, height, width, depth, kind):
     """Cycles of reading a part's rows of A, through tables, into a copy, or where they lie."""
     again, elements = -(-width // p.nc), height * depth
     if p.tables:
@@ -125,6 +128,7 @@ def a_cycles(p, height, width, depth):
             tables += height * depth / p.a.run * PLACE
         return read_cycles(p, elements, whole, SCATTERED) * again + tables
     far = COPIED if p.pack_a else MOST_FAR if p.tile.rows <= BESIDE else MANY_FAR
+    far = far * SOONER if kind is NextSteps else far
     read = read_cycles(p, elements, p.rows * p.depth, far) * again
     if p.pack_a:
         lanes = p.row_lanes
@@ -135,10 +139,10 @@ def a_cycles(p, height, width, depth):
             return read
         return read + elements * BYTES[p.type] / NEAR * again      # rows drive each other out
     tiles = -(-height // p.tile.rows) * -(-width // p.tile.width)
-    return max(read, tiles * depth * column_cycles(p))
+    return max(read, tiles * depth * column_cycles(p, kind))
 
 
-def column_cycles(p):
+def column_cycles(p, kind):
     """Cycles that a step waits for a column of A that is read in place.
 
     The next tile finds the columns of a block again where they fit into the first cache, or into
@@ -146,15 +150,21 @@ def column_cycles(p):
     they are not fetched ahead, B's panel takes its part of the first cache.
     """
     step, steps, machine = p.a.second * BYTES[p.type], min(p.kc, p.depth), p.machine
-    lines, pages = BY_COLUMNS
     near = held_first(step, machine)
     if step > STRIDE:
         near = min(near, machine.l1 // (2 * LINE + p.tile.width * BYTES[p.type]))
     if steps <= near:
         return 0
-    if machine.vector_bytes == 64 and kind_of(p) in (NextSteps, LaterColumns):
-        return IN_TIME
-    return lines if steps <= held_second(step, machine) else pages
+    held = steps <= held_second(step, machine)
+    if kind is NextSteps or kind is LaterColumns and p.columns <= MUCH * p.rows:
+        return IN_TIME[not held]
+    return BY_COLUMNS[not held]
+
+
+def in_time(p):
+    """The streams of columns, where they are measured: with vectors of 64 bytes."""
+    by_columns = not p.tables and not p.a_by_rows
+    return kind_of(p) if by_columns and p.machine.vector_bytes == 64 else None
 
 
 def held_first(step, machine):
@@ -173,7 +183,7 @@ def held(step, size, ways):
     return sets // gcd(sets, step // LINE if step % LINE == 0 else 1) * ways
 
 
-def b_cycles(p, height, width, depth):
+def b_cycles(p, height, width, depth, kind):
     """Cycles of reading, or packing, a part's columns of B; where they lie, each tile's rows read
     them anew."""
     elements, vectors = width * depth, p.tile.vectors
@@ -183,6 +193,7 @@ def b_cycles(p, height, width, depth):
         each = vector / p.tile.lanes + pull_cycles(p.b, p.tile.lanes)
         along = ALONG if p.machine.vector_bytes == 64 else SHORT_ALONG
         far = along if p.packs_along else COPIED
+        far = far * SOONER if kind is NextSteps else far
         return read_cycles(p, elements, whole, far) + elements * each
     lines = -(-width // p.tile.width) * -(-vectors * p.machine.vector_bytes // LINE)
     tiles = -(-height // p.tile.rows) - 1            # rows of tiles behind the first

@@ -27,10 +27,17 @@ def streams_of(fn, plan, product):
 
 def kind_of(plan):
     """The class of a plan's streams, or None."""
-    if plan.dots or plan.single or plan.swapped or plan.windows or not isinstance(plan.a, Strided):
+    if not (isinstance(plan.a, Strided) and is_large(plan)):
+        return None
+    if plan.dots or plan.single or plan.swapped or plan.windows:
         return None
     return next((kind for kind in (NextBatch, NextSteps, LaterColumns, LaterRows)
                  if kind.serves(plan)), None)
+
+
+def is_large(p):
+    """Does the second cache not hold the operands of all batches?"""
+    return bytes_of(p, p.rows + p.columns, p.depth) * p.batch > p.machine.l2
 
 
 def tiles_of(p):
@@ -73,9 +80,8 @@ class NextBatch(Streams):
     @staticmethod
     def serves(p):
         """Where all batches are more than the second cache holds, and two of them are not."""
-        whole = bytes_of(p, p.rows + p.columns, p.depth)
-        return (in_pieces(p) and whole <= p.machine.l2 // 2 and whole * p.batch > p.machine.l2
-                and p.grid == (p.grid[0], 1, 1, 1) and p.turns == 1 and p.blocks == 1)
+        return (p.batch > 1 and p.grid == (p.grid[0], 1, 1, 1) and p.turns == 1 and p.blocks == 1
+                and bytes_of(p, p.rows + p.columns, p.depth) <= p.machine.l2 // 2 and in_pieces(p))
 
     def __init__(self, fn, plan, product):
         super().__init__(fn, plan, product)
@@ -111,11 +117,10 @@ class NextSteps(NextBatch):
     @staticmethod
     def serves(p):
         """Where the second cache holds two blocks, whose steps lie behind each other."""
-        whole, block = (bytes_of(p, p.rows + p.columns, n) for n in (p.depth, p.kc))
-        return (in_pieces(p) and p.blocks > 1 and p.b_by_rows and not p.a_by_rows
-                and whole > p.machine.l2 and block <= p.machine.l2 // 2
-                and p.grid[1:3] == (1, 1) and p.nc >= p.columns
-                and max(shares(p, p.kc)) <= p.kc // 2 * LINE)
+        return (p.grid[1:3] == (1, 1) and not p.a_by_rows and p.b_by_rows and p.nc >= p.columns
+                and bytes_of(p, p.rows + p.columns, p.kc) <= p.machine.l2 // 2
+                and bytes_of(p, p.rows + p.columns, p.depth) > p.machine.l2
+                and p.blocks > 1 and in_pieces(p) and max(shares(p, p.kc)) <= p.kc // 2 * LINE)
 
     def __init__(self, fn, plan, product):
         super().__init__(fn, plan, product)

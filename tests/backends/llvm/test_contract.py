@@ -406,12 +406,15 @@ def test_blocks_of_whole_strips_stay_in_the_first_cache(channels, columns, steps
     assert planned.kc == expected
 
 
-@pytest.mark.parametrize("columns, steps, packed", [(256, 512, True), (256, 64, False),
-                                                    (10, 256, False)])
-def test_columns_far_apart_are_copied_where_many_tiles_read_them(columns, steps, packed):
+@pytest.mark.parametrize("bytes, columns, steps, packed", [
+    (32, 256, 512, True), (32, 256, 64, False), (32, 10, 256, False),
+    (64, 256, 512, False), (64, 256, 64, False), (64, 10, 256, False)])
+def test_columns_far_apart_are_copied_or_fetched_where_many_tiles_read_them(
+        bytes, columns, steps, packed):
     planned = plan(784, columns, steps, "float", Strided(1, 784), Strided(columns, 1),
-                   machine=Machine(64, 32), out=Strided(columns, 1))
-    assert planned.pack_a == packed
+                   machine=Machine(bytes, 32), out=Strided(columns, 1))
+    fetched = streams.kind_of(planned) is streams.LaterColumns
+    assert planned.pack_a == packed and (packed or fetched or steps * columns < 1 << 15)
 
 
 def test_an_operand_without_a_unit_stride_is_refused():
@@ -423,7 +426,8 @@ def test_an_operand_without_a_unit_stride_is_refused():
 def test_columns_that_meet_in_few_lines_of_the_cache_are_packed(bytes):
     packs = lambda m, n, k: plan(m, n, k, "float", Strided(1, m), Strided(n, 1), threads=2,
                                  out=Strided(n, 1), machine=Machine(bytes, 32)).pack_a
-    assert packs(1024, 256, 1024) and packs(256, 1024, 1024) and packs(2048, 2048, 2048)
+    assert packs(256, 1024, 1024) and packs(512, 512, 512) and packs(2048, 2048, 2048)
+    assert packs(1024, 256, 1024) == (bytes == 32)       # vectors of 64 bytes fetch them in time
     assert not packs(784, 256, 64) and not packs(6, 4096, 512)
 
 
@@ -495,7 +499,7 @@ def test_tiles_fetch_the_operands_of_the_next_batch(batch, m, n, k):
     (2600, 128, 128, "nn", streams.LaterRows), (1300, 130, 301, "nt", streams.LaterRows),
     (1001, 260, 1030, "nn", streams.LaterRows),
     (64, 64, 5001, "tn", streams.NextSteps), (33, 30, 12000, "tn", streams.NextSteps),
-    (300, 100, 2001, "tn", streams.LaterColumns), (1001, 100, 513, "tn", streams.LaterColumns)])
+    (300, 400, 2001, "tn", streams.LaterColumns), (1001, 100, 513, "tn", streams.LaterColumns)])
 def test_tiles_fetch_what_later_ones_read(m, n, k, forms, kind):
     planned = plan(m, n, k, "float", Strided(1, m) if forms[0] == "t" else Strided(k, 1),
                    Strided(1, k) if forms[1] == "t" else Strided(n, 1), out=Strided(n, 1),
@@ -565,7 +569,7 @@ class Numbers:
 
 @pytest.mark.parametrize("m, n, k, a", [
     (2600, 128, 128, (128, 1)), (1300, 130, 301, (301, 1)), (1300, 130, 301, (304, 1)),
-    (1001, 260, 1030, (1030, 1)), (300, 100, 2001, (1, 300)), (1001, 100, 513, (1, 1001)),
+    (1001, 260, 1030, (1030, 1)), (300, 400, 2001, (1, 300)), (1001, 100, 513, (1, 1001)),
     (64, 64, 5001, (1, 64)), (33, 30, 12000, (1, 33))])
 def test_a_line_of_a_is_fetched_before_it_is_read(m, n, k, a):
     """All but the first ones are, and few are that no tile reads."""
@@ -602,8 +606,8 @@ def test_shares_of_tiles_are_all_of_an_operand():
 
 
 def test_copied_columns_of_a_leave_room_to_b():
-    for m, n, k in ((512, 512, 512), (256, 1024, 1024), (1024, 256, 1024)):
-        planned = plan(m, n, k, "float", Strided(1, m), Strided(n, 1), machine=Machine(64, 32),
+    for bytes, m, n, k in ((64, 512, 512, 512), (64, 256, 1024, 1024), (32, 1024, 256, 1024)):
+        planned = plan(m, n, k, "float", Strided(1, m), Strided(n, 1), machine=Machine(bytes, 32),
                        threads=2, out=Strided(n, 1))
         assert planned.pack_a and planned.kc == 256 and planned.packs_along
 
