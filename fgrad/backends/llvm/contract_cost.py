@@ -37,7 +37,7 @@ LOST_OF_FEW = 5          # and where it holds no more than two rows for each tha
 BY_COLUMNS = 2, 11       # cycles of a step for a line of A that the first, and second, cache lost,
 IN_TIME = 0.5, 1         # and where it was fetched in time: see `streams`
 SOONER = 1.5             # times as fast is read what the block before has fetched
-MUCH = 4                 # times A's rows are as many columns of B as are not much longer to wait for
+MUCH = 4                 # times as many columns as rows, for which to wait for B is longer
 STRIDE = 2048            # bytes from step to step up to which a processor fetches columns ahead
 PACK_ROW, PACK_COLUMN = 1.6, 4.5       # cycles of a vector of A that is packed, and of a column
 PACK_PANEL, PACK_SQUARE = 3, 6         # cycles of a vector of B, as it lies and transposed
@@ -75,8 +75,8 @@ def block_cycles(p):
     height = windows * (rows[0] * p.tile.rows + rows[1])
     width = columns[0] * p.tile.width + columns[1]
     kind = in_time(p)
-    total = (windows * tile_cycles(p, rows, columns, depth) + a_cycles(p, height, width, depth, kind)
-             + b_cycles(p, height, width, depth, kind))
+    total = (windows * tile_cycles(p, rows, columns, depth)
+             + a_cycles(p, height, width, depth, kind) + b_cycles(p, height, width, depth, kind))
     if p.epilogue:
         total += piece_cycles(p, height, width)
     elif not p.split:
@@ -143,7 +143,7 @@ def a_cycles(p, height, width, depth, kind):
 
 
 def column_cycles(p, kind):
-    """Cycles that a step waits for a column of A that is read in place.
+    """Cycles that a step waits for a column of A that is read in place, with these streams.
 
     The next tile finds the columns of a block again where they fit into the first cache, or into
     the second: steps that are multiples of large powers of two meet in few of their sets, and where

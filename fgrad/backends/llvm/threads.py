@@ -564,10 +564,12 @@ class Pool:
     def spins(self):
         """How many pauses take SPIN seconds; one takes 3 to 50 ns, depending on the processor."""
         pauses, count = self.function("pauses", 1), 200
-        pauses(1)
-        start = time.perf_counter()
-        pauses(count)
-        return max(100, round(SPIN * count / (time.perf_counter() - start)))
+
+        def took():
+            start = time.perf_counter()
+            pauses(count)
+            return time.perf_counter() - start
+        return max(100, round(SPIN * count / min(took() for _ in range(4))))
 
     @functools.cached_property
     def run(self):
