@@ -44,7 +44,7 @@ class Executable:
         words = [addresses[w] if w.__class__ is str else w for w in image.words]
         outside = len(image.given) + len(image.made) + 1
         self.table = runner.PlanTable(words, image.places, image.arena, outside, image.most,
-                                      arena_free())
+                                      image.tried, arena_free())
         target.close_behind(self.table.words, libraries)
         self.address = run.address("fg.run.unlocked" if image.long else "fg.run")
         self.run = ctypes.PYFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(self.address)

@@ -20,15 +20,15 @@ from . import host, threads
 
 
 class Image(namedtuple("Image", """given made inputs outputs overwritten words places most arena
-                       long objects tables""")):
+                       long tried objects tables""")):
     """given: types of the inputs, the constants and the tables.  made: types of what a call makes.
 
     inputs: how many there are.  outputs: per result ("made", k), ("given", k): that value itself,
     or ("taken", k): the memory of input k.  overwritten: positions of inputs.  words: instructions
     of the runner, a function's name where its address belongs.  places, most: see PlanTable.
     arena: bytes for temporaries and for what products work in.  long: is the interpreter's lock
-    released?  objects: (names of functions, key of the object on disk).  tables: the memory of
-    those of the Plan.
+    released?  tried: see PlanTable.  objects: (names of functions, key of the object on disk).
+    tables: the memory of those of the Plan.
     """
     __slots__ = ()
 
@@ -64,8 +64,8 @@ def to_bytes(image):
 def from_bytes(data):
     """The Image of these bytes.
 
-    >>> empty = Image([ArrayType("float32", (3,))], [], 1, [], [], [], [], 1, 0, False, [],
-    ...               [])
+    >>> empty = Image([ArrayType("float32", (3,))], [], 1, [], [], [], [], 1, 0, False, False,
+    ...               [], [])
     >>> from_bytes(to_bytes(empty)) == empty
     True
     """

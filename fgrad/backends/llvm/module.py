@@ -34,6 +34,7 @@ FEW = 24                   # vectors of a function of vector math, up to which i
 LONG = 20_000              # scalar operations from which the interpreter's lock is released
 FUSED, PLAIN = 16, 8       # operations of each lane in a nanosecond: of products, of other loops
 MOVED = 96                 # bytes that a loop moves in a nanosecond
+SHORT = 200                # us of a kernel whose data other threads may take longer to hand over
 BATCH = 60_000             # characters of text that are compiled while more is written: some 40 ms
 
 
@@ -73,7 +74,7 @@ def compiled(plan):
     image = Image(
         [b.type for b in given], [b.type for b in made], n, origins(plan, given, made),
         overwritten(plan), instructions, layout.places, words.most,
-        plan.arena + module.workspace, work(plan) > LONG,
+        plan.arena + module.workspace, work(plan) > LONG, module.shares and has_short_kernels(plan),
         [(names, key) for (names, _), key in zip(module.texts, keys)],
         [memory_in_order(x) for _, x in plan.tables])
     return image, objects.of([text for _, text in module.texts], keys), calls
@@ -125,7 +126,7 @@ class Module:
         self.functions, self.used, self.workspace = {}, set(), 0
         self.known, self.inside, self.whole = loop_key.Known(), loop_key.Known(), set()
         self.texts, self.open, self.shared, self.begin = [], {}, {}, begin
-        self.called = {}                         # Plan of a call → its steps
+        self.called, self.shares = {}, False     # Plan of a call → its steps; has it parallel ones?
         self.plan = plan
         self.steps = self.steps_of(plan)
         self.close()
@@ -171,6 +172,7 @@ class Module:
         work = [Workspace(place)] if size else []
         self.workspace = max(self.workspace, place + size)
         buffers = [*kernel.params, *kernel.outputs, *work]
+        self.shares |= any(parts > 1 for _, parts in phases)
         if kernel.turns or all(parts == 1 for _, parts in phases) or not self.light:
             return [(name, parts, buffers) for name, parts in phases]
         us = alone(kernel)
@@ -317,6 +319,18 @@ def alone_in(plan, most):
         if total >= most:
             break
     return total
+
+
+def has_short_kernels(plan):
+    """Is a Plan tried on one thread, since its kernels take less than SHORT on average?"""
+    most = SHORT * kernels_in(plan)
+    return alone_in(plan, most) < most
+
+
+def kernels_in(plan):
+    """How many kernels a run of a Plan runs, each pass of a loop counted."""
+    return sum(max(1, step.length) * sum(map(kernels_in, step.plans)) if isinstance(step, Loop)
+               else isinstance(step, Kernel) and not is_idle(step) for step in plan.steps)
 
 
 def alone(kernel):

@@ -2,14 +2,20 @@
 
 A plan in memory is one array of i64:
 
-    [0] unused   [1] arena bytes   [2] external pointers   [3] further slots   [4] most arguments
-    [5] an arena kept between calls, or 0
+    [0] is it tried?   [1] arena bytes   [2] external pointers   [3] further slots
+    [4] most arguments   [5] an arena kept between calls, or 0
+    [6] calls since it was tried   [7] ns of the quickest by all threads   [8] and by one
     then the offset in the arena of each further slot,
     then instructions: an Op and its operands, up to Op.END
 
 Slots below [2] are external pointers (inputs, outputs, the plan itself, constants).  The plan
 travels as the first constant, so one function runs every plan.  The arena is taken out of its slot
 while a call runs, so that threads which call one function at the same time each have their own.
+
+To hand data to each other, one short kernel after another, can take several threads longer than one
+takes for all: where their caches are far apart, as in many a virtual machine, or others want the
+processors.  So a plan of short kernels is tried: TRIED calls by all threads, as many in which the
+caller runs all parts, in the same order, and then EACH calls in all the quicker way.
 
 A run ends early where a Python step raises, a signal handler does (Ctrl-C), or memory lacks.  Jumps
 back look at the clock, seldom enough to cost nothing, and every 0.2 s let Python handle its
@@ -25,10 +31,10 @@ import weakref
 
 import numpy as np
 
-from . import large_pages
+from . import large_pages, threads
 
-HEADER = 6
-ARENA = 5                  # the slot of the kept arena
+ARENA, CALLS, HEADER = 5, 6, 9           # places in a plan: see above
+TRIED, EACH = 6, 500
 PYTHON = 0                 # as a CALL's parts: the function is a Python callable
 
 
@@ -274,6 +280,60 @@ define void @fg.run.unlocked(ptr %external, ptr %constants) nounwind uwtable {
   ret void
 }
 
+; The bit that says that a run's regions are the caller's alone, or 0; and, where it is tried, when
+; it began, in ns.  %state: [6] of a plan.
+define internal i64 @trial.begun(ptr %state, ptr %since) nounwind uwtable {
+entry:
+  %calls = load i64, ptr %state, align 8
+  %trying = icmp slt i64 %calls, TWICE
+  br i1 %trying, label %try, label %chosen
+try:
+  %now = call i64 @now()
+  store i64 %now, ptr %since, align 8
+  %second = icmp sge i64 %calls, TRIED
+  %half = select i1 %second, i64 ALONE, i64 0
+  ret i64 %half
+chosen:
+  store i64 0, ptr %since, align 8
+  %all.at = getelementptr i64, ptr %state, i64 1
+  %all = load i64, ptr %all.at, align 8
+  %one.at = getelementptr i64, ptr %state, i64 2
+  %one = load i64, ptr %one.at, align 8
+  %eighth = lshr i64 %all, 3
+  %limit = sub i64 %all, %eighth
+  %quicker = icmp slt i64 %one, %limit
+  %bit = select i1 %quicker, i64 ALONE, i64 0
+  ret i64 %bit
+}
+
+define internal void @trial.ended(ptr %state, ptr %since) nounwind uwtable {
+entry:
+  %calls = load i64, ptr %state, align 8
+  %next = add i64 %calls, 1
+  %again = icmp sge i64 %next, EACH
+  %count = select i1 %again, i64 0, i64 %next
+  store i64 %count, ptr %state, align 8
+  %start = load i64, ptr %since, align 8
+  %tried = icmp ne i64 %start, 0
+  br i1 %tried, label %note, label %done
+note:
+  %now = call i64 @now()
+  %took = sub i64 %now, %start
+  %second = icmp sge i64 %calls, TRIED
+  %k = select i1 %second, i64 2, i64 1
+  %place = getelementptr i64, ptr %state, i64 %k
+  %old = load i64, ptr %place, align 8
+  %least = call i64 @llvm.smin.i64(i64 %old, i64 %took)
+  %zero = icmp eq i64 %calls, 0
+  %turned = icmp eq i64 %calls, TRIED
+  %first = or i1 %zero, %turned
+  %new = select i1 %first, i64 %took, i64 %least
+  store i64 %new, ptr %place, align 8
+  br label %done
+done:
+  ret void
+}
+
 ; null and a MemoryError where there is none.
 define internal ptr @arena.new(i64 %bytes) nounwind uwtable {
 entry:
@@ -322,7 +382,11 @@ entry:
   %p4 = getelementptr i64, ptr %plan, i64 4
   %most = load i64, ptr %p4, align 8
   %slot = getelementptr i64, ptr %plan, i64 5
-  %offsets = getelementptr i64, ptr %plan, i64 6
+  %state = getelementptr i64, ptr %plan, i64 6
+  %offsets = getelementptr i64, ptr %plan, i64 9
+  %tried.word = load i64, ptr %plan, align 8
+  %tried = icmp ne i64 %tried.word, 0
+  %since = alloca i64, align 8
   %all = add i64 %outside, %temporaries
   %table = alloca ptr, i64 %all, align 64
   %arguments = alloca ptr, i64 %most, align 64
@@ -361,9 +425,15 @@ place:
 ready:
   %mine = phi i64 [ 0, %entry ], [ %number, %next ]
   %first = getelementptr i64, ptr %offsets, i64 %temporaries
+  br i1 %tried, label %try, label %begin
+try:
+  %own = call i64 @trial.begun(ptr %state, ptr %since)
+  br label %begin
+begin:
+  %alone = phi i64 [ 0, %ready ], [ %own, %try ]
   br label %step
 step:
-  %pc = phi ptr [ %first, %ready ], [ %call.next, %serial ], [ %call.next, %parallel ],
+  %pc = phi ptr [ %first, %begin ], [ %call.next, %serial ], [ %call.next, %parallel ],
       [ %call.next, %python ], [ %copy.behind, %copy ], [ %swap.behind, %swap ],
       [ %set.behind, %set ], [ %put.behind, %put ], [ %again.behind, %again ],
       [ %jump.next, %jump ], [ %back.next, %back ], [ %back.next, %look ],
@@ -397,7 +467,8 @@ serial:
   call void %call.function(ptr %arguments, i64 0)
   br label %step
 parallel:
-  call void @fg.par_run(ptr %call.function, ptr %arguments, i64 %call.parts)
+  %call.told = or i64 %call.parts, %alone
+  call void @fg.par_run(ptr %call.function, ptr %arguments, i64 %call.told)
   br label %step
 turns(groups, words):
   %list.end = getelementptr i64, ptr %turns.behind, i64 %turns.words
@@ -422,7 +493,8 @@ point.one:
   %point.k1 = add i64 %point.k, 1
   br label %point
 turn:
-  call void @fg.par_run(ptr @turns, ptr %arguments, i64 %turns.groups)
+  %turns.told = or i64 %turns.groups, %alone
+  call void @fg.par_run(ptr @turns, ptr %arguments, i64 %turns.told)
   br label %step
 copy(to*, from*, bytes):
   call void @llvm.memmove.p0.p0.i64(
@@ -494,6 +566,11 @@ bump(to*, number):
   store i32 %bump.new, ptr %bump.to.pointer, align 4
   br label %step
 done:
+  br i1 %tried, label %note, label %noted
+note:
+  call void @trial.ended(ptr %state, ptr %since)
+  br label %noted
+noted:
   br i1 %wanted, label %give, label %out
 give:
   %old = atomicrmw xchg ptr %slot, i64 %mine seq_cst
@@ -508,17 +585,19 @@ declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)
 declare i64 @llvm.smax.i64(i64, i64)
 declare i64 @llvm.smin.i64(i64, i64)
-""".replace("OPS", LABELS))
+""".replace("OPS", LABELS).replace("TWICE", str(2 * TRIED)).replace("TRIED", str(TRIED))
+    .replace("EACH", str(EACH)).replace("ALONE", str(threads.ALONE)))
 
 
 class PlanTable:
     """A Plan in memory, for `fg.run`; the kept arena is freed with it.
 
-    words: the instructions.  places: of slots behind the `outside` external ones.
+    words: the instructions.  places: of slots behind the `outside` external ones.  tried: is it to
+    be found out whether one thread is quicker?
     """
 
-    def __init__(self, words, places, arena, outside, most, free):
-        head = [0, arena, outside, len(places), most, 0]
+    def __init__(self, words, places, arena, outside, most, tried, free):
+        head = [int(tried), arena, outside, len(places), most, 0, 0, 0, 0]
         self.words = np.array([*head, *places, *words, Op.END], np.int64)
         self.address = self.words.ctypes.data
         weakref.finalize(self, release, self.words, free)

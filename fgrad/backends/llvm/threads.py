@@ -10,6 +10,7 @@ The pool itself is LLVM text that calls POSIX threads, so no part takes the inte
   for parts, never for sleeping workers, so a crowded machine falls to serial speed, not below.
 * An idle worker spins about 50 us, then sleeps on a condition variable.  Ticket and count of
   sleepers are sequentially consistent, which excludes a lost wake-up.
+* A caller may run all parts itself, in the same order (`ALONE`): see `runner.py`.
 * To wake one takes some us, and as many again until it works.  A light region, of which the caller
   says how many us it takes alone (`told`), wakes nobody: the caller runs the parts that no worker
   takes.  When light regions have made up LIGHT us since the last call, the next one wakes them.
@@ -42,10 +43,11 @@ from . import host, objects, target
 
 SPIN = 50e-6                                     # seconds an idle worker spins before it sleeps
 LIGHT = 60                                       # us of a region that are not worth to wake for
+ALONE = 1 << 62                                  # told with it, the caller runs all parts itself
 MOST = 255                                       # workers, at most
 
 SERIAL = """
-; told = us << 32 | parts.
+; told = us << 32 | parts, or ALONE | parts.
 define internal i64 @parts.of(i64 %told) nounwind alwaysinline {
   %light = icmp sgt i64 %told, 4294967295
   %low = and i64 %told, 4294967295
@@ -236,8 +238,10 @@ entry:
   %alone = icmp eq i64 %wanted, 0
   %few = icmp slt i64 %parts, 2
   %many = icmp sgt i64 %parts, 2147483647
+  %own.all = icmp sge i64 %told, ALONE
   %short = or i1 %alone, %few
-  %plain = or i1 %short, %many
+  %long = or i1 %many, %own.all
+  %plain = or i1 %short, %long
   br i1 %plain, label %serial, label %try
 try:
   %swap = cmpxchg ptr @busy, i64 0, i64 1 seq_cst seq_cst
@@ -293,8 +297,8 @@ wait:
 spin:
   call void @pause()
   %n1 = add i64 %n, 1
-  %long = icmp sgt i64 %n1, 20000
-  br i1 %long, label %yield, label %again
+  %late = icmp sgt i64 %n1, 20000
+  br i1 %late, label %yield, label %again
 yield:
   call i32 @sched_yield()
   br label %again
@@ -531,7 +535,10 @@ def text(size):
     apart = APART if sys.platform == "linux" else ANYWHERE
     body = WITH_THREADS.replace("APART", apart)
     body = body.replace("PAUSE_DECLARATION", declaration).replace("PAUSE", pause)
-    return head + body.replace("SETMASK", str(int(signal.SIG_SETMASK))).replace("LIGHT", str(LIGHT))
+    numbers = {"SETMASK": int(signal.SIG_SETMASK), "LIGHT": LIGHT, "ALONE": ALONE}
+    for name, number in numbers.items():
+        body = body.replace(name, str(number))
+    return head + body
 
 
 class Pool:
