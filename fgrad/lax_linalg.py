@@ -13,11 +13,14 @@ import operator
 
 from . import numpy as fnp
 from . import ops
+from .control.scan import scan
 from .core import as_value
 from .errors import ArgumentError, ShapeError, bound
 from .numpy import linalg
 from .numpy.axes import typed
 from .numpy.factorisations import back, matrices, mirrored
+from .numpy.promotion import as_float, cast
+from .types import computed
 
 
 def cholesky(x, *, symmetrize_input=True):
@@ -128,6 +131,52 @@ def triangular_solve(a, b, *, left_side=False, lower=False, transpose_a=False, c
     y = y if left_side else fnp.matrix_transpose(y)
     out = ops.triangular_solve(x, y, lower=lower, unit=unit_diagonal)
     return back(out if left_side else fnp.matrix_transpose(out), b)
+
+
+def tridiagonal_solve(dl, d, du, b):
+    """x with t x = b, for the matrix t that has dl below its diagonal d and du above it.
+
+    f[…,n] f[…,n] f[…,n] f[…,n,k] → f[…,n,k]; dl[…,0] and du[…,n-1] are not read.  By elimination,
+    where neighbouring rows change places (Golub and Van Loan, Matrix Computations, 4.3).  Raises
+    ArgumentError for other dtypes, ShapeError for other shapes.
+
+    >>> tridiagonal_solve([0.0, 1.0], [2.0, 2.0], [1.0, 0.0], [[4.0], [5.0]]).tolist()
+    [[1.0], [2.0]]
+    """
+    y, *diagonals = matrices(b, "tridiagonal_solve", square=False), *map(as_float, (dl, d, du))
+    given = [f"{name}: {typed(x)}" for name, x in zip(("dl", "d", "du"), diagonals)]
+    if any(computed(x.dtype) != y.dtype for x in diagonals):
+        raise ArgumentError("tridiagonal_solve needs arrays of one dtype.",
+                            given=[*given, f"b: {typed(y)}"])
+    if any(x.shape != y.shape[:-1] for x in diagonals):
+        raise ShapeError("tridiagonal_solve needs diagonals as long as b has rows, in like stacks.",
+                         given=[*given, f"b: {typed(y)}"])
+    if y.shape[-2] == 0:
+        return back(y, b)
+    below, on, above = (fnp.moveaxis(cast(x, y.dtype), -1, 0)[..., None] for x in diagonals)
+    above, y = fnp.concatenate([above[:-1], 0 * above[:1]]), fnp.moveaxis(y, -2, 0)
+
+    def eliminated(row, following):
+        """(what is left of the other row, the pivot's row with what is two places to the right)."""
+        first, second, right = row
+        own, *rest = following
+        swaps = abs(own) > abs(first)
+        pivot = [fnp.where(swaps, q, p) for p, q in ((first, own), (second, rest[0]))]
+        other = [fnp.where(swaps, p, q) for p, q in ((first, own), (second, rest[0]))]
+        share, far = other[0] / pivot[0], fnp.where(swaps, rest[1], 0)
+        lefts = [other[1] - share * pivot[1], fnp.where(swaps, 0, rest[1]) - share * far]
+        value = fnp.where(swaps, rest[2], right)
+        return (*lefts, fnp.where(swaps, right, rest[2]) - share * value), (*pivot, far, value)
+
+    def substituted(later, row):
+        pivot, second, far, value = row
+        x = (value - second * later[0] - far * later[1]) / pivot
+        return (x, later[0]), x
+    (pivot, _, value), rows = scan(eliminated, (on[0], above[0], y[0]),
+                                   (below[1:], on[1:], above[1:], y[1:]))
+    last = value / pivot
+    _, before = scan(substituted, (last, fnp.zeros_like(last)), rows, reverse=True)
+    return back(fnp.moveaxis(fnp.concatenate([before, last[None]]), 0, -2), b)
 
 
 bound(globals())

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fgrad.numpy as fnp
-from fgrad import jit, lax
+from fgrad import check_grads, jit, lax, vmap
 from fgrad.errors import ArgumentError, DtypeError, ShapeError
 
 RNG = np.random.default_rng(0)
@@ -79,3 +79,48 @@ def test_what_does_not_fit_is_said():
         lax.linalg.cholesky(fnp.ones((2, 3)))
     with pytest.raises(DtypeError):
         lax.linalg.lu_pivots_to_permutation(np.float32([0, 1]), 2)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 17])
+@pytest.mark.parametrize("stack, columns", [((), 1), ((3,), 2), ((2, 0), 1), ((2, 1), 0)])
+def test_three_diagonals_are_solved(n, stack, columns):
+    rng = np.random.default_rng(n)
+    below, on, above = rng.standard_normal((3, *stack, n))     # rows have to change places
+    b = rng.standard_normal((*stack, n, columns))
+    x = lax.linalg.tridiagonal_solve(below, on, above, b)
+    t = np.zeros((*stack, n, n))
+    for k in range(n):
+        t[..., k, k] = on[..., k]
+    for k in range(1, n):
+        t[..., k, k - 1], t[..., k - 1, k] = below[..., k], above[..., k - 1]
+    np.testing.assert_allclose(t @ np.asarray(x), b, atol=1e-9)
+
+
+def test_three_diagonals_have_derivatives_and_are_mapped():
+    rng = np.random.default_rng(3)
+    args = [rng.standard_normal((5, 6)) for _ in range(3)] + [rng.standard_normal((5, 6, 2))]
+    args[1] += 4
+    solve = lax.linalg.tridiagonal_solve
+    np.testing.assert_allclose(vmap(solve)(*args), solve(*args), rtol=1e-12)
+    np.testing.assert_allclose(jit(solve)(*args), solve(*args), rtol=1e-12)
+    check_grads(solve, [a[0] for a in args], order=2)
+    zero = np.zeros_like(args[0])                # what is not read
+    moved = [args[0] + (np.arange(6) == 0), args[1], args[2] + (np.arange(6) == 5), args[3]]
+    np.testing.assert_array_equal(solve(*moved), solve(*args))
+    with np.errstate(all="ignore"):
+        assert not np.isfinite(solve(zero, zero, zero, args[3])).any()
+
+
+@pytest.mark.parametrize("shapes, error, words", [
+    (((3,), (3,), (2,), (3, 1)), ShapeError, "as long as b has rows"),
+    (((3,), (3,), (3,), (4, 1)), ShapeError, "as long as b has rows"),
+    (((3,), (3,), (3,), (3,)), ShapeError, "matrices in the last axes")])
+def test_three_diagonals_of_other_shapes_are_refused(shapes, error, words):
+    with pytest.raises(error, match=words):
+        lax.linalg.tridiagonal_solve(*map(np.ones, shapes))
+
+
+def test_three_diagonals_of_other_dtypes_are_refused():
+    x = np.ones(3, "float32")
+    with pytest.raises(ArgumentError, match="of one dtype"):
+        lax.linalg.tridiagonal_solve(x, x, x, np.ones((3, 1)))
