@@ -216,7 +216,7 @@ RANDOM = [
 LAX_LINALG = [
     ("cholesky", D), ("lu", S), ("lu_pivots_to_permutation", np.int32([2, 1]), 4),
     ("qr", S), ("svd", S, {"compute_uv": False}), ("triangular_solve", S, S),
-    ("eigh", D),
+    ("eigh", D), ("tridiagonal_solve", D[0], D[1] + 4, D[2], S),
 ]
 
 SCIPY_LINALG = [
