@@ -156,17 +156,16 @@ def tridiagonal_solve(dl, d, du, b):
     below, on, above = (fnp.moveaxis(cast(x, y.dtype), -1, 0)[..., None] for x in diagonals)
     above, y = fnp.concatenate([above[:-1], 0 * above[:1]]), fnp.moveaxis(y, -2, 0)
 
-    def eliminated(row, following):
-        """(what is left of the other row, the pivot's row with what is two places to the right)."""
-        first, second, right = row
-        own, *rest = following
-        swaps = abs(own) > abs(first)
-        pivot = [fnp.where(swaps, q, p) for p, q in ((first, own), (second, rest[0]))]
-        other = [fnp.where(swaps, p, q) for p, q in ((first, own), (second, rest[0]))]
-        share, far = other[0] / pivot[0], fnp.where(swaps, rest[1], 0)
-        lefts = [other[1] - share * pivot[1], fnp.where(swaps, 0, rest[1]) - share * far]
-        value = fnp.where(swaps, rest[2], right)
-        return (*lefts, fnp.where(swaps, right, rest[2]) - share * value), (*pivot, far, value)
+    def eliminated(row, below):
+        """(what is left of the other row, the pivot's: each the first, the next, the one behind and
+        the right side).
+        """
+        above = row[0], row[1], 0, row[2]
+        swaps = abs(below[0]) > abs(row[0])
+        pivot = [fnp.where(swaps, q, p) for p, q in zip(above, below)]
+        other = [fnp.where(swaps, p, q) for p, q in zip(above, below)]
+        share = other[0] / pivot[0]
+        return tuple(q - share * p for p, q in zip(pivot[1:], other[1:])), tuple(pivot)
 
     def substituted(later, row):
         pivot, second, far, value = row

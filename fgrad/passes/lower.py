@@ -11,17 +11,16 @@ from math import prod
 
 from .. import index, scalar
 from ..ir import Var
-from ..loop import Accumulate, Buffer, Call, Contract, For, Kernel, Let, Loop, Start, Store
+from ..loop import Accumulate, Call, Contract, For, Kernel, Let, Loop, Start, Store
 from ..records import replace
 from ..scalar import REDUCTIONS
 from ..text import identifier
-from ..types import ArrayType
 from .collapse import collapse
 from .fuse import PRODUCT, Nest, Root, sums_columns
 from .lets import name_shared
 from .levels import Levels, guards_inward
 from .names import Words, words_of
-from .parts import APART, cost_of, own_loops, redirected, split, spread, substituted
+from .parts import cost_of, in_copies, split, spread
 from .product import TOTAL
 from .pull import Puller
 from .stored import counters
@@ -29,7 +28,7 @@ from .stored import counters
 SHARES = 1 << 16           # work-items of a GPU that share updates, each by its own places
 COPY = 1 << 19             # bytes of a result of which each thread may have a copy
 UPDATES = 4                # times as many are worth it as copies have elements,
-EACH, REGIONS = 64, 4      # and so many for each thread, or so many times a region's cost
+EACH, REGIONS = 64, 4      # and so many for each thread, and so many times a region's cost
 
 
 def lower(fused, target):
@@ -195,7 +194,8 @@ def lower_push(eqn, name, fused, names, target):
             store = replace(store, when=when)
         body, make = indexed(store, order, len(own)), Maker(fused, names, space)
         if is_shared_out(store, body, prod(shape), target):
-            return kernels + copies(name, body[0], store, target, make)
+            root = Root(out, (), (), store.expr, store.how)
+            return kernels + in_copies(name, body[0], root, space, target, make)
         return kernels + [outer_loops(name, body, own, make, target)]
 
 
@@ -212,36 +212,6 @@ def is_shared_out(store, body, updates, target):
     return (plain and body[0].var.extent >= EACH * parts and type.nbytes <= COPY
             and updates >= UPDATES * parts * type.size
             and cost_of(body) >= REGIONS * target.region_cost)
-
-
-def identity(how, dtype):
-    """What changes no element: 0.0 would make 0.0 of -0.0."""
-    return -0.0 if how == "sum" and dtype.kind == "f" else REDUCTIONS[how][1](dtype)
-
-
-def copies(name, loop, store, target, make):
-    """The kernels of updates in copies of the result, of those left over, and of their sum."""
-    out, how, parts = store.buffer, store.how, target.threads
-    dtype, size, chunk = out.type.dtype, out.type.size, loop.var.extent // parts
-    line = APART // dtype.itemsize
-    row = -(-size // line) * line
-    buffer = Buffer(make.names.unique("part"), ArrayType(dtype, (parts, row)))
-    p, i, e, total = map(make.space.variable, (parts, chunk, size, size))
-    cleared = Store(buffer, index.combine([(index.of(p), row), (index.of(e), 1)]),
-                    scalar.const(identity(how, dtype), dtype))
-    place = index.combine([(index.of(p), chunk), (index.of(i), 1)])
-    made = redirected(substituted(loop.body, {loop.var: place}), {out: buffer}, index.of(p))
-    kernels = [make(name, [For(p, [For(e, [cleared], "serial"), For(i, made, "serial")],
-                               "parallel")])]
-    rest = loop.var.extent - chunk * parts
-    if rest:
-        t = make.space.variable(rest)
-        at = index.plus(index.of(t), chunk * parts)
-        left = For(t, substituted(loop.body, {loop.var: at}), "serial")
-        kernels.append(make(name + "_rest", own_loops([left], make.space)))
-    found = [scalar.load(buffer, index.plus(index.of(total), k * row)) for k in range(parts)]
-    added = Store(out, index.of(total), scalar.pairwise(how, found), how, (), store.source)
-    return [*kernels, make(name + "_sum", [For(total, [added], "serial")])]
 
 
 def indexed(store, loops, outside):

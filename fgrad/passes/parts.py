@@ -180,15 +180,16 @@ def starts(sums, nest, make):
     out = []
     for r in sums:
         buffer = make.buffer(r.value)
-        out.append(fill(buffer, index.ix({}), buffer.type.size, r, nest))
+        out.append(fill(buffer, index.ix({}), buffer.type.size, r, nest.space))
     return out
 
 
-def fill(buffer, offset, size, r, nest):
-    """buffer[offset + e] = identity, for e below size."""
-    e = nest.space.variable(size)
-    identity = scalar.const(REDUCTIONS[r.how][1](r.expr.dtype), r.expr.dtype)
-    store = Store(buffer, index.plus(offset, index.of(e)), identity)
+def fill(buffer, offset, size, r, space, identity=None):
+    """buffer[offset + e] = identity of the reduction, or this one, for e below size."""
+    e = space.variable(size)
+    if identity is None:
+        identity = REDUCTIONS[r.how][1](r.expr.dtype)
+    store = Store(buffer, index.plus(offset, index.of(e)), scalar.const(identity, r.expr.dtype))
     return For(e, [store], "serial") if size != 1 else store
 
 
@@ -234,8 +235,8 @@ def column_blocks(loop, nest):
     def block(sums, make):
         b, jj = nest.space.variable(j.extent // width), nest.space.variable(width)
         to = {j: index.combine([(index.of(b), width), (index.of(jj), 1)])}
-        fills = [fill(make.buffer(r.value), index.combine([(index.of(b), width)]), width, r, nest)
-                 for r in sums]
+        start = index.combine([(index.of(b), width)])
+        fills = [fill(make.buffer(r.value), start, width, r, nest.space) for r in sums]
         rows = renamed(loop, j, jj, to)
         return For(b, fills + [rows], "parallel")
     return block
@@ -281,8 +282,8 @@ def row_of(r, target):
 def part(loop, at, i, p, sums, partial, nest, make):
     """One part: its partial results set to the identity, then its iterations."""
     rows = {make.buffer(r.value): partial[r.value] for r in sums}
-    fills = [fill(buffer, index.combine([(p, buffer.type.shape[1])]), prod(r.value.shape), r, nest)
-             for r in sums for buffer in [rows[make.buffer(r.value)]]]
+    fills = [fill(buffer, index.combine([(p, buffer.type.shape[1])]), prod(r.value.shape), r,
+                  nest.space) for r in sums for buffer in [rows[make.buffer(r.value)]]]
     body = redirected(substituted(loop.body, {loop.var: at}), rows, p)
     inner = For(i, body, "serial")
     return in_accumulators(inner, p.free) or fills + [inner]
@@ -309,21 +310,46 @@ def added(sums, partial, nest, make):
     for k, r in enumerate(sums):
         buffer, size = partial[r.value], max(1, prod(r.value.shape))
         e = nest.space.variable(size)
-        total, before = total_of(buffer, size, e, r, nest, f"acc{k + 1 if k else ''}")
+        total, before = total_of(buffer, size, e, r, nest.space, f"acc{k + 1 if k else ''}")
         total = scalar.held(total, r.value.dtype)
         store = Store(make.buffer(r.value), index.of(e), total, None, (), make.source(r.value))
         out += [For(e, [*before, store], "serial")] if size != 1 else [*before, store]
     return out
 
 
-def total_of(buffer, size, e, r, nest, name):
+def total_of(buffer, size, e, r, space, name):
     """(the sum of element e over all parts, statements before it): written out, or as a loop."""
     parts, row = buffer.type.shape
     if parts <= WRITTEN_OUT:
         found = [scalar.load(buffer, index.plus(index.of(e), k * row)) for k in range(parts)]
         return scalar.pairwise(r.how, found), []
-    p = nest.space.variable(parts)
+    p = space.variable(parts)
     at = index.combine([(index.of(p), row), (index.of(e), 1)])
     loop = For(p, [Accumulate(name, r.how, scalar.load(buffer, at))], "reduce")
     total = scalar.name(name, r.expr.dtype, e.bit if size != 1 else 0)
     return total, [Start(name, r.how, r.expr.dtype), loop]
+
+
+def in_copies(name, loop, r, space, target, make):
+    """The kernels of a loop that updates a root's value at computed places: of its parts, each in a
+    copy of its own, of the updates left over, and of what all make together.
+
+    A copy of a sum begins with -0.0, as 0.0 would make 0.0 of zeros that nothing is added to.
+    """
+    out, parts, size = make.buffer(r.value), target.threads, prod(r.value.shape)
+    chunk = loop.var.extent // parts
+    rest = loop.var.extent - chunk * parts
+    buffer = Buffer(make.names.unique("part"), ArrayType(r.expr.dtype, (parts, row_of(r, target))))
+    p, i, e = space.variable(parts), space.variable(chunk), space.variable(size)
+    zero = -0.0 if r.how == "sum" and r.expr.dtype.kind == "f" else None
+    fills = fill(buffer, index.combine([(index.of(p), buffer.type.shape[1])]), size, r, space, zero)
+    at = index.combine([(index.of(p), chunk), (index.of(i), 1)])
+    own = redirected(substituted(loop.body, {loop.var: at}), {out: buffer}, index.of(p))
+    kernels = [make(name, [For(p, [fills, For(i, own, "serial")], "parallel")])]
+    if rest:
+        t = space.variable(rest)
+        left = substituted(loop.body, {loop.var: index.plus(index.of(t), chunk * parts)})
+        kernels.append(make(name + "_rest", own_loops([For(t, left, "serial")], space)))
+    total, before = total_of(buffer, size, e, r, space, "acc")
+    store = Store(out, index.of(e), total, r.how, (), make.source(r.value))
+    return [*kernels, make(name + "_sum", [For(e, [*before, store], "serial")])]

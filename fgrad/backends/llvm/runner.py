@@ -382,8 +382,8 @@ entry:
   %p4 = getelementptr i64, ptr %plan, i64 4
   %most = load i64, ptr %p4, align 8
   %slot = getelementptr i64, ptr %plan, i64 5
-  %state = getelementptr i64, ptr %plan, i64 6
-  %offsets = getelementptr i64, ptr %plan, i64 9
+  %state = getelementptr i64, ptr %plan, i64 CALLS
+  %offsets = getelementptr i64, ptr %plan, i64 HEADER
   %tried.word = load i64, ptr %plan, align 8
   %tried = icmp ne i64 %tried.word, 0
   %since = alloca i64, align 8
@@ -585,8 +585,9 @@ declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)
 declare i64 @llvm.smax.i64(i64, i64)
 declare i64 @llvm.smin.i64(i64, i64)
-""".replace("OPS", LABELS).replace("TWICE", str(2 * TRIED)).replace("TRIED", str(TRIED))
-    .replace("EACH", str(EACH)).replace("ALONE", str(threads.ALONE)))
+""")
+IR = threads.numbered(IR, OPS=LABELS, TWICE=2 * TRIED, TRIED=TRIED, EACH=EACH, CALLS=CALLS,
+                      HEADER=HEADER, ALONE=threads.ALONE)
 
 
 class PlanTable:

@@ -74,36 +74,27 @@ class Streams:
             self.fn.store("ptr", place, self.fn.gep("i64", self.table, STREAM * n))
 
 
-class NextBatch(Streams):
-    """A and B of the next batch, of which each tile has a share."""
-
-    @staticmethod
-    def serves(p):
-        """Where all batches are more than the second cache holds, and two of them are not."""
-        return (p.batch > 1 and p.grid == (p.grid[0], 1, 1, 1) and p.turns == 1 and p.blocks == 1
-                and bytes_of(p, p.rows + p.columns, p.depth) <= p.machine.l2 // 2 and in_pieces(p))
+class Shares(Streams):
+    """A and B of what comes next, of which each tile has a share."""
 
     def __init__(self, fn, plan, product):
         super().__init__(fn, plan, product)
-        self.shares = shares(plan, plan.depth)
+        self.steps = min(plan.kc, plan.depth)
+        self.shares = shares(plan, self.steps)
 
     def begin(self, b):
-        """Of batch b; the last one is its own next."""
-        fn, product = self.fn, self.product
-        b = fn.min(fn.add(b, 1), self.plan.batch - 1)
+        """Of batch b."""
+        fn, product, b = self.fn, self.product, self.batch(b)
         self.firsts = [product.a_pointer(fn, b), product.b_pointer(fn, b)]
-        self.rates([-(-share // self.plan.depth) for share in self.shares])
+        self.rates([-(-share // self.steps) for share in self.shares])
 
     def of_tile(self, i, j, k):
         """Of the tile at row i, column j; its steps are from the k-th on."""
-        self.starts(self.of_shares(self.firsts, i, j))
-
-    def of_shares(self, firsts, i, j):
         fn, p = self.fn, self.plan
         row = fn.mul(fn.div(i, p.tile.rows), -(-p.columns // p.width))
         tile = fn.add(row, fn.div(j, p.width))
-        return [fn.gep("i8", first, fn.mul(tile, share))
-                for first, share in zip(firsts, self.shares)]
+        self.starts([fn.gep("i8", first, fn.mul(tile, share))
+                     for first, share in zip(self.places(k), self.shares)])
 
 
 def shares(p, steps):
@@ -111,8 +102,24 @@ def shares(p, steps):
     return [-(-bytes_of(p, n, steps) // tiles_of(p) // LINE) * LINE for n in (p.rows, p.columns)]
 
 
-class NextSteps(NextBatch):
-    """A and B of the next block of steps, of which each tile has a share."""
+class NextBatch(Shares):
+    """Those of the next batch; the last one is its own next."""
+
+    @staticmethod
+    def serves(p):
+        """Where all batches are more than the second cache holds, and two of them are not."""
+        return (p.batch > 1 and p.grid == (p.grid[0], 1, 1, 1) and p.turns == 1 and p.blocks == 1
+                and bytes_of(p, p.rows + p.columns, p.depth) <= p.machine.l2 // 2 and in_pieces(p))
+
+    def batch(self, b):
+        return self.fn.min(self.fn.add(b, 1), self.plan.batch - 1)
+
+    def places(self, k):
+        return self.firsts
+
+
+class NextSteps(Shares):
+    """Those of the next block of steps."""
 
     @staticmethod
     def serves(p):
@@ -122,23 +129,14 @@ class NextSteps(NextBatch):
                 and bytes_of(p, p.rows + p.columns, p.depth) > p.machine.l2
                 and p.blocks > 1 and in_pieces(p) and max(shares(p, p.kc)) <= p.kc // 2 * LINE)
 
-    def __init__(self, fn, plan, product):
-        super().__init__(fn, plan, product)
-        self.shares = shares(plan, plan.kc)
+    def batch(self, b):
+        return b
 
-    def begin(self, b):
-        """Of batch b."""
-        fn, product = self.fn, self.product
-        self.firsts = [product.a_pointer(fn, b), product.b_pointer(fn, b)]
-        self.rates([-(-share // self.plan.kc) for share in self.shares])
-
-    def of_tile(self, i, j, k):
-        """Of the tile at row i, column j; its steps are from the k-th on."""
+    def places(self, k):
         fn, p = self.fn, self.plan
         k = fn.add(k, p.kc)
-        firsts = [fn.gep(p.type, first, fn.mul(k, n))
-                  for first, n in zip(self.firsts, (p.rows, p.columns))]
-        self.starts(self.of_shares(firsts, i, j))
+        return [fn.gep(p.type, first, fn.mul(k, n))
+                for first, n in zip(self.firsts, (p.rows, p.columns))]
 
 
 class LaterColumns(Streams):

@@ -535,10 +535,14 @@ def text(size):
     apart = APART if sys.platform == "linux" else ANYWHERE
     body = WITH_THREADS.replace("APART", apart)
     body = body.replace("PAUSE_DECLARATION", declaration).replace("PAUSE", pause)
-    numbers = {"SETMASK": int(signal.SIG_SETMASK), "LIGHT": LIGHT, "ALONE": ALONE}
+    return head + numbered(body, SETMASK=int(signal.SIG_SETMASK), LIGHT=LIGHT, ALONE=ALONE)
+
+
+def numbered(text, **numbers):
+    """The text with these numbers, or more text, in place of their names."""
     for name, number in numbers.items():
-        body = body.replace(name, str(number))
-    return head + body
+        text = text.replace(name, str(number))
+    return text
 
 
 class Pool:

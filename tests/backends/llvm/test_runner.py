@@ -14,7 +14,8 @@ from fgrad import passes
 from fgrad.backends import base
 from fgrad.backends.llvm import module, runner, threads
 
-CALLS, SHARED, ALONE = 6, 7, 8                   # words of a plan
+CALLS = runner.CALLS                             # words of a plan
+SHARED, ALONE = CALLS + 1, CALLS + 2
 
 
 def compiled(function, *args):

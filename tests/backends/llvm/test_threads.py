@@ -94,6 +94,11 @@ def counts(body="count", parts=8, times=1, length=None):
 many = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(
     library.address("many"))
 
+def started():                                   # the workers, which begin with the first region
+    before = set(os.listdir("/proc/self/task"))
+    counts(parts=2)
+    return set(os.listdir("/proc/self/task")) - before
+
 def child_of(work):
     child = os.fork()
     if child == 0:
@@ -224,9 +229,7 @@ def test_workers_start_with_the_first_region_that_needs_them():
 def test_workers_take_no_signals():
     in_a_process("""
         import signal
-        before = set(os.listdir("/proc/self/task"))
-        counts(parts=2)
-        workers = set(os.listdir("/proc/self/task")) - before
+        workers = started()
         assert len(workers) == 2
         for task in workers | {str(os.getpid())}:
             status = dict(line.split(":\\t") for line in open(f"/proc/self/task/{task}/status"))
@@ -251,7 +254,6 @@ def test_workers_keep_off_the_processor_of_their_caller():
     """
     in_a_process("""
         libc, everywhere = ctypes.CDLL(None), os.sched_getaffinity(0)
-        before = set(os.listdir("/proc/self/task"))
 
         def is_apart():
             while True:
@@ -260,8 +262,7 @@ def test_workers_keep_off_the_processor_of_their_caller():
                 if libc.sched_getcpu() == cpu:       # it did not move in between
                     return os.sched_getaffinity(worker) == everywhere - {cpu}
 
-        counts(parts=2)
-        [worker] = map(int, set(os.listdir("/proc/self/task")) - before)
+        [worker] = map(int, started())
         assert len(os.sched_getaffinity(worker)) == len(everywhere) - 1
         for cpu in sorted(everywhere)[:2]:
             os.sched_setaffinity(0, {cpu})
@@ -280,9 +281,7 @@ def test_workers_keep_off_the_processor_of_their_caller():
 @pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="no /proc")
 def test_workers_that_have_no_processors_of_their_own_go_anywhere():
     in_a_process("""
-        before = set(os.listdir("/proc/self/task"))
-        counts(parts=2)
-        workers = set(os.listdir("/proc/self/task")) - before
+        workers = started()
         assert len(workers) == pool.size - 1
         for task in workers:
             assert os.sched_getaffinity(int(task)) == os.sched_getaffinity(0)
