@@ -179,8 +179,8 @@ class Attempt:
                 if v in self.stored and v not in self.home and 0 not in v.shape:
                     self.store(v)
         self.found |= {v for padded, v in self.inside.items() if padded not in self.found}
-        more = (self.found - self.stored) or (self.twice - self.stored)   # first what is certain
-        return more or read_again(self.computed(), self.stored)
+        more = self.found - self.stored                                   # first what is certain
+        return more or self.twice - self.stored | read_again(self.computed(), self.stored)
 
     def computed(self):
         """Pairs (a kernel's number, the nodes that it computes)."""

@@ -22,6 +22,7 @@ STEP = 8                           # elements of a loop of vectors for one opera
 ROOT = 6                           # the cost of what is worth storing: a square root
 KEPT = 1 << 20                     # bytes of a value that is worth storing to be read again
 AGAIN = 24                         # operations and reads that storing a value spares an element
+SPARED = 1 << 15                   # the same that it spares other kernels, over all elements
 NOWHERE = ()                       # within no guard
 WRITTEN = 1 << 12                  # nodes up to which short loops are written out to count places
 TREE = 200                         # nodes of an expression under a guard, written out as a tree
@@ -275,7 +276,8 @@ def at_once(root, found):
 
 
 def read_again(computed, stored):
-    """Large values that several kernels compute from more bytes than to store and read them takes.
+    """Large values that several kernels compute from more bytes than to store and read them takes,
+    or by much more work.
 
     computed: pairs (a kernel, the nodes it computes).  The largest savings first, and none that is
     computed from another.
@@ -283,14 +285,13 @@ def read_again(computed, stored):
     places = {}
     for number, nodes in computed:
         for n in nodes:
-            if n.args and n.origin is not None and n.origin.type.nbytes >= KEPT:
+            if n.args and n.origin is not None and n.origin.type.size >= SOME:
                 places.setdefault(n.origin, {})[number] = n
     saved = {}
     for v, at in places.items():
         if len(at) > 1 and v not in stored:
             n = next(iter(at.values()))
-            size, reads = v.type.nbytes, {m.data[0] for m in scalar.walk(n) if m.op == "load"}
-            gain = (len(at) - 1) * (sum(b.type.nbytes for b in reads) - size) - 2 * size
+            gain = max(bytes_spared(n, len(at)), work_spared(n, len(at)))
             if gain > 0:
                 saved[n] = gain
     out, known = set(), set()
@@ -300,6 +301,22 @@ def read_again(computed, stored):
             out.add(n.origin)
             known |= inside
     return out
+
+
+def bytes_spared(n, kernels):
+    """The bytes that so many kernels need not read if one of them stores a large value; or none."""
+    size, reads = n.origin.type.nbytes, {m.data[0] for m in scalar.walk(n) if m.op == "load"}
+    if size < KEPT:
+        return 0
+    return (kernels - 1) * (sum(b.type.nbytes for b in reads) - size) - 2 * size
+
+
+def work_spared(n, kernels):
+    """The operations and reads that so many kernels are spared if one of them stores a value; none
+    where they are few.
+    """
+    spared = ((kernels - 1) * (work_of(n) - 1) - 2 * AGAIN) * n.origin.type.size
+    return spared if spared >= SPARED else 0
 
 
 def reads_again(side, variables):
