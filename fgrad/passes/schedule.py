@@ -14,10 +14,11 @@ from functools import partial
 from math import prod
 
 from .. import index, scalar
-from ..loop import Accumulate, Contract, For, Kernel, Let, Store, nodes_of
+from ..loop import Accumulate, Contract, For, Kernel, Let, Store, nodes_of, statements
 from ..records import frozen, replace
 from ..scalar import EXPENSIVE
 from . import across, borders, computed_places
+from .collapse import as_one, indices
 from .cut_loops import taken_apart
 from .jam import CHAINS, with_rows
 from .join_loops import joined
@@ -190,6 +191,24 @@ def arrange(loop, how, space, words):
     return by_its_loops(without_names(loop), how, space, words)
 
 
+def with_inner(loop, space):
+    """The loop and the one inside of it as one, where all that is read and written is stepped
+    through so: what `tails` leaves of rows.
+    """
+    while len(loop.body) == 1 and isinstance(loop.body[0], For) and loop.step == 1:
+        (inner,) = loop.body
+        whens = [x for s in statements(inner.body) if isinstance(s, Store)
+                 for x in (s.index, *(x for x, _, _ in s.when))]
+        if inner.kind != "serial" or inner.step != 1 or any(
+                isinstance(s, (For, Accumulate)) for s in inner.body) or not all(
+                as_one(x, loop.var, inner.var) for x in (*whens, *indices(nodes_of(inner.body)))):
+            break
+        v = space.variable(loop.var.extent * inner.var.extent)
+        body = substituted(inner.body, {loop.var: index.ix({}), inner.var: index.of(v)})
+        loop = replace(loop, var=v, body=body, grain=loop.grain * inner.var.extent)
+    return loop
+
+
 def by_its_loops(loop, how, space, words):
     """The same of a loop that is not written out: by what loops it holds."""
     inner = [s for s in loop.body if isinstance(s, For)]
@@ -200,8 +219,8 @@ def by_its_loops(loop, how, space, words):
             loop, space, words, partial(vectorised, how=how)))
     if how.across and across.is_across(loop):
         return flattened(across.in_blocks(loop, how.lanes, space, words))
-    parts = apart(loop, space, words, partial(
-        by_its_loops, how=how, space=space, words=words)) if how.lanes > 1 else [loop]
+    parts = apart(loop, space, words, lambda part: by_its_loops(
+        with_inner(part, space), how, space, words)) if how.lanes > 1 else [loop]
     if parts != [loop]:
         return flattened(parts)
     if len(loop.body) == 1:

@@ -31,7 +31,7 @@ LONG = 4                   # iterations of the loop around them
 FEW, LINES = 4, 64         # iterations of loops that are written as straight lines, and these
 NODES = 400                # scalar nodes of the body that comes out
 STEPS = (2, 3, 4)          # elements between the lanes of a vector that is picked from others
-STORED = (*STEPS, 5, 8, 16)  # the same of vectors that are stored together: parts of stacks
+STORED = (*STEPS, 5, 6, 8, 16)  # the same of vectors that are stored together: parts of stacks
 ADDED = (F32, F64)         # dtypes of those that may be added to, as memory holds them
 
 
@@ -48,7 +48,7 @@ def written_out(loop, words, gathers=False):
     if not write(loop.body, {}, out, said) or not is_near(out, loop.var, gathers):
         return loop
     wide = any(len(steps) > max(STEPS) for steps in whole_steps(out, loop.var))
-    if wide and not chooses(loop.body, 0):       # rows of 8 are vectors themselves
+    if wide and not chooses(loop.body, 0, numbers=True):       # rows of 8 are vectors themselves
         return loop
     return replace(loop, body=with_names(out, loop.var.bit, said, words))
 
@@ -59,16 +59,21 @@ def fills_a_row(loop):
                for s in statements(loop.body))
 
 
-def chooses(body, mask):
-    """Do guards choose by the variable of a short loop, as in a stack?  mask: of those around."""
+def chooses(body, mask, numbers=False):
+    """Do guards choose by the variable of a short loop, as in a stack?  mask: of those around.
+
+    numbers: does what is computed from the variable as a number count, too?
+    """
     for s in body:
         if isinstance(s, For):
-            if chooses(s.body, mask | s.var.bit):
+            if chooses(s.body, mask | s.var.bit, numbers):
                 return True
-        elif not isinstance(s, Start) and any(
-                x.free & mask for n in scalar.walk(s.expr) if n.op == "guard"
-                for x, _, _ in n.data):
-            return True
+        elif not isinstance(s, Start):
+            for n in scalar.walk(s.expr):
+                asked = [x for x, _, _ in n.data] if n.op == "guard" else (
+                    [n.data] if numbers and n.op == "index" else ())
+                if any(x.free & mask for x in asked):
+                    return True
     return False
 
 
