@@ -27,7 +27,7 @@ import numpy as np
 
 from . import index
 from .bf16 import BF16, rounded
-from .types import BOOL, F16, F32, F64, I32, I64, SHORT, computed
+from .types import BOOL, F16, F32, F64, SHORT, computed
 
 
 class Instruction:
@@ -366,54 +366,6 @@ def begun(how, first):
     if how != "sum" or first.dtype.kind != "f" or square:
         return first
     return apply("add", const(0, first.dtype), first)
-
-
-def dynamic(x, extent):
-    """An integer node as an Ix, clamped to [0, extent)."""
-    known = affine(x)
-    if known is not None and 0 <= known.lo and known.hi < extent:
-        return known
-    x = cast(x, I64) if x.dtype not in (I32, I64) else x
-    low = apply("max", x, const(0, x.dtype))
-    return index.dynamic(apply("min", low, const(max(extent - 1, 0), x.dtype)), extent)
-
-
-def affine(x):
-    """The Ix that an integer node is: a sum of indices, numbers and what lies in 0..n; or None."""
-    table, key = index.space().table, ("affine", x)
-    if key not in table:
-        found = affine_form(x) if x.dtype.kind in "iu" else None
-        table[key] = found if found is not None and is_within(found, x.dtype) else None
-    return table[key]
-
-
-def affine_form(x):
-    """The same, whether or not the dtype holds all values."""
-    match x.op:
-        case "const":
-            return index.ix({}, x.data)
-        case "index":
-            return x.data
-        case "cast":
-            return affine(x.args[0])
-        case "add" | "sub":
-            a, b = map(affine, x.args)
-            if a is not None and b is not None:
-                return index.combine([(a, 1), (b, 1 if x.op == "add" else -1)])
-        case "min" if x.args[0].op == "max" and x.args[0].args[1].op == x.args[1].op == "const":
-            low, high = x.args[0].args[1].data, x.args[1].data
-            return index.dynamic(x, high + 1) if low == 0 <= high else None
-        case "select" if x.args[0].op == "lt" and x.args[0].args[1].op == "const":
-            tested, limit = affine(x.args[0].args[0]), x.args[0].args[1].data
-            if tested is not None and (tested.hi < limit or tested.lo >= limit):
-                return affine(x.args[1 if tested.hi < limit else 2])
-    return None
-
-
-def is_within(at, dtype):
-    """Does an integer dtype hold all values of an Ix?"""
-    limits = np.iinfo(dtype)
-    return limits.min <= at.lo and at.hi <= limits.max
 
 
 # ---------------------------------------------------------------------------- walking, rewriting

@@ -18,7 +18,7 @@ FLOORS = {
     0: "errors blocks source config text later absent blas aligned slots records "
        "refusals",
     1: "bf16 types tree",
-    2: "ir ir_text ir_parse index scalar loop loop_text loop_check loop_key",
+    2: "ir ir_text ir_parse index scalar affine piecewise loop loop_text loop_check loop_key",
     3: "core",
     4: "ops",
     5: "interpreters",

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from fgrad import index, scalar
+from fgrad import affine, index, scalar
 from fgrad.index import Space, of, plus
 from fgrad.loop import Buffer
 from fgrad.scalar import (
@@ -112,7 +112,7 @@ def test_walks_are_iterative_and_give_arguments_first():
 def test_run_time_indices_are_arguments():
     where = Buffer("i", ArrayType(I32, (3,)), "input")
     with Space() as space:
-        at = scalar.dynamic(load(where, of(space.variable(3))), 20)
+        at = affine.clamped(load(where, of(space.variable(3))), 20)
         n = load(X, at)
         assert (at.lo, at.hi) == (0, 19)
         assert any(m.op == "load" and m.data[0] is where for m in walk(n))
@@ -157,23 +157,24 @@ def test_a_sum_of_indices_is_an_index():
         start = load(s, index.ix({}))
         low = apply("min", apply("max", start, const(0, I32)), const(7, I32))
         at = index.plus(i, 2)
-        assert scalar.affine(index_value(at, I32)) is at
-        assert scalar.affine(cast(index_value(at, I32), I64)) is at
-        both = scalar.affine(apply("add", low, index_value(i, I32)))
+        assert affine.index_of(index_value(at, I32)) is at
+        assert affine.index_of(cast(index_value(at, I32), I64)) is at
+        both = affine.index_of(apply("add", low, index_value(i, I32)))
         assert (both.lo, both.hi) == (0, 7 + 19) and both.nodes == (low,)
-        assert scalar.affine(apply("sub", index_value(i, I32), const(3, I32))) is index.plus(i, -3)
-        assert scalar.affine(start) is None and scalar.affine(apply("mul", low, low)) is None
+        less = apply("sub", index_value(i, I32), const(3, I32))
+        assert affine.index_of(less) is index.plus(i, -3)
+        assert affine.index_of(start) is None and affine.index_of(apply("mul", low, low)) is None
         wide = index_value(of(space.variable(200)), U8)
-        assert scalar.affine(apply("add", wide, wide)) is None           # it would wrap
-        assert scalar.affine(index_value(i, F32)) is None
+        assert affine.index_of(apply("add", wide, wide)) is None           # it would wrap
+        assert affine.index_of(index_value(i, F32)) is None
         share = apply("min", apply("max", const(0.5, F32), const(0, F32)), const(1, F32))
-        assert scalar.affine(apply("select", apply("lt", share, const(1, F32)), low, low)) is None
+        assert affine.index_of(apply("select", apply("lt", share, const(1, F32)), low, low)) is None
         twice = start
         for _ in range(60):                                              # in 60 steps, not in 2^60
             twice = apply("add", twice, twice)
-        assert scalar.affine(twice) is None
-        assert scalar.dynamic(apply("add", low, index_value(i, I32)), 27) is both
-        assert scalar.dynamic(apply("add", low, index_value(i, I32)), 26) is not both
+        assert affine.index_of(twice) is None
+        assert affine.clamped(apply("add", low, index_value(i, I32)), 27) is both
+        assert affine.clamped(apply("add", low, index_value(i, I32)), 26) is not both
 
 
 def test_of_a_guard_the_side_that_is_chosen_is_rewritten():

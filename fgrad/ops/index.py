@@ -10,11 +10,12 @@ index out of range is clipped, or (mode "fill", "drop") reads the fill value and
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
 
-from .. import index, scalar
+from .. import affine, index, piecewise, scalar
 from ..core import Primitive
 from ..errors import ArgumentError, DtypeError, ShapeError
 from ..types import (
@@ -22,6 +23,8 @@ from ..types import (
     without)
 from . import elementwise, move
 from .silence import quiet
+
+PARTS = 4                  # of a gather's indices together, each read on its own
 
 
 # ---------------------------------------------------------------------------- small functions
@@ -93,7 +96,7 @@ def moved_to(x, d, k, n):
 
 def at_index(node, n):
     """(Ix, range): an index that may be out of range, and the range in which it is not."""
-    known = scalar.affine(node)
+    known = affine.index_of(node)
     if known is not None:
         return known, (known, 0, n)
     small = node.dtype.itemsize <= 4 and n < 1 << 31
@@ -109,6 +112,24 @@ def take_along(x, i, axis, mode="clip", fill=0):
     indices = [i if a == axis else move.iota(shape=i.shape, axis=a, dtype=I32)
                for a in range(x.ndim)]
     return gather(x, *indices, axes=tuple(range(x.ndim)), mode=mode, fill=fill)
+
+
+def in_parts(node, n):
+    """An index clamped to [0, n), as [(range, Ix)], see `piecewise.pieces`; of one without a range,
+    if it is a sum of loop variables, or known at run time only.
+    """
+    whole = affine.clamped(node, n)
+    plain = all(isinstance(a, index.Var) for a, _ in whole.terms)
+    return [(None, whole)] if plain else piecewise.pieces(node, n) or [(None, whole)]
+
+
+def one_of(parts, element, dtype):
+    """element(Ixs) of those parts of each index whose ranges hold.  parts: of each index."""
+    out = scalar.const(0, dtype)
+    for some in reversed([*itertools.product(*parts)]):
+        ranges = tuple(r for r, _ in some if r is not None)
+        out = scalar.guard(ranges, element([at for _, at in some]), out)
+    return out
 
 
 # ---------------------------------------------------------------------------- gather
@@ -165,8 +186,10 @@ class Gather(Primitive):
         def element(i):
             nodes = [at(i[:k]) for at in indices]
             if mode == "clip":
-                found = [scalar.dynamic(v, n) for v, n in zip(nodes, sizes)]
-                return x(move.weave(i[k:], found, axes))
+                parts = [in_parts(v, n) for v, n in zip(nodes, sizes)]
+                if math.prod(map(len, parts)) > PARTS:
+                    parts = [[(None, affine.clamped(v, n))] for v, n in zip(nodes, sizes)]
+                return one_of(parts, lambda at: x(move.weave(i[k:], at, axes)), x.dtype)
             found, ranges = zip(*[at_index(v, n) for v, n in zip(nodes, sizes)])
             inside = x(move.weave(i[k:], found, axes))
             return scalar.guard(ranges, inside, scalar.const(fill, x.dtype))
@@ -239,7 +262,7 @@ class Scatter(Primitive):
         def target(i):
             nodes = [at(i[:k]) for at in indices]
             if mode == "clip":
-                found, ranges = [scalar.dynamic(v, n) for v, n in zip(nodes, sizes)], ()
+                found, ranges = [affine.clamped(v, n) for v, n in zip(nodes, sizes)], ()
             else:
                 found, ranges = zip(*[at_index(v, n) for v, n in zip(nodes, sizes)])
             return move.weave(i[k:], found, axes), ranges, updates(i)
@@ -489,7 +512,7 @@ def block(starts, sizes, shape):
 
 def start_index(start, n, m):
     """The Ix of a start, moved inside: n is the size of x, m that of the block."""
-    return scalar.dynamic(start(()), n - m + 1)
+    return affine.clamped(start(()), n - m + 1)
 
 
 def roomy(i):

@@ -20,7 +20,8 @@ from ..types import computed
 from .names import Words
 
 
-DEEP = 12                  # pulls that call each other before placeholders are used
+DEEP, COUNTED = 12, 36     # pulls that call each other before placeholders are used: of any value,
+                           # and of integers, which may be indices that are known to be affine
 MOVED = 2                  # scalar operations at most of an element that is moved or cast
 CHAIN = 16                 # pushes one after the other that are looked at
 WINDOW = 4                 # elements of an argument, written out one by one, that make a window
@@ -249,7 +250,7 @@ class Puller:
             return found
         if v in self.stored:
             return scalar.load(self.graph.buffer(v), index.flat(at, v.shape))
-        if self.depth >= DEEP:
+        if self.depth >= DEEP and (self.depth >= COUNTED or v.dtype.kind == "f"):
             return self.placeholder(v, at)
         return self.inside(v, at)
 

@@ -11,8 +11,9 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 
+from .. import affine, index, piecewise
 from ..types import I32, SCALARS
-from .pull import step_of
+from .pull import Puller, step_of
 
 DEPTH, DEPTH_SHARED = 100, 50      # inlined operations, a reduction counts 20
 REDUCTION_DEPTH = 20
@@ -68,6 +69,15 @@ def initially_stored(graph, products, operands):
             own = [v] if rounds(graph, v) else []
             sums[v] = NONE if v in stored else NONE.union(*inside, own)
     return stored
+
+
+def is_counted(graph, v, stored):
+    """Is an element of v an index itself, maybe in pieces?  What is read by it needs no v then."""
+    if v.dtype.kind not in "iu":
+        return False
+    with index.Space() as space:
+        element = Puller(graph, stored)(v, tuple([index.of(space.variable(n)) for n in v.shape]))
+        return affine.index_of(element) is not None or piecewise.forms(element) is not None
 
 
 def is_merged(graph, v):
@@ -176,7 +186,8 @@ class Reads:
 
     def is_much(self, x, times, stored):
         """Is an element of x, computed so many times, many operations or reads?"""
-        return times * self.cost(x, stored) >= WRITTEN or times * self.count(x) > READS
+        much = times * self.cost(x, stored) >= WRITTEN or times * self.count(x) > READS
+        return much and not is_counted(self.graph, x, stored)
 
     def base(self, v, stored):
         """What v is one operation away from, at the same index: of -x, 2 * x, … it is x."""
