@@ -48,7 +48,8 @@ def pieces(x, extent):
     found = joined(extremes(extremes(found, low, True), high, False))
     at = index.of(v)
     return None if len(found) > MOST else [
-        ((at, p.lo, p.hi), index.combine([(at, p.slope)], p.first)) for p in found]
+        ((at, p.lo, p.hi), index.combine([(at, p.slope)], p.first) if p.hi - p.lo > 1 else
+         index.ix({}, p.at(p.lo))) for p in found]
 
 
 def variable(x):
@@ -137,8 +138,12 @@ def sign(p, q):
 
 
 def extremes(a, b, largest):
-    """The larger, or the smaller, of two."""
-    return [p if (sign(p, q) > 0) == largest else q for p, q in apart(a, b)]
+    """The larger, or the smaller, of two; where they are equal, the one that goes on."""
+    out = []
+    for p, q in apart(a, b):
+        way = sign(p, q) or (1 if bool(p.slope) == largest else -1)
+        out.append(p if (way > 0) == largest else q)
+    return out
 
 
 def combined(op, a, b):
@@ -174,16 +179,22 @@ def divided(op, a, b):
 
 
 def joined(found):
-    """Pieces, with neighbours that are one in one."""
+    """Pieces, with neighbours that are one in one; a single place belongs to what goes on there."""
     out = []
     for p in found:
-        if out and (out[-1][2:] == p[2:] or p.hi - p.lo == 1 and out[-1].at(p.lo) == p.at(p.lo)):
-            out[-1] = out[-1]._replace(hi=p.hi)
-        elif out and out[-1].hi - out[-1].lo == 1 and p.at(out[-1].lo) == out[-1].at(out[-1].lo):
-            out[-1] = p._replace(lo=out[-1].lo)
+        last = out.pop() if out else p._replace(hi=p.lo)
+        if last[2:] == p[2:] or last.hi - last.lo > 1 == p.hi - p.lo and agree(last, p, p.lo):
+            out.append(last._replace(hi=p.hi))
+        elif last.hi - last.lo == 1 and agree(last, p, last.lo):
+            out.append(p._replace(lo=last.lo))
         else:
-            out.append(p)
+            out += [last, p]
     return out
+
+
+def agree(p, q, v):
+    """Do two pieces have the same value at a place?"""
+    return p.at(v) == q.at(v)
 
 
 def fit(found, dtype):

@@ -97,6 +97,21 @@ def taken(w):
     return f"{x.name}[np.array({where}, 'int32')]", [x], 1.0
 
 
+def neighbours(w):
+    """Elements at places that are computed from counters: shifted, around or not, steps, frames."""
+    x = w.any("fib", 1)
+    if x is None or 0 in x.shape:
+        return None
+    a = w.axis(x)
+    n, k = x.shape[a], w.number(-3, 3)
+    i = f"fnp.arange({w.number(1, n + 2)})"
+    at = w.one((f"({i} + {k}) % {n}", f"fnp.clip({i} + {k}, 0, {n - 1})", f"{i} - {k}",
+                f"fnp.abs({i} + {k})", f"{w.number(1, 3)} * {i} + {k}", f"{n - 1} - {i}",
+                f"fnp.where({i} < {k}, {i} + {n}, {i} - 1)", f"({i} + {k}) // 2",
+                f"{i}[:, None] * {w.number(1, 3)} + fnp.arange({w.number(1, 3)})"))
+    return f"fnp.take({x.name}, {at}, axis={a}, mode='clip')", [x], 1.0
+
+
 def taken_along(w):
     x = w.any("fi", 1, exact=True)
     if x is None or 0 in x.shape or not w.host:

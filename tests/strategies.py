@@ -29,8 +29,8 @@ from tests.moves_control import branched, looped, recomputed, repeated, scanned
 from tests.moves_elementwise import (
     binary, bits, chosen, compared, converted, jump, logical, power, smooth, whole)
 from tests.moves_places import (
-    block, folded, moved, ordered, padded, ramp, reshaped, sliced, taken, taken_along, triangle,
-    updated, woven)
+    block, folded, moved, neighbours, ordered, padded, ramp, reshaped, sliced, taken, taken_along,
+    triangle, updated, woven)
 from tests.moves_sums import (
     contraction, matrix_product, position, product_of, products_of_batch, reduced, reduced_whole,
     running, softmax, tensor)
@@ -51,10 +51,10 @@ MOVES = (
     smooth, smooth, smooth, power, jump, whole, whole, logical, binary, binary, binary, compared,
     bits, chosen, chosen, converted, reduced, reduced, reduced, reduced_whole, product_of, position,
     running, softmax, moved, moved, moved, reshaped, folded, woven, sliced, sliced, padded,
-    triangle, taken, taken, taken_along, ordered, updated, block, matrix_product, matrix_product,
-    contraction, contraction, tensor, ramp, scanned, looped, repeated, branched, recomputed,
-    convolved, convolved, pooled, normalized, log_of_sum, segments, products_of_batch, composed,
-    recurrent, largest)
+    triangle, taken, taken, neighbours, taken_along, ordered, updated, block, matrix_product,
+    matrix_product, contraction, contraction, tensor, ramp, scanned, looped, repeated, branched,
+    recomputed, convolved, convolved, pooled, normalized, log_of_sum, segments, products_of_batch,
+    composed, recurrent, largest)
 # one that is here twice is drawn twice as often
 
 
