@@ -375,6 +375,25 @@ def test_what_several_kernels_would_read_again_from_more_memory_is_stored():
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-3)
 
 
+@pytest.mark.parametrize("target", TARGETS)
+def test_what_several_kernels_compute_by_much_work_is_stored(target):
+    """A level of a pyramid was computed by all that reads it within other borders: ten times."""
+    def down(x, w):
+        return lax.conv_general_dilated(x, w, (2, 2), [(2, 2), (2, 2)])
+
+    def up(x, w):
+        return lax.conv_general_dilated(x, w, (1, 1), [(2, 3), (2, 3)], lhs_dilation=(2, 2))
+
+    def pyramid(x, w):
+        level = down(x, w)
+        return down(level, w), x - up(level, w)
+    types = [ArrayType(F32, (1, 1, 96, 128)), ArrayType(F32, (1, 1, 5, 5))]
+    plan = check_plan(passes.plan(inline(stage(pyramid, types).program), target))
+    stored = [str(b.type) for k in plan.steps for b in k.outputs]
+    assert any(t in stored for t in ("f32[1,1,48,64]", "f32[1,48,64,1]")), str(plan)
+    assert str(plan).count("w[0,0,0,0]") <= 6, str(plan)
+
+
 def test_of_a_deep_value_that_is_broadcast_the_small_one_is_stored():
     def f(x):
         row = fnp.sum(x, axis=-1, keepdims=True)
@@ -993,6 +1012,59 @@ def test_blocks_of_every_lane_are_read_in_a_row(function):
     types = [ArrayType(F32, (9, 12)), ArrayType(I32, (3,))]
     plan = assert_plan_agrees(inline(stage(function, types).program))
     assert "i32(" not in str(plan) and str(plan).count("min(max(") == 1, str(plan)
+
+
+COUNTED = {
+    "frames": lambda x, n: x[fnp.arange(5)[:, None] * (n // 8) + fnp.arange(n // 2)],
+    "every second": lambda x, n: x[2 * fnp.arange(n // 2)] + x[2 * fnp.arange(n // 2) + 1],
+    "from the end": lambda x, n: x[n - 1 - fnp.arange(n)],
+    "quotients": lambda x, n: x[fnp.arange(2 * n) // 2] + x[fnp.arange(2 * n) % n],
+    "around": lambda x, n: x[(fnp.arange(n) + 1) % n] - x[fnp.arange(n) - 1],
+    "edges": lambda x, n: x[fnp.clip(fnp.arange(n) - 2, 0, n - 1)] * x[
+        fnp.clip(fnp.arange(n) + 1, 0, n - 1)],
+    "least and largest": lambda x, n: x[fnp.minimum(fnp.arange(n) + 1, n - 1)] - x[
+        fnp.maximum(fnp.arange(n) - 1, 0)],
+    "mirrored": lambda x, n: x[fnp.abs(fnp.arange(n + 3) - 3)],
+    "chosen": lambda x, n: x[fnp.where(fnp.arange(n) < 3, fnp.arange(n) + 3, fnp.arange(n) - 3)],
+    "both axes": lambda x, n: x.reshape(2, -1)[fnp.arange(2), fnp.arange(2) + 1],
+    "blocks": lambda x, n: vmap(lambda i: lax.dynamic_slice(x, (i * 3,), (4,)))(fnp.arange(n // 4)),
+}
+
+
+@pytest.mark.parametrize("what", COUNTED)
+@pytest.mark.parametrize("target", TARGETS)
+def test_places_that_are_computed_from_counters_are_read_like_slices(what, target):
+    """They were looked up one by one: an STFT's frames took twice as long, a stencil's rows six
+    times.
+    """
+    program = inline(stage(lambda x: COUNTED[what](x, 64), [ArrayType(F32, (64,))]).program)
+    text = re.sub("│.*", "", str(assert_plan_agrees(program, target)))
+    assert not re.search(r"\[[^]]*<", text) and "i32" not in text, text
+
+
+@pytest.mark.parametrize("what", COUNTED)
+@pytest.mark.parametrize("n", [16, 33, 100])
+def test_compiled_code_reads_places_that_are_computed_from_counters(what, n):
+    n += n % 2 if what == "both axes" else 0
+    x = fnp.asarray(np.random.default_rng(n).standard_normal(n))
+    f = lambda x: COUNTED[what](x, n)
+    np.testing.assert_array_equal(jit(f)(x), f(x))
+    got, want = [how(grad(lambda x: fnp.sum(fnp.sin(f(x)))))(x) for how in (jit, lambda f: f)]
+    np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-15)
+
+
+def test_an_index_at_the_end_of_a_long_chain_is_seen():
+    """Behind twelve operations of a kernel one after the other a placeholder stood for it."""
+    def f(x):
+        i = fnp.arange(64)
+        for _ in range(6):
+            i = fnp.minimum(i + 1, 63) - 1
+        x = x[i]
+        for _ in range(10):
+            x = x * x
+        return x
+    text = str(assert_plan_agrees(inline(stage(f, [ArrayType(F32, (64,))]).program)))
+    assert not re.search(r"\[[^]]*<", text) and "i32" not in text, text
 
 
 def test_updates_of_places_in_a_row_are_vectors():

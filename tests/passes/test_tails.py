@@ -144,6 +144,15 @@ def test_what_is_used_more_than_once_has_a_name(function):
             assert tree_size(walk(s.expr)) < 1000
 
 
+def test_rows_that_are_left_beside_those_with_vectors_are_one_loop():
+    """Normal numbers for points of three: three lanes of four, in 40 loops."""
+    def f(key):
+        one, other = random.split(key)
+        return random.normal(one, (400,)), random.normal(other, (400, 3))
+    text = str(passes.plan(inline(make_ir(f)(random.key(0))), VECTORS))
+    assert not re.search(r"in 0\.\.3\b", text) and "lanes" in text, text
+
+
 def test_the_indices_of_an_expression_count():
     """An index that is computed is printed as well: a doubled one sixty times is not."""
     x, k = Buffer("x", ArrayType("float32", (8,))), Buffer("k", ArrayType("int32", ()))
