@@ -198,8 +198,8 @@ def met_at_places(root, loops):
 
     Of values within each other those that just do.  loops: the variables around.
     """
-    groups, dear, rows = {}, {}, {}
-    for n in scalar.walk(root):
+    groups, dear, rows, nodes = {}, {}, {}, scalar.walk(root)
+    for n in nodes:
         if n.op == "reduce":
             loops += n.data[1]
         if n.args and n.origin is not None:
@@ -211,15 +211,22 @@ def met_at_places(root, loops):
         if len(found) == 1 or len(found) * times < often:
             continue
         found = outermost(found)
-        places, each = at_once(root, found), work_of(found[0])
-        short = tuple([a for a in around if a.extent <= SHORT])
+        each, short = work_of(found[0]), tuple([a for a in around if a.extent <= SHORT])
+        most = (len(found) - 1) * each
+        if most < AGAIN or not short and not is_much(most, v):
+            continue
+        places = at_once(nodes, found)
         if short and (places - 1) * each >= AGAIN:
             places = int(places * apart(root, v, short, rows) / len(found))
-        work = (places - 1) * each
-        if work >= AGAIN and work * v.type.size >= MANY and places * times >= often:
+        if is_much((places - 1) * each, v) and places * times >= often:
             dear.update(dict.fromkeys(found, v))
     return {v for n, v in dear.items() if not any(
         dear.get(m, v) is not v for m in scalar.walk(n))}
+
+
+def is_much(work, v):
+    """Is it worth storing v to spare each of its elements so many operations?"""
+    return work >= AGAIN and work * v.type.size >= MANY
 
 
 def apart(root, v, short, rows):
@@ -240,7 +247,11 @@ def apart(root, v, short, rows):
 
 def outermost(nodes):
     """Those of some nodes that none of the others contains."""
-    inside = {m for n in nodes for a in n.below for m in scalar.walk(a)}
+    inside = {}
+    for n in nodes:
+        for a in n.below:
+            if a not in inside:
+                scalar.walk(a, inside)
     return [n for n in nodes if n not in inside]
 
 
@@ -260,10 +271,13 @@ def chooses(n):
     return n.op == "guard" and any(x.nodes for x, _, _ in n.data)
 
 
-def at_once(root, found):
-    """How many of the nodes are computed for one element at most: of a guard's sides, of one."""
+def at_once(nodes, found):
+    """How many of those found are computed for one element at most: of a guard's sides, of one.
+
+    nodes: of the whole expression, arguments first.
+    """
     used, bit = {}, {n: 1 << k for k, n in enumerate(found)}
-    for n in scalar.walk(root):
+    for n in nodes:
         sides = [used[a] for a in n.args]
         here = bit.get(n, 0)
         if n.op == "guard":
@@ -272,7 +286,7 @@ def at_once(root, found):
             for side in sides:
                 here |= side
         used[n] = here
-    return used[root].bit_count()
+    return used[n].bit_count()
 
 
 def read_again(computed, stored):
