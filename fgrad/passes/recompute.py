@@ -58,12 +58,13 @@ def holes(root_expr, nest, found, passes, vectors=True):
                     passes.setdefault(n.origin, {})[order, inside] = None
                 order, inside = (*order[:depth], n.data[1]), n
                 mask = bits(order)
-        elif (again >= OFTEN and is_small(n, again, order[:depth])
-              or is_gathered(n, order, depth, judged)
-              or vectors and is_chosen(n, iterations(order))
-              or is_read_often(n, iterations(order[:depth]))
-              or n.origin not in (root_expr.origin, inside and inside.origin)   # a term of it
-              and is_dear_again(n, order[:depth], within)):
+        elif n.op != "load" and n.origin is not None and (
+                again >= OFTEN and is_small(n, again, order[:depth])
+                or is_gathered(n, order, depth, judged)
+                or vectors and is_chosen(n, order)
+                or is_read_often(n, iterations(order[:depth]))
+                or n.origin not in (root_expr.origin, inside and inside.origin)   # a term of it
+                and is_dear_again(n, order[:depth], within)):
             found.add(n.origin)
             continue
         guarded = n.args[0] if n.op == "guard" else None
@@ -103,9 +104,9 @@ def is_dear_again(n, order, within):
 
     What a window is over, say, each element of which is needed at all places of the window.
     """
-    if n.op == "load" or n.origin is None:
-        return False
     size = n.origin.type.size
+    if iterations(order) < 2 * size:
+        return False
     own = [tuple([v for v in level if v.bit & n.free]) for level in order]
     again = met(own, within) / size - 1 if size else 0
     if again < 1:
@@ -131,8 +132,6 @@ def narrowed(within, guard):
 
 def is_small(n, again, order):
     """Is a value worth storing for being read `again` times, and no larger than it must be?"""
-    if n.op == "load" or n.origin is None:
-        return False
     whole = iterations(order)
     if whole < MANY or n.origin.type.size * again > whole:
         return False
@@ -145,7 +144,7 @@ def is_gathered(n, order, depth, judged):
     Stored, it is computed by vectors itself.  judged: the nodes of those that were too cheap, whose
     parts are cheaper still, filled in.
     """
-    if n in judged or n.op == "load" or n.origin is None or not 0 < depth == len(order) - 1:
+    if n in judged or not 0 < depth == len(order) - 1:
         return False
     inner = prod(v.extent for v in order[-1])
     if inner * n.origin.type.size < MANY:
@@ -156,11 +155,11 @@ def is_gathered(n, order, depth, judged):
     return single and prologue_cost(n) * STEP > inner and all(m.op != "reduce" for m in nodes)
 
 
-def is_chosen(n, times):
+def is_chosen(n, order):
     """Is a value put together of several parts, among which each of its elements, at places known
     at run time, would choose?  Stored, it is one read there: a crop of a padded image.
     """
-    if not chooses(n) or n.origin is None or times < max(SOME, n.origin.type.size // 2):
+    if not chooses(n) or iterations(order) < max(SOME, n.origin.type.size // 2):
         return False
     return sum(m.op == "load" for m in scalar.walk(n, below=attrgetter("args"))) >= PARTS
 
