@@ -40,16 +40,21 @@ def pieces(x, extent):
     """An integer node clamped to [0, extent), as [(range, Ix)], a range being (Ix, lo, hi) of which
     one always holds; or None.
     """
-    found = forms(x)
-    if not found or not extent:
+    found = clamped(x, extent) if extent else None
+    if not found or len(found) > MOST:
         return None
-    v = variable(x)
-    low, high = [[Piece(0, v.extent, 0, k)] for k in (0, extent - 1)]
-    found = joined(extremes(extremes(found, low, True), high, False))
-    at = index.of(v)
-    return None if len(found) > MOST else [
-        ((at, p.lo, p.hi), index.combine([(at, p.slope)], p.first) if p.hi - p.lo > 1 else
-         index.ix({}, p.at(p.lo))) for p in found]
+    at = index.of(variable(x))
+    return [((at, p.lo, p.hi), index.combine([(at, p.slope)], p.first) if p.hi - p.lo > 1 else
+             index.ix({}, p.at(p.lo))) for p in found]
+
+
+def clamped(x, extent):
+    """The Pieces of an integer node clamped to [0, extent), or None."""
+    found = forms(x)
+    if found is None:
+        return None
+    low, high = [[Piece(0, found[-1].hi, 0, k)] for k in (0, extent - 1)]
+    return joined(extremes(extremes(found, low, True), high, False))
 
 
 def variable(x):

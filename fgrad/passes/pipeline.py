@@ -34,6 +34,7 @@ from .share import share
 from .simplify import simplify
 from .schedule import schedule, schedule_for
 from .series import in_series
+from .slices import in_slices
 from .tables import with_tables
 from .target import CPU
 from .turns import in_turns
@@ -101,9 +102,12 @@ def stages(program, target=CPU, tuner=None):
 def prepared(program, target):
     """The Program after the passes over the array IR."""
     if not target.native_loops:
-        return share(simplify(flat_branches(program.derive(hoist))))
-    program = program.derive(in_halves).derive(hoist).derive(in_loops).derive(in_series)
-    return share(simplify(flat_branches(program)))
+        program = program.derive(hoist)
+    else:
+        program = program.derive(in_halves).derive(hoist).derive(in_loops).derive(in_series)
+    simple = simplify(flat_branches(program))
+    sliced = in_slices(simple)
+    return share(simple if sliced is simple else simplify(sliced))
 
 
 def tabled(program, target):
