@@ -11,6 +11,8 @@ only.
 
 from __future__ import annotations
 
+import functools
+
 from .. import index, scalar
 from ..ir import Var
 from ..ir_text import stored, variable_names
@@ -21,7 +23,7 @@ from .names import Words
 
 
 DEEP, COUNTED = 12, 36     # pulls that call each other before placeholders are used: of any value,
-                           # and of integers, which may be indices that are known to be affine
+                           # and of integers; as many make an index that is known to be affine
 MOVED = 2                  # scalar operations at most of an element that is moved or cast
 CHAIN = 16                 # pushes one after the other that are looked at
 WINDOW = 4                 # elements of an argument, written out one by one, that make a window
@@ -49,6 +51,17 @@ class Graph:
                 self.readers.setdefault(a, []).append(eqn)
         for v in (*program.inputs, *(v for v, _ in program.hidden), *program.outputs):
             self.buffer(v)
+
+    @functools.cached_property
+    def counted(self):
+        """The integers and conditions that are computed from no argument, by few operations."""
+        known = {}
+        for eqn in self.program.eqns:
+            deep = 1 + max([known.get(a, COUNTED) for a in eqn.variables], default=0)
+            if step_of(eqn.op) == "pull" and deep <= COUNTED and all(
+                    v.dtype.kind in "iub" for v in eqn.outs):
+                known.update(dict.fromkeys(eqn.outs, deep))
+        return frozenset(known)
 
     def buffer(self, v):
         """The Buffer that holds v, if v is stored."""

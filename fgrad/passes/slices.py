@@ -16,7 +16,7 @@ from functools import lru_cache
 from .. import index, ops, piecewise
 from ..interpreters.stage import stage
 from .matrices import in_place_of
-from .pull import Graph, Puller, step_of
+from .pull import Graph, Puller
 
 MOST = 6                   # slices of one array of updates
 
@@ -26,21 +26,22 @@ def in_slices(program):
     if all(eqn.op.name != "scatter_add" for eqn in program.eqns):
         return program
     graph = Graph(program)
-    made = {v for eqn in program.eqns if step_of(eqn.op) != "pull" for v in eqn.outs}
 
     def rewritten(eqn):
-        key = of_slices(graph, graph.given | made, eqn) if eqn.op.name == "scatter_add" else None
+        key = of_slices(graph, eqn) if eqn.op.name == "scatter_add" else None
         return [eqn] if key is None else in_place_of(eqn, traced, key)
     return program.rewritten(rewritten)
 
 
-def of_slices(graph, stored, eqn):
+def of_slices(graph, eqn):
     """(the types, the axes, the Pieces of each axis of the updates) of an equation, or None."""
     x, *indices, u = eqn.args
     types, axes = [a.type for a in eqn.args], eqn.params["axes"]
     if not is_zero(graph, x) or 0 in (*x.shape, *u.shape) or len(indices[0].shape) != len(indices):
         return None
-    found = [pieces(graph, stored, i, x.shape[a], eqn.params.get("mode", "clip"))
+    if not graph.counted.issuperset(indices):
+        return None
+    found = [pieces(graph, i, x.shape[a], eqn.params.get("mode", "clip"))
              for i, a in zip(indices, axes)]
     if None in found or {axis for axis, _ in found} != {*range(len(found))}:
         return None
@@ -59,13 +60,11 @@ def is_zero(graph, x):
     return eqn is not None and eqn.op.name == "full" and eqn.params["value"] == 0
 
 
-def pieces(graph, stored, i, extent, mode):
+def pieces(graph, i, extent, mode):
     """(the axis of an index array along which it is affine in pieces, these), or None."""
-    if i.__class__ in (int, float) or i.dtype.kind not in "iu":
-        return None
     with index.Space() as space:
         at = [space.variable(n) for n in i.shape]
-        element = Puller(graph, stored)(i, tuple(map(index.of, at)))
+        element = Puller(graph, ())(i, tuple(map(index.of, at)))
         v = piecewise.variable(element)
         found = piecewise.clamped(element, extent) if mode == "clip" else piecewise.forms(element)
     if not found or v not in at:

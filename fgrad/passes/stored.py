@@ -73,7 +73,7 @@ def initially_stored(graph, products, operands):
 
 def is_counted(graph, v, stored):
     """Is an element of v an index itself, maybe in pieces?  What is read by it needs no v then."""
-    if v.dtype.kind not in "iu":
+    if v not in graph.counted or v.dtype.kind == "b":
         return False
     with index.Space() as space:
         element = Puller(graph, stored)(v, tuple([index.of(space.variable(n)) for n in v.shape]))
