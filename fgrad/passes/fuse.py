@@ -180,7 +180,8 @@ class Attempt:
                     self.store(v)
         self.found |= {v for padded, v in self.inside.items() if padded not in self.found}
         more = self.found - self.stored                                   # first what is certain
-        return more or self.twice - self.stored | read_again(self.computed(), self.stored)
+        known = self.stored | self.graph.counted             # indices are not worth reading again
+        return more or self.twice - self.stored | read_again(self.computed(), known)
 
     def computed(self):
         """Pairs (a kernel's number, the nodes that it computes)."""
