@@ -11,7 +11,8 @@
 Worth it where an elementary function is called and a row is short: of one number these take as long
 as of a vector.  Such stretches may stand between loops or in front of them, too, as that of z in
 y[j] += w[i,j] * z[i] does, if they compute more than a logarithm; or without such a function, if
-they are long: where pixels are looked up at places that take many operations.  Long loops are cut
+they are long: where pixels are looked up at places that take many operations, or random bits decide
+what becomes of a sum.  Long loops are cut
 into blocks, each with rows of its own.  Relies on parts.py for substitution; schedule.py calls
 `apart`.
 """
@@ -102,14 +103,15 @@ def stretches(body, v):
     """The statements as (is it one that has vectors?, stretch) pairs.
 
     Those are of named values and of what is stored for each row, with an elementary function, or
-    long and in front of all others.
+    long and in front of all others or behind them.
     """
     out = []
     for rows, part in itertools.groupby(body, lambda s: is_of_rows(s, v)):
         part = [*part]
         last = part[-1] is body[-1]
+        at_one_end = last != (not out)
         dear = rows and (is_dear(part) and (last or cost_of(part) >= WITHIN) or
-                         not (last or out) and is_long(part, body, v))
+                         at_one_end and is_long(part, body, v))
         if out and not dear and not out[-1][0]:
             out[-1][1].extend(part)
         else:
@@ -132,7 +134,7 @@ def is_dear(part):
 
 
 def is_long(part, body, v):
-    """Do the first statements of a loop over many rows take most of its time?"""
+    """Do these statements of a loop over many rows take most of its time?"""
     cost = cost_of(part)
     return v.extent >= MANY and cost >= LONG and 2 * cost >= cost_of(body)
 

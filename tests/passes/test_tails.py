@@ -68,7 +68,15 @@ def put(w, h, u, x):
     return fnp.zeros((9, 9), u.dtype).at[count].add(u, mode="drop")
 
 
-FUNCTIONS = [layer, gates, logsumexp, rows_of_rows, in_front, between, looked_up, put]
+def behind(w, h, u, x):
+    """Many operations on a sum of few, none of them elementary."""
+    s = t = fnp.sum(u, axis=1)
+    for k in range(12):
+        t = fnp.where(t > 0, (t - 0.1 * k) * (s + k), fnp.minimum(t * t, 1.0 - k * s))
+    return t
+
+
+FUNCTIONS = [layer, gates, logsumexp, rows_of_rows, in_front, between, looked_up, put, behind]
 
 
 def given(n, dtype="float32"):
@@ -87,12 +95,12 @@ def test_the_plan_gives_what_numpy_gives(function, n, target):
     if n > 64 and function is rows_of_rows:
         n //= 2
     text = str(plan_of(function, given(n), target))
-    few = function in (in_front, looked_up, put) and n < 20           # for each thread, or at all
+    few = function in (in_front, looked_up, put, behind) and n < 20           # for each thread, or at all
     assert "_row[" in text or few
 
 
 @pytest.mark.parametrize("function, named", [(in_front, "log1p("), (between, "log1p("),
-                                             (looked_up, "* 3.0")])
+                                             (looked_up, "* 3.0"), (behind, "- 1.1")])
 def test_stretches_that_loops_follow_have_vectors(function, named):
     text = str(plan_of(function, given(100)))
     loop = text[:text.index(named)].rindex("serial")
