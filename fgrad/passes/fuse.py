@@ -44,8 +44,8 @@ from ..scalar import EXPENSIVE
 from .collapse import collapse_reduction, in_order_of_memory, rewrite_root
 from .pull import Graph, Puller, step_of, uncast
 from .product import TOTAL, operand_factors, product_of, read_around, total_of, unguarded
-from .recompute import (hidden, holes, met_at_places, prologue_cost, read_again, read_often,
-                        reads_again)
+from .recompute import (hidden, holes, looks_up, met_at_places, prologue_cost, read_again,
+                        read_often, reads_again)
 from .reduction_forms import (axes_missed, column_form, columns_across, is_shared_out, outer_form,
                               short_sums_written_out, written_out_axes)
 from .stored import initially_stored
@@ -599,6 +599,14 @@ class Attempt:
                     return v
         return None
 
+    def looked_up(self, g, n):
+        """The value, in a list, that is to be stored for an operand of product g that is looked up:
+        before its axes become one, which vectors step through.
+        """
+        found = [v for (v, _), m in g.puller.memo.items()
+                 if m is n and self.graph.makers[v][0].op.name != "reshape"]
+        return found[-1:]
+
     def judge_product(self, g, root, nodes):
         """Reductions are stored before a product, and what packing would compute many times.
 
@@ -625,6 +633,9 @@ class Attempt:
                     self.inside[padded] = inside
                 else:
                     self.found.add(padded)
+            if not dear and looks_up(side, p.k):
+                dear = [side]
+                self.found.update(self.looked_up(g, uncast(side)))
             if dear:
                 continue
             many = prod(v.extent for v in other) > PACKED_ONCE

@@ -350,6 +350,15 @@ def reads_again(side, variables):
     return prod(v.extent for v in variables if side.free & v.bit) >= 2 * largest > 0
 
 
+def looks_up(side, variables):
+    """Is each element of an operand looked up along its sum, where no two lie side by side?
+
+    Stored, it is looked up by vectors, and once for all products that read it.
+    """
+    mask = sum([v.bit for v in variables])
+    return any(d.free & mask for n in scalar.walk(side) if n.op == "load" for d in n.data[1].nodes)
+
+
 def prologue_cost(side):
     """What an element of an operand costs where it is packed.
 
