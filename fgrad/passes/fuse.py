@@ -168,6 +168,7 @@ class Attempt:
         self.inside = {}               # value → what to store instead: itself without its border
         self.origins = {}              # value → the latest stored values it is computed from
         self.read_by_steps = set()
+        self.pulled = []               # (the number of a step, the nodes of what it reads)
 
     def run(self):
         """What must be stored as well; nothing when the steps are final."""
@@ -184,7 +185,8 @@ class Attempt:
         return more or self.twice - self.stored | read_again(self.computed(), known)
 
     def computed(self):
-        """Pairs (a kernel's number, the nodes that it computes)."""
+        """Pairs (a kernel's or step's number, the nodes that it computes)."""
+        yield from self.pulled
         for g in self.steps:
             if isinstance(g, Nest):
                 operands = (g.product.a, g.product.b) if g.product is not None else ()
@@ -209,11 +211,11 @@ class Attempt:
         for v in eqn.outs:
             self.home[v] = step.number
         if kind not in ("call", "loop"):
-            self.prepare(eqn)
+            self.prepare(eqn, step.number)
 
-    def prepare(self, eqn):
+    def prepare(self, eqn, number):
         """Stores arguments of a scan or push that are not plain to read, or are read from what the
-        push overwrites.
+        push overwrites.  number: that of its step.
         """
         over = self.graph.overwritten(eqn, self.stored)
         for v in eqn.variables:
@@ -226,6 +228,7 @@ class Attempt:
                     self.found.add(v)
                 self.found |= read_often(root, v.type.size)
                 self.read_by_steps |= loaded
+                self.pulled.append((number, nodes))
 
     def store(self, v):
         """v joins a kernel, or starts one."""

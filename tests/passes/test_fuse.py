@@ -394,6 +394,38 @@ def test_what_several_kernels_compute_by_much_work_is_stored(target):
     assert str(plan).count("w[0,0,0,0]") <= 6, str(plan)
 
 
+def test_what_several_updates_compute_by_much_work_is_stored():
+    """The error of a table's interpolation was computed for each of the four places it reads."""
+    def f(table, x):
+        def loss(table):
+            i = fnp.clip((x * 60).astype("int32"), 1, 60)
+            t = x * 60 - i
+            a, b, c, d = (table[i + k] for k in (-1, 0, 1, 2))
+            y = ((((d - a + 3 * (b - c)) * t + 2 * a - 5 * b + 4 * c - d) * t + c - a) * t) / 2 + b
+            return fnp.sum(y * y * (1 + y))
+        return grad(loss)(table)
+    types = [ArrayType(F32, (64,)), ArrayType(F32, (5000,))]
+    plan = check_plan(passes.plan(inline(stage(f, types).program)))
+    assert "f32[5000]" in [str(b.type) for k in plan.steps for b in k.outputs], str(plan)
+    rng = np.random.default_rng(0)
+    table, x = rng.standard_normal(64), rng.random(5000)
+    np.testing.assert_allclose(jit(f)(table, x), f(*map(fnp.asarray, (table, x))), rtol=1e-9)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_patches_that_are_looked_up_are_stored_for_all_products(target):
+    """Each element of a patch was looked up where a product packs it, for each product anew."""
+    def convolved(x, w):
+        row = fnp.clip(fnp.arange(8)[:, None] + fnp.arange(3) - 1, 0, 7)
+        patches = x[:, row[:, None, :, None], row[None, :, None, :]].reshape(2, 8, 8, 45)
+        return fnp.sum(fnp.tanh(patches @ w))
+    types = [ArrayType(F32, (2, 8, 8, 5)), ArrayType(F32, (45, 6))]
+    f = grad(convolved, 1)
+    plan = assert_plan_agrees(inline(stage(f, types).program), target, length=1000)
+    stored = [k for k in plan.steps if str(k.outputs[0].type) == "f32[2,8,8,3,3,5]"]
+    assert len(stored) == 1 and str(plan).count("min(max(") == 2, str(plan)
+
+
 def test_of_a_deep_value_that_is_broadcast_the_small_one_is_stored():
     def f(x):
         row = fnp.sum(x, axis=-1, keepdims=True)
