@@ -88,7 +88,7 @@ def form(n, args, v):
             return [Piece(0, v.extent, 0, int(n.data))]
         case "index":
             return [Piece(0, v.extent, index.stride(n.data, v), n.data.const)]
-        case "cast":
+        case "cast" if n.dtype != BOOL:
             return args[0]
         case "add" | "sub" | "mul" if n.dtype != BOOL:
             return combined(n.op, *args)

@@ -20,7 +20,7 @@ COMPARISONS = "lt le gt ge eq ne".split()
 def computed(draw):
     """(the extent of a loop, what makes an integer of its variable's node) by random operations."""
     steps = draw(st.lists(st.tuples(
-        st.sampled_from("add sub mul div rem min max neg abs select cast twice".split()),
+        st.sampled_from("add sub mul div rem min max neg abs select cast twice truth".split()),
         st.integers(-9, 30), st.sampled_from(COMPARISONS), st.booleans()), max_size=5))
 
     def build(x):
@@ -30,6 +30,8 @@ def computed(draw):
                 x = apply(op, x)
             elif op == "cast":
                 x = cast(x, I64 if x.dtype == I32 else I32)
+            elif op == "truth":                       # of a number: is it another than 0?
+                x = apply("select", cast(x, BOOL), number, cast(cast(x, BOOL), x.dtype))
             elif op == "twice":
                 x = apply("add", x, x)
             elif op == "select":

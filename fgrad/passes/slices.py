@@ -11,10 +11,12 @@ Elements are added in the order of their updates.  The pipeline calls `in_slices
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 
 from .. import index, ops, piecewise
 from ..interpreters.stage import stage
+from ..ir import Var
 from .matrices import in_place_of
 from .pull import Graph, Puller
 
@@ -36,28 +38,29 @@ def in_slices(program):
 def of_slices(graph, eqn):
     """(the types, the axes, the Pieces of each axis of the updates) of an equation, or None."""
     x, *indices, u = eqn.args
-    types, axes = [a.type for a in eqn.args], eqn.params["axes"]
-    if not is_zero(graph, x) or 0 in (*x.shape, *u.shape) or len(indices[0].shape) != len(indices):
+    if u.__class__ is not Var or not is_zero(graph, x) or not graph.counted.issuperset(indices):
         return None
-    if not graph.counted.issuperset(indices):
+    axes = eqn.params["axes"]
+    if 0 in (*x.shape, *u.shape) or len(indices[0].shape) != len(indices):
         return None
     found = [pieces(graph, i, x.shape[a], eqn.params.get("mode", "clip"))
              for i, a in zip(indices, axes)]
     if None in found or {axis for axis, _ in found} != {*range(len(found))}:
         return None
-    slices = 1
-    for _, parts in found:
-        slices *= len(parts)
-    apart = all(are_apart(parts) for _, parts in found)
-    if slices > MOST or len(found) > 1 and not apart:
+    slices = math.prod(len(parts) for _, parts in found)
+    if slices > MOST or len(found) > 1 and not all(are_apart(parts) for _, parts in found):
         return None
-    return tuple(types), axes, tuple([(axis, tuple(parts)) for axis, parts in found])
+    types = tuple([a.type for a in eqn.args])
+    return types, axes, tuple([(axis, tuple(parts)) for axis, parts in found])
 
 
 def is_zero(graph, x):
-    """Is an array 0 everywhere?"""
+    """Is an array 0 everywhere, and not -0.0?"""
     eqn, _ = graph.makers.get(x, (None, 0))
-    return eqn is not None and eqn.op.name == "full" and eqn.params["value"] == 0
+    if eqn is None or eqn.op.name != "full":
+        return False
+    value = eqn.params["value"]
+    return value == 0 and math.copysign(1, value) > 0
 
 
 def pieces(graph, i, extent, mode):

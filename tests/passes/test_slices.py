@@ -42,6 +42,7 @@ UPDATES = {
     "places known at run time": lambda u, n: fnp.zeros_like(u).at[
         fnp.argsort(u[0])].add(u),
     "places of another array": lambda u, n: u.at[around(n, 1)].add(u),
+    "places of -0.0": lambda u, n: fnp.full((n, n), -0.0, u.dtype).at[around(n, 1)].add(u),
     "places to be set": lambda u, n: fnp.zeros_like(u).at[around(n, 1)].set(u),
     "some that are dropped": lambda u, n: fnp.zeros_like(u).at[
         fnp.arange(n) + 2].add(u, mode="drop"),
