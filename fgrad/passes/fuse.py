@@ -74,8 +74,8 @@ class Root:
 class Nest:
     """A kernel to be: stored values that share loops.
 
-    product: the kernel is a contraction.  first: the value it was started for.  passes: see
-    recompute.holes.
+    product: the kernel is a contraction.  first: the value it was started for.  passes, judged:
+    see recompute.holes.
     """
     number: int
     space: index.Space
@@ -87,6 +87,7 @@ class Nest:
     product: object = None
     first: object = None
     passes: dict = new(dict)
+    judged: set = new(set)
 
 
 @record
@@ -561,7 +562,7 @@ class Attempt:
         if g.product is not None:
             self.judge_product(g, root, nodes)
         else:
-            holes(root.expr, root.nest, self.found, g.passes,
+            holes(root.expr, root.nest, self.found, g.passes, g.judged,
                   vectors=self.target.kind == "cpu")
             self.found |= met_at_places(root.expr, root.nest)
 

@@ -28,25 +28,30 @@ WRITTEN = 1 << 12                  # nodes up to which short loops are written o
 TREE = 200                         # nodes of an expression under a guard, written out as a tree
 
 
-def holes(root_expr, nest, found, passes, vectors=True):
+def holes(root_expr, nest, found, passes, seen, vectors=True):
     """Origins of reductions and dear values evaluated more than once per index under `nest`.
 
     And of reductions that several passes over a row evaluate for each of its elements: stored once,
     they leave these passes to vectors.  passes: of the kernel so far, filled in: origin → the
-    passes that evaluate it, each the loops around it and the reduction that it is.  vectors: are
-    there vectors, which what chooses among reads would not be?
+    passes that evaluate it, each the loops around it and the reduction that it is.  seen: what has
+    been judged in the kernel so far, filled in.  vectors: are there vectors, which what chooses
+    among reads would not be?
     """
     order = tuple([(v,) for v in nest])        # the variables of a reduction are one level
-    judged = set()
-    seen, stack = set(), [(root_expr, order, bits(order), None, NOWHERE)]
+    judged, levels, own = set(), {}, set()
+    stack = [(root_expr, order, bits(order), None, NOWHERE)]
     while stack:
         n, order, mask, inside, within = stack.pop()
-        if not (n.args or n.free) or (n, order, inside, within) in seen:
+        key = n, order, inside, within
+        if not (n.args or n.free) or key in seen or key in own:
             continue
-        seen.add((n, order, inside, within))
+        # the root's own terms are judged again where another root has them
+        (own if n.origin is root_expr.origin else seen).add(key)
         depth, again = len(order), 1
         if n.free & mask != mask:
-            depth, again = repeated(order, n.free)
+            if (order, n.free) not in levels:
+                levels[order, n.free] = repeated(order, n.free)
+            depth, again = levels[order, n.free]
         if n.op == "reduce" or n.cost >= EXPENSIVE:
             alone = n.op == "reduce" and depth == 0 and order      # every part would do it again
             if n.origin is not None and (

@@ -95,7 +95,7 @@ def test_the_plan_gives_what_numpy_gives(function, n, target):
     if n > 64 and function is rows_of_rows:
         n //= 2
     text = str(plan_of(function, given(n), target))
-    few = function in (in_front, looked_up, put, behind) and n < 20       # for each thread, or at all
+    few = function in (in_front, looked_up, put, behind) and n < 20   # for a thread, or at all
     assert "_row[" in text or few
 
 
