@@ -6,10 +6,11 @@ are
     results, products, arguments and results of library calls,
     every value whose inlined depth passes 50 with two readers, or 100, and what is dear and moved
     to many places,
-    and what would be computed again: a reduction or expensive scalar that misses a loop around it
+    what would be computed again: a reduction or expensive scalar that misses a loop around it
     (a hole), that two kernels want, or that stands under a guard, and what an element needs at
     several places, as steps of a stencil within each other do,
-    and what several kernels compute from more memory than it takes to keep it.
+    what several kernels compute from more memory than it takes to keep it, or by much work,
+    and operands of products that are looked up along their sums.
 
 Of a value in a border of zeros, the value is stored where all products can read around the border.
 
