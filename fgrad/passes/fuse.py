@@ -182,9 +182,10 @@ class Attempt:
                 if v in self.stored and v not in self.home and 0 not in v.shape:
                     self.store(v)
         self.found |= {v for padded, v in self.inside.items() if padded not in self.found}
-        more = self.found - self.stored                                   # first what is certain
+        if self.found - self.stored:                         # first what is certain
+            return self.found - self.stored
         known = self.stored | self.graph.counted             # indices are not worth reading again
-        return more or self.twice - self.stored | read_again(self.computed(), known)
+        return self.twice - self.stored | read_again(self.computed(), known)
 
     def computed(self):
         """Pairs (a kernel's or step's number, the nodes that it computes)."""
@@ -606,11 +607,12 @@ class Attempt:
 
     def looked_up(self, g, n):
         """The value, in a list, that is to be stored for an operand of product g that is looked up:
-        before its axes become one, which vectors step through.
+        before its axes become one, which vectors step through, and before it is repeated.
         """
         found = [v for (v, _), m in g.puller.memo.items()
                  if m is n and self.graph.makers[v][0].op.name != "reshape"]
-        return found[-1:]
+        least = min([v.type.size for v in found], default=0)
+        return [v for v in found if v.type.size == least][-1:]
 
     def judge_product(self, g, root, nodes):
         """Reductions are stored before a product, and what packing would compute many times.
@@ -639,8 +641,8 @@ class Attempt:
                 else:
                     self.found.add(padded)
             if not dear and looks_up(side, p.k):
-                dear = [side]
-                self.found.update(self.looked_up(g, uncast(side)))
+                dear = self.looked_up(g, uncast(side))
+                self.found.update(dear)
             if dear:
                 continue
             many = prod(v.extent for v in other) > PACKED_ONCE

@@ -12,9 +12,8 @@ Worth it where an elementary function is called and a row is short: of one numbe
 as of a vector.  Such stretches may stand between loops or in front of them, too, as that of z in
 y[j] += w[i,j] * z[i] does, if they compute more than a logarithm; or without such a function, if
 they are long: where pixels are looked up at places that take many operations, or random bits decide
-what becomes of a sum.  Long loops are cut
-into blocks, each with rows of its own.  Relies on parts.py for substitution; schedule.py calls
-`apart`.
+what becomes of a sum.  Long loops are cut into blocks, each with rows of its own.  Relies on
+parts.py for substitution; schedule.py calls `apart`.
 """
 
 from __future__ import annotations

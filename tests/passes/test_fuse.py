@@ -426,6 +426,17 @@ def test_patches_that_are_looked_up_are_stored_for_all_products(target):
     assert len(stored) == 1 and str(plan).count("min(max(") == 2, str(plan)
 
 
+@pytest.mark.parametrize("target", TARGETS)
+def test_of_an_operand_that_is_looked_up_and_repeated_the_small_one_is_stored(target):
+    def f(table, k, x):
+        w = fnp.broadcast_to(table[k], (5, 9, 12))
+        return lax.dot_general(x, w, (((2,), (1,)), ((0,), (0,))))
+    types = [ArrayType(F32, (40,)), ArrayType(I32, (9, 12)), ArrayType(F32, (5, 8, 9))]
+    plan = assert_plan_agrees(inline(stage(f, types).program), target)
+    stored = [str(b.type) for k in plan.steps for b in k.outputs]
+    assert stored == ["f32[9,12]", "f32[5,8,12]"], str(plan)
+
+
 def test_of_a_deep_value_that_is_broadcast_the_small_one_is_stored():
     def f(x):
         row = fnp.sum(x, axis=-1, keepdims=True)
