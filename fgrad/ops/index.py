@@ -15,9 +15,10 @@ import math
 
 import numpy as np
 
-from .. import affine, index, piecewise, scalar
+from .. import index, scalar
 from ..core import Primitive
 from ..errors import ArgumentError, DtypeError, ShapeError
+from ..later import lazily
 from ..types import (
     ARITHMETIC, DTYPES, EVERY, F16, F32, I32, I64, INTS, NUMBERS, SHORT, U32, U64, ArrayType,
     without)
@@ -25,6 +26,7 @@ from . import elementwise, move
 from .silence import quiet
 
 PARTS = 4                  # of a gather's indices together, each read on its own
+affine, piecewise = lazily("fgrad.affine"), lazily("fgrad.piecewise")      # for pull rules only
 
 
 # ---------------------------------------------------------------------------- small functions
@@ -96,7 +98,7 @@ def moved_to(x, d, k, n):
 
 def at_index(node, n):
     """(Ix, range): an index that may be out of range, and the range in which it is not."""
-    known = affine.index_of(node)
+    known = affine().index_of(node)
     if known is not None:
         return known, (known, 0, n)
     small = node.dtype.itemsize <= 4 and n < 1 << 31
@@ -118,9 +120,9 @@ def in_parts(node, n):
     """An index clamped to [0, n), as [(range, Ix)], see `piecewise.pieces`; of one without a range,
     if it is a sum of loop variables, or known at run time only.
     """
-    whole = affine.clamped(node, n)
+    whole = affine().clamped(node, n)
     plain = all(isinstance(a, index.Var) for a, _ in whole.terms)
-    return [(None, whole)] if plain else piecewise.pieces(node, n) or [(None, whole)]
+    return [(None, whole)] if plain else piecewise().pieces(node, n) or [(None, whole)]
 
 
 def one_of(parts, element, dtype):
@@ -188,7 +190,7 @@ class Gather(Primitive):
             if mode == "clip":
                 parts = [in_parts(v, n) for v, n in zip(nodes, sizes)]
                 if math.prod(map(len, parts)) > PARTS:
-                    parts = [[(None, affine.clamped(v, n))] for v, n in zip(nodes, sizes)]
+                    parts = [[(None, affine().clamped(v, n))] for v, n in zip(nodes, sizes)]
                 return one_of(parts, lambda at: x(move.weave(i[k:], at, axes)), x.dtype)
             found, ranges = zip(*[at_index(v, n) for v, n in zip(nodes, sizes)])
             inside = x(move.weave(i[k:], found, axes))
@@ -262,7 +264,7 @@ class Scatter(Primitive):
         def target(i):
             nodes = [at(i[:k]) for at in indices]
             if mode == "clip":
-                found, ranges = [affine.clamped(v, n) for v, n in zip(nodes, sizes)], ()
+                found, ranges = [affine().clamped(v, n) for v, n in zip(nodes, sizes)], ()
             else:
                 found, ranges = zip(*[at_index(v, n) for v, n in zip(nodes, sizes)])
             return move.weave(i[k:], found, axes), ranges, updates(i)
@@ -512,7 +514,7 @@ def block(starts, sizes, shape):
 
 def start_index(start, n, m):
     """The Ix of a start, moved inside: n is the size of x, m that of the block."""
-    return affine.clamped(start(()), n - m + 1)
+    return affine().clamped(start(()), n - m + 1)
 
 
 def roomy(i):

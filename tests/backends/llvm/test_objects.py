@@ -154,3 +154,17 @@ for turn in range(20):
 def test_a_child_makes_what_its_parent_had_begun():
     subprocess.run([sys.executable, "-c", FORKS, FUNCTION.format(n="ADDED")], check=True,
                    timeout=60)
+
+
+def test_a_long_text_is_optimised_less(monkeypatch):
+    levels, machine = [], codegen.target_machine
+
+    def noted(level):
+        levels.append(level)
+        return machine(level)
+    monkeypatch.setattr(codegen, "target_machine", noted)
+    text, = texts(1, first=5)
+    long = text + f"; {'of thousands of lines ' * 60}\n" * (codegen.LONG // 1000)
+    assert len(text) < codegen.LONG < len(long)
+    assert [plus(codegen.compile_text(each), 2) for each in (text, long)] == [7, 7]
+    assert levels == [codegen.LEVEL, codegen.QUICK]
