@@ -24,7 +24,8 @@ Values join the latest kernel that fits: one nest is a prefix of the other, they
 and everything else is made earlier.  A product's kernel takes later values at its own index, or at
 that of a reshape, as an epilogue, sums of these over its rows (the moments of a batch norm), and
 the sums over k of its right operand (a bias's gradient) as its "total".
-Deciding is repeated until nothing more is stored.
+Deciding is repeated until nothing more is stored; kernels that have nothing to do with what was
+found stay as they are.
 
     layernorm(x) with gradient         one kernel, nest i,j:  dx[i,j] =,  dg[j] +=,  db[j] +=
 
@@ -76,7 +77,8 @@ class Nest:
     """A kernel to be: stored values that share loops.
 
     product: the kernel is a contraction.  first: the value it was started for.  passes, judged:
-    see recompute.holes.
+    see recompute.holes.  known: root → (what it reads, its nodes, the sums it computes).  again: the
+    kernel of the attempt before that this one repeats.
     """
     number: int
     space: index.Space
@@ -89,6 +91,8 @@ class Nest:
     first: object = None
     passes: dict = new(dict)
     judged: set = new(set)
+    known: dict = new(dict)
+    again: object = None
 
 
 @record
@@ -116,12 +120,14 @@ def fuse(program, target, donated=()):
     products = {}
     stored = initially_stored(graph, products, lambda v, stored: Attempt(
         graph, stored, target, {v: True}).product(v))
+    kept = {}
     while True:
-        attempt = Attempt(graph, stored, target, products)
+        attempt = Attempt(graph, stored, target, products, kept)
         more = attempt.run()
         if not more:
             return Fused(program, graph, stored, unstore(attempt))
         stored |= more
+        kept = attempt.untouched(more)
 
 
 def numbers_first(program):
@@ -160,10 +166,14 @@ def unstore(attempt):
 # ---------------------------------------------------------------------------- one attempt
 
 class Attempt:
-    """Shares stored values out into kernels; collects what should have been stored too."""
+    """Shares stored values out into kernels; collects what should have been stored too.
 
-    def __init__(self, graph, stored, target, products):
+    kept: what the attempt before has made of values, see `untouched`.
+    """
+
+    def __init__(self, graph, stored, target, products, kept={}):
         self.graph, self.stored, self.target, self.products = graph, stored, target, products
+        self.kept, self.again = kept, {}         # a kernel of the attempt before → it, once more
         self.steps, self.home, self.shelves = [], {}, {}
         self.by_columns, self.sums = {}, {}      # extents → kernels of products, of one sum
         self.found, self.twice, self.owner = set(), set(), {}
@@ -233,11 +243,23 @@ class Attempt:
                 self.read_by_steps |= loaded
                 self.pulled.append((number, nodes))
 
+    def untouched(self, more):
+        """value → (its kernel, its Roots), of kernels that stay as they are when `more` is stored:
+        the next attempt need not pull and judge them again.
+        """
+        found, left = {}, {g for g in self.again.values() if g.again is None}
+        for g in self.steps:
+            if isinstance(g, Nest) and g not in left and (
+                    more.isdisjoint([v for v, _ in g.puller.memo])):
+                for root in g.roots:
+                    found.setdefault(root.value, (g, []))[1].append(root)
+        return found
+
     def store(self, v):
         """v joins a kernel, or starts one."""
         nest, roots = self.found_place(v)
         if nest is None:
-            nest, roots = self.start(v)
+            nest, roots = self.start_again(v) or self.start(v)
             self.steps.append(nest)
             for key in self.keys(nest):
                 self.shelves.setdefault(key, []).append(nest)
@@ -245,6 +267,7 @@ class Attempt:
                 self.by_columns.setdefault(extents(nest.product.columns), []).append(nest)
             elif roots[0].how == "sum" or uncast(roots[0].expr).op == "reduce":
                 self.sums.setdefault(wide(v.shape), []).append(nest)
+        self.leave(v, nest)
         with nest.space:
             before = frozenset(nest.reads)
             for root in roots:
@@ -254,16 +277,53 @@ class Attempt:
     def found_place(self, v):
         """(a kernel that v joins, its one Root there), or (None, None)."""
         for g in self.by_columns.get(wide(v.shape), ())[-LOOKBACK:]:
-            with g.space:
-                root = self.total(g, v)
+            root = self.tried(g, v, self.total)
             if root is not None:
                 return g, [root]
         for g in self.candidates(v):
-            with g.space:
-                root = self.join(g, v)
+            root = self.tried(g, v, self.join)
             if root is not None:
                 return g, [root]
         return None, None
+
+    def tried(self, g, v, way):
+        """The Root that v would be in kernel g by way(g, v), or None: as the attempt before has
+        found, where v and the kernel are what they were.
+        """
+        home, roots = self.kept.get(v, (None, (None,)))
+        root = roots[0]
+        known = home is not None and g.again is not None
+        if known and g.again is not home:
+            return None
+        if not known or g.product is None and any(a is not b for a, b in zip(g.nest, root.nest)):
+            with g.space:
+                return way(g, v)
+        if self.latest(g.known[root][0]) >= g.number:
+            return None
+        if g.product is None:
+            g.nest = max(g.nest, root.nest, key=len)
+        return root
+
+    def start_again(self, v):
+        """(a kernel for v once more, its Roots), or None: the attempt before has none to repeat."""
+        home, roots = self.kept.get(v, (None, None))
+        if home is None or home.first is not v:
+            return None
+        g = self.again[home] = Nest(
+            len(self.steps), home.space, home.puller, roots[0].nest, product=home.product, first=v,
+            passes=home.passes, judged=home.judged, known=home.known, again=home)
+        for root in home.roots:                  # it has none of them so far
+            g.puller.memo.pop((root.value, root.index), None)
+        return g, roots
+
+    def leave(self, v, nest):
+        """v is not part of the kernel that it was part of in the attempt before, if not of `nest`:
+        others cannot read it there any more.
+        """
+        g = self.again.get(self.kept.get(v, (None, None))[0])
+        if g is not None and g is not nest and g.again:
+            g.again = None
+            g.puller.memo = {(r.value, r.index): r.expr for r in g.roots if r.how is None}
 
     def total(self, g, v):
         """The Root of v where it sums the columns of what product g multiplies, or None."""
@@ -506,7 +566,11 @@ class Attempt:
 
     def latest_read(self, nodes):
         """The number of the last kernel that makes something the nodes load, or -1."""
-        return max([self.home.get(b, -1) for b in self.graph.loaded(nodes)], default=-1)
+        return self.latest(self.graph.loaded(nodes))
+
+    def latest(self, values):
+        """The number of the last kernel that makes one of the values, or -1."""
+        return max([self.home.get(v, -1) for v in values], default=-1)
 
     def over_own_rows(self, g, expr, nodes, kept):
         """The expression with reductions over rows that g stores, over g's innermost loop instead.
@@ -537,16 +601,21 @@ class Attempt:
 
     def add(self, g, root):
         """root becomes part of kernel g; what it would compute again is noted."""
-        v, nodes = root.value, scalar.walk(root.expr)
-        if g.product is not None and not g.roots:
-            scalar.walk(g.product.b, scalar.walk(g.product.a, nodes))
-        self.judge(g, root, nodes)
-        g.reads |= self.graph.loaded(nodes)
-        g.size += len(nodes)
+        if root not in g.known:
+            nodes = scalar.walk(root.expr)
+            if g.product is not None and not g.roots:
+                scalar.walk(g.product.b, scalar.walk(g.product.a, nodes))
+            self.judge(g, root, nodes)
+            sums = [n.origin for n in nodes if n.op == "reduce" and n.origin]
+            g.known[root] = self.graph.loaded(nodes), len(nodes), sums
+        reads, size, sums = g.known[root]
+        self.twice.update([v for v in sums if self.owner.setdefault(v, g.number) != g.number])
+        g.reads |= reads
+        g.size += size
         g.roots.append(root)
         if root.how is None:
-            g.puller.memo[v, root.index] = root.expr
-        self.home[v] = g.number
+            g.puller.memo[root.value, root.index] = root.expr
+        self.home[root.value] = g.number
 
     def judge(self, g, root, nodes):
         """Notes values that should be stored before `root`."""
@@ -555,8 +624,6 @@ class Attempt:
         for n in nodes:
             if n.op != "reduce":
                 continue
-            if n.origin and self.owner.setdefault(n.origin, g.number) != g.number:
-                self.twice.add(n.origin)
             top = n is uncast(root.expr)
             own = self.adds_columns if root.how else self.accumulates
             if not (n.free & ~mask or top) and own(n, root.nest):

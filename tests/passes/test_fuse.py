@@ -15,7 +15,7 @@ from fgrad.jitted import jit
 from fgrad.loop import Contract, Kernel
 from fgrad.nn import log_softmax, softmax
 from fgrad.loop_check import check_plan
-from fgrad.passes.fuse import Nest, fuse
+from fgrad.passes.fuse import Attempt, Nest, fuse
 from fgrad.passes.pull import Puller
 from fgrad.passes.target import Target
 from fgrad.types import BOOL, F16, F32, F64, I32, ArrayType
@@ -1204,3 +1204,34 @@ def test_dear_factors_of_an_operand_are_stored_before_it(target):
     assert [b.type.shape for k in before for b in k.outputs] == [(60, 160)], str(plan)
     assert any(isinstance(s, Contract) for s in last.body)
     assert_plan_agrees(program((30, 19), (7, 19), (8, 19)), target)
+
+
+def around_an_inverse(x, z, q):
+    """`h` is found to be needed by each row of the last result, when all else is in its kernels."""
+    gap, k = (x * z).sum(-1), q + z[:, :, None]
+    h = (q @ x[..., None])[..., 0]
+    return gap, fnp.linalg.inv(k) + h[:, None]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_kernel_that_a_finding_joins_is_the_one_it_was(target):
+    """`h` came with a loop of its own, `k` with that of the attempt before."""
+    shapes = [(4, 5), (4, 5), (4, 5, 5)]
+    program = inline(stage(around_an_inverse, [ArrayType(F32, s) for s in shapes]).program)
+    assert_plan_agrees(program, target)
+
+
+def test_kernels_that_no_finding_touches_are_not_made_again(monkeypatch):
+    started, start = [], Attempt.start
+
+    def noted(self, v):
+        started.append(v)
+        return start(self, v)
+    monkeypatch.setattr(Attempt, "start", noted)
+    shapes = [(4, 5), (4, 5), (4, 5, 5)]
+    program = inline(stage(around_an_inverse, [ArrayType(F32, s) for s in shapes]).program)
+    fused = fuse(program, THREADS)
+    gap, out = program.outputs
+    assert [started.count(v) for v in (gap, out)] == [2, 2]      # gap: also to see what it sums
+    kernels = [[r.value for r in s.roots] for s in fused.steps if isinstance(s, Nest)]
+    assert gap in kernels[0] and len(kernels[0]) == 3 and kernels[-1] == [out]
