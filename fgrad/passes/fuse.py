@@ -77,8 +77,8 @@ class Nest:
     """A kernel to be: stored values that share loops.
 
     product: the kernel is a contraction.  first: the value it was started for.  passes, judged:
-    see recompute.holes.  known: root → (what it reads, its nodes, the sums it computes).  again: the
-    kernel of the attempt before that this one repeats.
+    see recompute.holes.  known: root → (what it reads, its nodes, the sums it computes).  again:
+    the kernel of the attempt before that this one repeats.
     """
     number: int
     space: index.Space
@@ -244,8 +244,8 @@ class Attempt:
                 self.pulled.append((number, nodes))
 
     def untouched(self, more):
-        """value → (its kernel, its Roots), of kernels that stay as they are when `more` is stored:
-        the next attempt need not pull and judge them again.
+        """value → (its kernel, its Roots), of kernels that stay as they are when `more` is stored.
+        The next attempt need not pull and judge them again.
         """
         found, left = {}, {g for g in self.again.values() if g.again is None}
         for g in self.steps:
