@@ -61,7 +61,8 @@ def transposed(fn, type, lanes, rows):
 def within_chunks(fn, type, lanes, rows):
     """n vectors in chunks of n elements: vector j of the result has element j of every chunk.
 
-    The first stage interleaves elements of rows 2r and 2r+1, the next one pairs of elements.
+    The first stage interleaves elements of rows 2r and 2r+1, the next one pairs of elements of rows
+    4r, 4r+1 and 4r+2, 4r+3, and so on.
     """
     n, unit = len(rows), 1
     while unit < n:
@@ -71,8 +72,7 @@ def within_chunks(fn, type, lanes, rows):
                    for from_b in (0, lanes)
                    for k in range(unit)]
                   for half in (0, n // 2)]
-        step = n // 2 if unit > 1 else 1
-        pairs = [(a, a + step) for a in range(n) if not a & step]
+        pairs = [(a, a + unit) for a in range(n) if not a & unit]
         rows = [fn.shuffle(type, lanes, rows[a], rows[b], half)
                 for a, b in pairs for half in halves]
         unit *= 2

@@ -15,7 +15,8 @@ from fgrad.backends.llvm.text import BYTES, declarations, vector
 from fgrad.backends.llvm.tiles import FLOATS, Machine
 
 MACHINE = Machine(host.HOST.vector_bytes, host.HOST.registers)
-TYPES = {"float32": "float", "float64": "double", "int32": "i32", "int64": "i64"}
+TYPES = {"float32": "float", "float64": "double", "int32": "i32", "int64": "i64",
+         "int8": "i8", "int16": "i16"}
 A, B, OUT, BIAS, WORKSPACE = range(5)                # places in the table of buffers
 SIZES = (1, 2, 3, 5, 17, 31, 64, 100, 129)
 
@@ -240,7 +241,7 @@ def test_products_of_all_sizes_agree_with_numpy(forms):
         check(m, SIZES[(at * 4 + 1) % 9], SIZES[(at * 5 + 3) % 9], forms)
 
 
-@pytest.mark.parametrize("dtype", ["float64", "int32", "int64"])
+@pytest.mark.parametrize("dtype", ["float64", "int8", "int16", "int32", "int64"])
 @pytest.mark.parametrize("forms", ["nn", "nt", "tn", "tt"])
 def test_products_of_every_type_agree_with_numpy(dtype, forms):
     check(31, 45, 17, forms, dtype)

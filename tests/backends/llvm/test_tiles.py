@@ -124,7 +124,9 @@ class Symbolic(Function):
 
 
 @pytest.mark.parametrize("type, lanes", [("float", 2), ("float", 4), ("float", 8), ("float", 16),
-                                         ("double", 2), ("double", 4), ("double", 8)])
+                                         ("double", 2), ("double", 4), ("double", 8),
+                                         ("i16", 8), ("i16", 16), ("i16", 32),
+                                         ("i8", 8), ("i8", 16), ("i8", 32), ("i8", 64)])
 def test_the_shuffles_transpose(type, lanes):
     rows = [[(r, c) for c in range(lanes)] for r in range(lanes)]
     columns = [[(c, r) for c in range(lanes)] for r in range(lanes)]
