@@ -12,8 +12,9 @@ Worth it where an elementary function is called and a row is short: of one numbe
 as of a vector.  Such stretches may stand between loops or in front of them, too, as that of z in
 y[j] += w[i,j] * z[i] does, if they compute more than a logarithm; or without such a function, if
 they are long: where pixels are looked up at places that take many operations, or random bits decide
-what becomes of a sum.  Long loops are cut into blocks, each with rows of its own.  Relies on
-parts.py for substitution; schedule.py calls `apart`.
+what becomes of a sum.  What is added up over the rows (a loss beside its gradient) is added behind
+them.  Long loops are cut into blocks, each with rows of its own.  Relies on parts.py for
+substitution; schedule.py calls `apart`.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ from .parts import blocks_of, cost_of, substituted
 
 LEAST, FEWEST = 4, 8       # rows from which vectors gain, behind loops and elsewhere
 WORK = 4096                # cost of a row up to which its tail counts
-LONG, MANY = 64, 16        # the same of one without elementary functions, and its rows
+LONG, MANY = 32, 16        # the same of one without elementary functions, and its rows
+LANES = 4                  # operations at once, about, in the loops within a row
 WITHIN = 2 * EXPENSIVE     # the least cost of a stretch that loops follow
 BLOCK, BLOCKS = 64, 8      # rows of a block; blocks that threads share at least
 
@@ -41,16 +43,17 @@ def apart(loop, space, words, arranged):
 
     words: names of the kernel, for what a row hands on.  arranged(loop): the statements for one.
     """
-    parts = stretches(with_names(loop, words), loop.var)
+    rows, sums = sums_apart(with_names(loop, words), loop.var, words)
+    parts = stretches(rows, loop.var)
     others = [s for dear, part in parts if not dear for s in part]
     least = FEWEST if any(dear for dear, _ in parts[:-1]) else LEAST
     if loop.step != 1 or loop.var.extent < least or accumulators(loop) or not (
-            1 < len(parts) and cost_of(others) <= WORK and are_separate(parts)):
+            len(parts) + bool(sums) > any(dear for dear, _ in parts) > 0 and cost_of(others) <= WORK and are_separate(parts)):
         return [loop]
     n, serial = loop.var.extent, loop.kind == "serial"
     size = n if serial and n <= BLOCK else block_of(n, loop.kind)
     return blocks_of(loop, size, space, lambda start, size: of_block(
-        loop.var, start, size, parts, space, words, arranged))
+        loop.var, start, size, parts, sums, space, words, arranged))
 
 
 def with_names(loop, words):
@@ -73,6 +76,26 @@ def with_names(loop, words):
                                      if t in inside else t for t in s.body])
         out.append(s)
     return out
+
+
+def sums_apart(body, v, words):
+    """(the other statements, those that add a value of each row to an element that all rows share).
+
+    Nothing else reads or writes such an element, so that they may be last, in any order.
+    """
+    shared = [s for s in body if isinstance(s, Store) and s.how and not s.when
+              and not s.index.nodes and not s.index.free & v.bit
+              and s.buffer.type.dtype == s.expr.dtype]
+    busy = read(body) | {s.buffer for s in stores_of([s for s in body if s not in shared])}
+    sums, out = [], []
+    for s in body:
+        if s not in shared or s.buffer in busy:
+            out.append(s)
+            continue
+        name = words.unique("term")
+        out.append(Let(name, s.expr, s.source))
+        sums.append(replace(s, expr=scalar.name(name, s.expr.dtype, s.expr.free)))
+    return out, sums
 
 
 def known_before(expr, v, inner, made):
@@ -134,8 +157,8 @@ def is_dear(part):
 
 def is_long(part, body, v):
     """Do these statements of a loop over many rows take most of its time?"""
-    cost = cost_of(part)
-    return v.extent >= MANY and cost >= LONG and 2 * cost >= cost_of(body)
+    cost, loops = cost_of(part), cost_of([s for s in body if isinstance(s, For)])
+    return v.extent >= MANY and cost >= LONG and 2 * cost >= cost_of(body) - loops + loops // LANES
 
 
 def is_of_rows(s, v):
@@ -172,16 +195,26 @@ def handed_over(part, behind):
     return {name: dtype for name, dtype in made.items() if name in used}
 
 
-def of_block(v, start, size, parts, space, words, arranged):
-    """Loops for each part, over `size` rows from `start` on; v: the variable of rows."""
+def of_block(v, start, size, parts, sums, space, words, arranged):
+    """Loops for each part, over `size` rows from `start` on, and for the sums; v: the variable of
+    rows.
+    """
     rows, out = {}, []
     for p, (_, part) in enumerate(parts):
         i = space.variable(size)
         known = {name: scalar.load(row, index.of(i)) for name, row in rows.items()}
         keep = []
-        for name, dtype in handed_over(part, parts[p + 1:]).items():
+        for name, dtype in handed_over(part, [*parts[p + 1:], (False, sums)]).items():
             rows[name] = Buffer(words.unique(f"{name}_row"), ArrayType(dtype, (size,)), "local")
             keep.append(Store(rows[name], index.of(i), scalar.name(name, dtype, index.of(i).free)))
         body = substituted(part, {v: index.combine([(start, 1), (index.of(i), 1)])}, known)
         out += arranged(For(i, [*body, *keep], "serial"))
+    if sums:
+        i, names = space.variable(size), [words.unique("total") for _ in sums]
+        added = [Accumulate(name, s.how, scalar.load(rows[s.expr.data], index.of(i)), s.source)
+                 for name, s in zip(names, sums)]
+        out += [Start(a.name, a.how, a.expr.dtype) for a in added]
+        out += arranged(For(i, added, "reduce"))
+        out += [replace(s, expr=scalar.name(a.name, a.expr.dtype, start.free))
+                for s, a in zip(sums, added)]
     return out
