@@ -45,10 +45,12 @@ def apart(loop, space, words, arranged):
     """
     rows, sums = sums_apart(with_names(loop, words), loop.var, words)
     parts = stretches(rows, loop.var)
+    dear = [dear for dear, _ in parts]
+    least = FEWEST if any(dear[:-1]) else LEAST
     others = [s for dear, part in parts if not dear for s in part]
-    least = FEWEST if any(dear for dear, _ in parts[:-1]) else LEAST
+    gains = any(dear) and len(parts) + bool(sums) > 1 and cost_of(others) <= WORK
     if loop.step != 1 or loop.var.extent < least or accumulators(loop) or not (
-            len(parts) + bool(sums) > any(dear for dear, _ in parts) > 0 and cost_of(others) <= WORK and are_separate(parts)):
+            gains and are_separate(parts)):
         return [loop]
     n, serial = loop.var.extent, loop.kind == "serial"
     size = n if serial and n <= BLOCK else block_of(n, loop.kind)
