@@ -14,7 +14,7 @@ from functools import partial
 from math import prod
 
 from .. import index, scalar
-from ..loop import Accumulate, Contract, For, Kernel, Let, Store, nodes_of, statements
+from ..loop import Accumulate, Contract, For, Kernel, Let, Start, Store, nodes_of, statements
 from ..records import frozen, replace
 from ..scalar import EXPENSIVE
 from . import across, borders, computed_places
@@ -27,7 +27,7 @@ from .names import Words, name_loops, words_of
 from .parts import blocks_of, own_loops, substituted
 from .short_loops import named, written_out
 from .stretches import in_stretches
-from .tails import apart
+from .tails import apart, sums_apart
 
 WINDOW = 36                # elements of a window up to which the sums of all are fed in one loop
 SUMS = 2                   # vectors of a sum that are computed side by side
@@ -186,9 +186,27 @@ def arrange(loop, how, space, words):
         stretches = in_stretches(loop, how, space, words)
         if stretches != [loop]:
             return each_arranged(flattened(stretches), how, space, words)
-        loop = written_out(loop, words)
+        short, loop = loop, written_out(loop, words)
+        if loop is not short and loop.kind == "serial":
+            fed = feeding(loop, words)
+            if fed != [loop]:
+                return each_arranged(fed, how, space, words)
         loop = replace(loop, body=flattened(borders.cut_short(loop.body, space, words)))
     return by_its_loops(without_names(loop), how, space, words)
+
+
+def feeding(loop, words):
+    """A serial loop that adds to elements which all iterations share, as one that feeds
+    accumulators, between their statements; else the loop alone.
+    """
+    body, sums = sums_apart(loop.body, loop.var, words)
+    if not sums:
+        return [loop]
+    added = [Accumulate(words.unique("total"), s.how, s.expr, s.source) for s in sums]
+    return [*[Start(a.name, a.how, a.expr.dtype) for a in added],
+            replace(loop, body=body + added, kind="reduce"),
+            *[replace(s, expr=scalar.name(a.name, a.expr.dtype, a.expr.free & ~loop.var.bit))
+              for s, a in zip(sums, added)]]
 
 
 def with_inner(loop, space):

@@ -6,8 +6,10 @@
         t += x[i,k] * x[i,k]
       y[i] = t
 
-Guards on a short loop's variable (the parts of a stack) are decided so.  Worth it where vectors of
-the outer loop read and write memory in small steps, of which backends read and write whole vectors.
+Guards on a short loop's variable (the parts of a stack) are decided so; what is added up of these
+parts over the outer loop has accumulators then (`feeding`, in schedule.py).  Worth it where vectors
+of the outer loop read and write memory in small steps, of which backends read and write whole
+vectors.
 In a loop over steps a kernel of short loops alone is better without any: `in_straight_lines`, which
 the CPU backend calls.  Relies on parts.py for substitution; schedule.py calls `written_out`.
 """
@@ -45,7 +47,10 @@ def written_out(loop, words, gathers=False):
     if not short or loop.step != 1 or loop.var.extent < LONG or fills_a_row(loop):
         return loop
     out, said = [], {}
-    if not write(loop.body, {}, out, said) or not is_near(out, loop.var, gathers):
+    if not write(loop.body, {}, out, said) or not is_near(
+            out, loop.var, gathers, looks_up(loop.body)):
+        return loop
+    if any(is_sum(s, loop.var) for s in out) and not chooses(loop.body, 0):
         return loop
     wide = any(len(steps) > max(STEPS) for steps in whole_steps(out, loop.var))
     if wide and not chooses(loop.body, 0, numbers=True):       # rows of 8 are vectors themselves
@@ -75,6 +80,21 @@ def chooses(body, mask, numbers=False):
                 if any(x.free & mask for x in asked):
                     return True
     return False
+
+
+def looks_up(body, mask=0):
+    """Does what is read at places that only the run knows depend on the variable of a short loop?
+    mask: of those around.
+    """
+    for s in body:
+        if isinstance(s, For):
+            if not looks_up(s.body, mask | s.var.bit):
+                return False
+        elif not isinstance(s, Start) and any(
+                n.op == "load" and n.data[1].nodes and not any(
+                    m.free & mask for m in n.data[1].nodes) for n in scalar.walk(s.expr)):
+            return False
+    return True
 
 
 def in_straight_lines(kernel):
@@ -200,21 +220,29 @@ def named(expr, values):
     return scalar.rewrite(expr, {}, new, {})
 
 
-def is_near(body, v, gathers):
+def is_near(body, v, gathers, lookups):
     """May all that some statements read and write along v be whole vectors?  And is nothing read
-    that they write: stores of whole steps wait for the last of them.
+    that they write: stores of whole steps wait for the last of them.  gathers, lookups: may they
+    read lane by lane, at all, or where only the run knows?
     """
     nodes, whole = nodes_of(body), [s for steps in whole_steps(body, v) for s in steps]
     written = {s.buffer for s in body if isinstance(s, Store)}
     for s in body:
-        if isinstance(s, Store) and s not in whole and not is_stride(s.index, v, (1,)):
+        if isinstance(s, Store) and s not in whole and not (
+                is_stride(s.index, v, (1,)) or is_sum(s, v)):
             return False
     masked = {m for n in nodes if n.op == "guard" and any(x.free & v.bit for x, _, _ in n.data)
               for m in scalar.walk(n.args[0])}
     return len(nodes) <= NODES and all(
-        b not in written and (gathers or is_stride(x, v, (0, 1))
+        b not in written and (gathers or lookups and x.nodes or is_stride(x, v, (0, 1))
                               or n not in masked and is_picked(b, x, v))
         for n in nodes if n.op == "load" for b, x in [n.data])
+
+
+def is_sum(s, v):
+    """Does a statement add to one element, for all v, in the dtype that it has in memory?"""
+    return isinstance(s, Store) and bool(s.how) and not s.when and is_stride(s.index, v, (0,)) and (
+        s.buffer.type.dtype == s.expr.dtype)
 
 
 def is_stride(x, v, strides):

@@ -94,9 +94,10 @@ def sums_apart(body, v, words):
         if s not in shared or s.buffer in busy:
             out.append(s)
             continue
-        name = words.unique("term")
-        out.append(Let(name, s.expr, s.source))
-        sums.append(replace(s, expr=scalar.name(name, s.expr.dtype, s.expr.free)))
+        if s.expr.op != "name":
+            out.append(Let(words.unique("term"), s.expr, s.source))
+            s = replace(s, expr=scalar.name(out[-1].name, s.expr.dtype, s.expr.free))
+        sums.append(s)
     return out, sums
 
 

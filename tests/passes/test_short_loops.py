@@ -29,6 +29,20 @@ def turned(q, v):
     return fnp.array(rows) @ v
 
 
+def colours(x):
+    """Three planes computed differently, put together, and the mean and largest of each."""
+    y = fnp.stack([x[0] * x[1], x[1] - x[2], fnp.minimum(x[0], x[2])], axis=-1) * fnp.arange(3)
+    return y, y.mean((0, 1)), y.max((0, 1))
+
+
+def by_a_table(x):
+    """Numbers that stand in a table at what is computed for each plane."""
+    table = x[0, 0] * x[1, 1, 0]
+    at = fnp.stack([fnp.floor(x[0] * 9), fnp.floor(x[1] * x[2] * 9)], axis=-1).astype("int32")
+    y = table[fnp.clip(at, 0, len(table) - 1)]
+    return y, y.sum((0, 1))
+
+
 WRITTEN_OUT = {
     "lengths": (lambda x: fnp.sqrt(fnp.sum(x * x, axis=1)), (40, 3)),
     "unit vectors": (lambda x: x / fnp.linalg.norm(x, axis=1, keepdims=True), (40, 3)),
@@ -49,6 +63,11 @@ WRITTEN_OUT = {
     "multiples": (lambda x: fnp.sum(fnp.floor(x[:, None] * fnp.arange(8)), axis=1), (40,)),
     "largest and where": (lambda x: (x.max(1), x.argmax(1)), (40, 4)),
     "largest of both parts": (lambda x: fnp.concatenate([x, x * x], 1).max(2), (5, 40, 2)),
+}
+SUMMED = {
+    "planes and their means": (colours, (3, 12, 40)),
+    "planes by a table": (by_a_table, (3, 12, 40)),
+    "few in a plane": (colours, (3, 2, 9)),
 }
 KEPT = {
     "rows of five": (lambda x: fnp.sum(x * x, axis=1), (40, 5)),
@@ -76,6 +95,16 @@ def test_loops_of_few_are_written_out(what, dtype):
         assert not re.search(r"in 0\.\.[23468]\b", text), text
 
 
+@pytest.mark.parametrize("what", SUMMED)
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float64"])
+def test_what_is_added_up_of_all_planes_has_accumulators(what, dtype):
+    """The loop over the planes had the vectors, of which it filled two or three lanes."""
+    function, shape = SUMMED[what]
+    text = loops(function, shape, dtype=dtype)
+    (loop,) = re.findall(r"reduce \w+ in 0..\d+ \(\d+ lanes.*?\n\n", text + "\n\n", re.S)
+    assert len(re.findall(r"total\d* (?:\+|max)= ", loop)) in (2, 6)
+
+
 @pytest.mark.parametrize("what", KEPT)
 def test_others_are_not(what):
     function, shape = KEPT[what]
@@ -83,10 +112,10 @@ def test_others_are_not(what):
     assert re.search(r"in 0\.\.(2|3|5|42)\b", text), text
 
 
-@pytest.mark.parametrize("what", {**WRITTEN_OUT, **KEPT})
+@pytest.mark.parametrize("what", {**WRITTEN_OUT, **SUMMED, **KEPT})
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int32", "int8"])
 def test_compiled_code_gives_what_numpy_gives(what, dtype):
-    function, shape = {**WRITTEN_OUT, **KEPT}[what]
+    function, shape = {**WRITTEN_OUT, **SUMMED, **KEPT}[what]
     x = fnp.asarray(np.random.default_rng(1).integers(1, 5, shape)).astype(dtype)
     got, want = jit(function, device="cpu")(x), function(x)
     for a, b in zip(got, want, strict=True) if isinstance(want, tuple) else [(got, want)]:
@@ -95,9 +124,9 @@ def test_compiled_code_gives_what_numpy_gives(what, dtype):
         np.testing.assert_allclose(a, b, rtol=4e-3 if dtype == "float16" else 2e-6)
 
 
-@pytest.mark.parametrize("what", WRITTEN_OUT)
+@pytest.mark.parametrize("what", {**WRITTEN_OUT, **SUMMED})
 def test_gradients_agree(what):
-    function, shape = WRITTEN_OUT[what]
+    function, shape = {**WRITTEN_OUT, **SUMMED}[what]
 
     def loss(x):
         out = function(x)
