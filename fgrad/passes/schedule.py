@@ -14,7 +14,7 @@ from functools import partial
 from math import prod
 
 from .. import index, scalar
-from ..loop import Accumulate, Contract, For, Kernel, Let, Start, Store, nodes_of, statements
+from ..loop import Accumulate, Contract, For, Kernel, Let, Store, nodes_of, statements
 from ..records import frozen, replace
 from ..scalar import EXPENSIVE
 from . import across, borders, computed_places
@@ -27,7 +27,7 @@ from .names import Words, name_loops, words_of
 from .parts import blocks_of, own_loops, substituted
 from .short_loops import named, written_out
 from .stretches import in_stretches
-from .tails import apart, sums_apart
+from .tails import apart, in_accumulators, sums_apart
 
 WINDOW = 36                # elements of a window up to which the sums of all are fed in one loop
 SUMS = 2                   # vectors of a sum that are computed side by side
@@ -202,11 +202,8 @@ def feeding(loop, words):
     body, sums = sums_apart(loop.body, loop.var, words)
     if not sums:
         return [loop]
-    added = [Accumulate(words.unique("total"), s.how, s.expr, s.source) for s in sums]
-    return [*[Start(a.name, a.how, a.expr.dtype) for a in added],
-            replace(loop, body=body + added, kind="reduce"),
-            *[replace(s, expr=scalar.name(a.name, a.expr.dtype, a.expr.free & ~loop.var.bit))
-              for s, a in zip(sums, added)]]
+    starts, fed, stores = in_accumulators(sums, loop.var, words)
+    return [*starts, replace(loop, body=body + fed, kind="reduce"), *stores]
 
 
 def with_inner(loop, space):

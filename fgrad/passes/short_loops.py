@@ -48,7 +48,7 @@ def written_out(loop, words, gathers=False):
         return loop
     out, said = [], {}
     if not write(loop.body, {}, out, said) or not is_near(
-            out, loop.var, gathers, looks_up(loop.body)):
+            out, loop.var, gathers, parts_look_up(loop.body)):
         return loop
     if any(is_sum(s, loop.var) for s in out) and not chooses(loop.body, 0):
         return loop
@@ -82,13 +82,13 @@ def chooses(body, mask, numbers=False):
     return False
 
 
-def looks_up(body, mask=0):
+def parts_look_up(body, mask=0):
     """Does what is read at places that only the run knows depend on the variable of a short loop?
     mask: of those around.
     """
     for s in body:
         if isinstance(s, For):
-            if not looks_up(s.body, mask | s.var.bit):
+            if not parts_look_up(s.body, mask | s.var.bit):
                 return False
         elif not isinstance(s, Start) and any(
                 n.op == "load" and n.data[1].nodes and not any(

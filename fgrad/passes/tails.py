@@ -29,6 +29,7 @@ from ..types import ArrayType
 from .memory import stores_of
 from .names import names_used
 from .parts import blocks_of, cost_of, substituted
+from .short_loops import is_sum
 
 LEAST, FEWEST = 4, 8       # rows from which vectors gain, behind loops and elsewhere
 WORK = 4096                # cost of a row up to which its tail counts
@@ -85,9 +86,7 @@ def sums_apart(body, v, words):
 
     Nothing else reads or writes such an element, so that they may be last, in any order.
     """
-    shared = [s for s in body if isinstance(s, Store) and s.how and not s.when
-              and not s.index.nodes and not s.index.free & v.bit
-              and s.buffer.type.dtype == s.expr.dtype]
+    shared = [s for s in body if is_sum(s, v)]
     busy = read(body) | {s.buffer for s in stores_of([s for s in body if s not in shared])}
     sums, out = [], []
     for s in body:
@@ -99,6 +98,17 @@ def sums_apart(body, v, words):
             s = replace(s, expr=scalar.name(out[-1].name, s.expr.dtype, s.expr.free))
         sums.append(s)
     return out, sums
+
+
+def in_accumulators(sums, v, words, outside=0):
+    """(what starts accumulators, what feeds them along v, what adds them to memory) for such sums.
+
+    outside: the mask of what else the loop over v depends on.
+    """
+    fed = [Accumulate(words.unique("total"), s.how, s.expr, s.source) for s in sums]
+    return [Start(a.name, a.how, a.expr.dtype) for a in fed], fed, [
+        replace(s, expr=scalar.name(a.name, a.expr.dtype, (a.expr.free | outside) & ~v.bit))
+        for s, a in zip(sums, fed)]
 
 
 def known_before(expr, v, inner, made):
@@ -213,11 +223,8 @@ def of_block(v, start, size, parts, sums, space, words, arranged):
         body = substituted(part, {v: index.combine([(start, 1), (index.of(i), 1)])}, known)
         out += arranged(For(i, [*body, *keep], "serial"))
     if sums:
-        i, names = space.variable(size), [words.unique("total") for _ in sums]
-        added = [Accumulate(name, s.how, scalar.load(rows[s.expr.data], index.of(i)), s.source)
-                 for name, s in zip(names, sums)]
-        out += [Start(a.name, a.how, a.expr.dtype) for a in added]
-        out += arranged(For(i, added, "reduce"))
-        out += [replace(s, expr=scalar.name(a.name, a.expr.dtype, start.free))
-                for s, a in zip(sums, added)]
+        i = space.variable(size)
+        sums = [replace(s, expr=scalar.load(rows[s.expr.data], index.of(i))) for s in sums]
+        starts, fed, stores = in_accumulators(sums, i, words, start.free)
+        out += [*starts, *arranged(For(i, fed, "reduce")), *stores]
     return out
