@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from .. import index, scalar
 from ..loop_text import sign
-from .fuse import Nest, sums_columns
 from .names import letter
+from .nests import Nest, sums_columns
 from .product import TOTAL
 from .recompute import tree_size
 

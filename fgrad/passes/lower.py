@@ -16,10 +16,11 @@ from ..records import replace
 from ..scalar import REDUCTIONS
 from ..text import identifier
 from .collapse import collapse
-from .fuse import PRODUCT, Nest, Root, sums_columns
+from .forms import PRODUCT
 from .lets import name_shared
 from .levels import Levels, guards_inward
 from .names import Words, words_of
+from .nests import Nest, Root, sums_columns
 from .parts import cost_of, in_copies, split, spread
 from .product import TOTAL
 from .pull import Puller

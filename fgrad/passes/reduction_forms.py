@@ -159,3 +159,31 @@ def short_sums_written_out(root):
                                           scalar.begun(how, terms[0]))
                 new[n].origin = new[n].origin or n.origin
     return scalar.rewrite(root, {}, new, {})
+
+
+def accumulates(n, nest, target):
+    """Is a reduction in these loops one for a kernel of its own, which adds up in memory?"""
+    known = tuple(a for a in nest if n.free & a.bit)
+    if len(known) == len(nest):
+        return in_columns(n, known, target) or outer_form(n, known, target)
+    across = target.across and known == nest[:len(known)]
+    return in_columns(n, known, target) and not (
+        across and columns_across(n, known, target))
+
+
+def adds_columns(n, axes, target):
+    """Is it a reduction in column form?"""
+    if n.op != "reduce" or not axes:
+        return False
+    across = target.across and columns_across(n, axes, target)
+    return not across and in_columns(n, axes, target)
+
+
+def has_other_form(n, axes, target):
+    """Is it a reduction in column form, or one to a number that threads share?"""
+    return adds_columns(n, axes, target) or n.op == "reduce" and not axes and is_shared_out(
+        n, target)
+
+
+def in_columns(n, axes, target):
+    return target.kind == "cpu" and column_form(n, axes)

@@ -15,7 +15,8 @@ from fgrad.jitted import jit
 from fgrad.loop import Contract, Kernel
 from fgrad.nn import log_softmax, softmax
 from fgrad.loop_check import check_plan
-from fgrad.passes.fuse import Attempt, Nest, fuse
+from fgrad.passes.fuse import Attempt, fuse
+from fgrad.passes.nests import Nest
 from fgrad.passes.pull import Puller
 from fgrad.passes.target import Target
 from fgrad.types import BOOL, F16, F32, F64, I32, ArrayType
