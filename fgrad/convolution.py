@@ -15,7 +15,7 @@ from .errors import ArgumentError, ShapeError
 from .numpy.contract import in_type
 from .numpy.promotion import cast, join, kind
 from .ops.convolve import extent, fitted, places, spread
-from .types import SHORT
+from .scalar import highest, lowest
 
 
 MANY, SEEN = 8, 18         # channels, or elements that a window sees, from which channels come last
@@ -347,7 +347,7 @@ def reduce_window(x, how, window, stride=1, padding="VALID", dilation=1):
     """x reduced over sliding windows: how is "max", "min" or "sum".
 
     window: an entry for each axis of x; stride, dilation: one for all, or for each.  Padding counts
-    as the identity of `how`: -inf, inf or 0.
+    as the identity of `how`: of floats -inf, inf or 0, of integers the least, the largest or 0.
 
     >>> import fgrad.numpy as fnp
     >>> reduce_window(fnp.arange(5.0), "sum", (2,)).tolist()
@@ -359,10 +359,7 @@ def reduce_window(x, how, window, stride=1, padding="VALID", dilation=1):
     window = per_axis(window, x.ndim, "window")
     stride, dilation = per_axis(stride, x.ndim, "stride"), per_axis(dilation, x.ndim, "dilation")
     pairs = padding_pairs(padding, x.shape, window, stride, dilation)
-    if any(max(p) > 0 for p in pairs) and how != "sum":
-        if x.dtype.kind != "f":
-            raise ArgumentError(f"padding for {how} needs floats.", given=f"x: {SHORT[x.dtype]}")
-    value = {"max": -float("inf"), "min": float("inf"), "sum": 0}[how]
+    value = 0 if how == "sum" else (lowest if how == "max" else highest)(x.dtype)
     x = fitted(x, range(x.ndim), [-a for a, _ in pairs],
                [max(0, a + n + b) for (a, b), n in zip(pairs, x.shape)], value)
     return REDUCE_WINDOW[how](x, window=window, stride=stride, dilation=dilation)

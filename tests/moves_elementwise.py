@@ -19,7 +19,7 @@ JUMPS = ("fnp.floor({})", "fnp.ceil({})", "fnp.round({})", "fnp.sign({})", "{} >
 INTEGERS = ("{} + 3", "{} * -2", "{} // 2", "{} % 3", "{} & 5", "{} | 1", "{} ^ 6", "{} << 1",
             "{} >> 1", "-{}", "abs({})", "~{}", "fnp.clip({}, -2, 2)", "{} > 0", "{} == 1",
             "{}.astype('bool')", "{} ** 2", "{}.astype('{float}') * 0.25", "{}.astype('int16')",
-            "{}.astype('uint8')", "fnp.sign({})")
+            "{}.astype('uint8')", "{}.astype('int8')", "{}.astype('int32')", "fnp.sign({})")
 RING = ("{} + {}", "{} - {}", "{} * {}", "fnp.maximum({}, {})", "fnp.minimum({}, {})")
 FIELD = ("{0} / ({1} * {1} + 1)", "fnp.arctan2({0}, {1} * {1} + 1)", "{0} * 0.5 + {1} * 0.5",
          "fnp.logaddexp({}, {})", "fnp.hypot({}, {})")
@@ -43,7 +43,10 @@ def jump(w):
 
 def whole(w):
     x = w.any("i")
-    return x and (w.one(INTEGERS).format(x.name, float=w.float), [x])
+    if x is None:
+        return None
+    known = [how for how in INTEGERS if not (x.unsigned and "-" in how)]
+    return w.one(known).format(x.name, float=w.float), [x]
 
 
 def logical(w):

@@ -70,17 +70,17 @@ def sliced(w):
 
 
 def padded(w):
-    x = w.any("f", 1)
+    x = w.any("fi", 1)
     if x is None:
         return None
     triples = [(w.number(0, 2), w.number(0, 2), w.number(0, 1)) for _ in x.shape]
     low, high, interior = (tuple(t[k] for t in triples) for k in range(3))
-    number = w.one([0, 1, 2.5])
+    number = w.one([0, 1, 2.5 if x.kind == "f" else 2])
     return f"ops.pad({x.name}, {number}, low={low}, high={high}, interior={interior})", [x], 1.0
 
 
 def triangle(w):
-    x = w.any("f", 2)
+    x = w.any("fi", 2)
     return x and (f"fnp.{w.one(['tril', 'triu'])}({x.name}, {w.number(-1, 1)})", [x], 1.0)
 
 
@@ -92,7 +92,7 @@ def taken(w):
     i = w.any("i")
     n = x.shape[0]
     if i is not None and w.coin():
-        return f"{x.name}[fnp.clip({i.name}, {-n}, {n - 1})]", [x], 1.0
+        return f"{x.name}[fnp.clip({i.name}.astype('int32'), {-n}, {n - 1})]", [x], 1.0
     where = [w.number(-n, n - 1) for _ in range(w.number(0, 4))]
     return f"{x.name}[np.array({where}, 'int32')]", [x], 1.0
 
@@ -126,20 +126,20 @@ def ordered(w):
 
 
 def updated(w):
-    x = w.any("f", 1)
+    x = w.any("fi", 1)
     if x is None or x.shape[0] == 0:
         return None
     n = x.shape[0]
     where = [w.number(-n, n - 1) for _ in range(w.number(1, 3))]
     at = w.one((f"[{where[0]}]", f"[np.array({where}, 'int32')]", "[::2]", "[1:]"))
     how = w.one(("set", "add", "multiply", "min", "max"))
-    value = w.one(("0.5", f"{x.name}{at}", "-1"))
+    value = w.one(("0.5", f"{x.name}{at}", "-1") if x.kind == "f" else ("2", f"{x.name}{at}", "1"))
     return f"{x.name}.at{at}.{how}({value})", [x], 2 + 3 * x.top
 
 
 def block(w):
     """A slice at a computed place, or an update there."""
-    x, i = w.any("f", 1), w.any("i")
+    x, i = w.any("fi", 1), w.any("i")
     if x is None or i is None or 0 in x.shape or i.value.size == 0:
         return None
     starts = ", ".join(f"fnp.ravel({i.name})[0]" for _ in x.shape)

@@ -65,10 +65,10 @@ def softmax(w):
 
 
 def matrix_product(w):
-    x = w.any("f", 1)
+    x = w.any("fi", 1)
     if x is None:
         return None
-    pairs = [y for y in w.values if y.kind == "f" and fits(w, x.shape, y.shape)]
+    pairs = [y for y in w.values if y.kind == x.kind and fits(w, x.shape, y.shape)]
     if not pairs:
         how = "{0} @ fnp.swapaxes({0}, -1, -2)" if len(x.shape) > 1 else "fnp.outer({0}, {0})"
         return how.format(x.name), [x], 4 * (1 + x.top) * max(x.value.size, 1)
@@ -94,20 +94,20 @@ def products_of_batch(w):
 
 def contracted(w, ndim, labellings):
     """A product of two values of so many axes, summed over the labels that the result lacks."""
-    x = w.any("f", ndim)
+    x = w.any("fi", ndim)
     if x is None or len(x.shape) != ndim:
         return None
-    y = w.one([v for v in w.values if v.kind == "f" and v.shape == x.shape])
+    y = w.one([v for v in w.values if v.kind == x.kind and v.shape == x.shape])
     how = w.one(labellings)
     gain = (1 + x.top + y.top) * max(x.value.size, 1)
     return f"fnp.einsum('{how}', {x.name}, {y.name})", [x, y], gain
 
 
 def tensor(w):
-    x = w.any("f", 1)
+    x = w.any("fi", 1)
     if x is None:
         return None
-    y = w.one([v for v in w.values if v.kind == "f" and v.shape == x.shape])
+    y = w.one([v for v in w.values if v.kind == x.kind and v.shape == x.shape])
     axes = w.number(0, len(x.shape))
     if axes and x.shape[len(x.shape) - axes:] != y.shape[:axes]:
         return None

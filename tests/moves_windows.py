@@ -39,7 +39,7 @@ def convolved(w):
 
 
 def pooled(w):
-    x = w.any("f", 1)
+    x = w.any("fi", 1)
     if x is None or 0 in x.shape:
         return None
     window = tuple(w.number(1, min(3, n)) for n in x.shape)
@@ -69,7 +69,7 @@ def log_of_sum(w):
 
 def segments(w):
     """Rows added to the segments that integers name; some may be out of them."""
-    x, i = w.any("f", 1), w.any("i", 1)
+    x, i = w.any("fi", 1), w.any("i", 1)
     if x is None or i is None or x.shape[0] != i.shape[0]:
         return None
     count = w.number(1, 4)

@@ -41,9 +41,11 @@ from tests.tolerance import EPS
 FUZZ = int(os.environ.get("FGRAD_FUZZ", "0"))
 SIZES = (0, 1, 1, 2, 3, 4, 5, 7, 9, 17)
 SOME = SIZES[1:]
-MIXED = ("float32", "float32", "float32", "float64", "float16", "int32", "bool")
+MIXED = ("float32", "float32", "float32", "float64", "float16", "int32", "int16", "uint8", "bool")
+NARROW = ("float32", "float16", "int8", "int8", "uint8", "uint8", "int16", "uint16", "bool")
 WIDE = (1, 16, 31, 33, 64, 65, 100, 129)
-LARGEST, MOST = 20, 500            # magnitude and number of elements of a value
+LARGEST, MOST = 20, 500            # magnitude of floats, and number of elements of a value
+LARGEST_WHOLE = 2**15              # magnitude of integers, which are exact
 WORD = re.compile(r"\b[vx]\d+\b")
 NAMESPACE = {"fnp": fnp, "ops": ops, "np": np, "lax": lax, "checkpoint": checkpoint,
              "reduce_window": reduce_window, "logsumexp": logsumexp}
@@ -78,7 +80,12 @@ class Known:
 
     @property
     def kind(self):
-        return self.value.dtype.kind
+        """f, i (signed or not) or b."""
+        return "i" if self.unsigned else self.value.dtype.kind
+
+    @property
+    def unsigned(self):
+        return self.value.dtype.kind == "u"
 
     @property
     def top(self):
@@ -139,13 +146,15 @@ class Writer:
         self.inputs = len(self.values)
 
     def array(self, shape, dtype):
-        """Distinct floats in [-2, 2), integers in [-4, 5), or bools, in a drawn order."""
+        """Distinct floats in [-2, 2), integers in [-4, 5) or [0, 9), or bools, in a drawn order."""
         n, dtype = math.prod(shape), np.dtype(dtype)
         rng = np.random.default_rng(self.number(0, 99))
         if dtype.kind == "b":
             return rng.random(shape) < 0.5
         if dtype.kind == "i":
             return rng.integers(-4, 5, shape).astype(dtype)
+        if dtype.kind == "u":
+            return rng.integers(0, 9, shape).astype(dtype)
         steps = (np.arange(n) - n / 2 + rng.uniform(0.1, 0.8, n)) * (4 / max(n, 4))
         return rng.permutation(steps).astype(dtype).reshape(shape)
 
@@ -177,7 +186,8 @@ class Writer:
             return
         value = np.asarray(eval(text, known).np)
         top = float(np.abs(value.astype(float)).max(initial=0))
-        if value.size > self.most or not top <= LARGEST or not np.isfinite(top):
+        largest = LARGEST if value.dtype.kind == "f" else LARGEST_WHOLE
+        if value.size > self.most or not top <= largest or not np.isfinite(top):
             return
         error = 0.0
         if value.dtype.kind == "f":

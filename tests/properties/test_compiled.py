@@ -16,7 +16,7 @@ from fgrad.interpreters.call import inline
 from fgrad.interpreters.stage import stage
 from fgrad.jitted import jit
 
-from tests.strategies import WIDE, examples, programs
+from tests.strategies import NARROW, WIDE, examples, programs
 
 OPENCL = any(d.name.startswith("opencl") for d in driver.devices())
 
@@ -59,6 +59,12 @@ def test_jit_gives_what_the_function_gives(batch):
 def test_jit_gives_what_the_function_gives_for_wider_arrays(p):
     f = jit(p.function)
     assert_within(f(*p.arrays), p(*map(Array, p.arrays)), p.errors, "jit")
+
+
+@examples(60)
+@given(programs(dtypes=NARROW, sizes=WIDE, most=20_000))
+def test_jit_gives_what_the_function_gives_for_narrow_dtypes(p):
+    assert_within(jit(p.function)(*p.arrays), p(*map(Array, p.arrays)), p.errors, "jit")
 
 
 @examples(40)
