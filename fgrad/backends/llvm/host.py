@@ -44,6 +44,11 @@ class Host(namedtuple("Host", "cpu features triple vector_bytes registers identi
         """Has it instructions from f16 to f32 and back?  x86 has since 2012."""
         return not self.triple.startswith(("x86_64", "i")) or "+f16c" in self.features
 
+    @property
+    def intel(self):
+        """Is it one of Intel's with AVX-512?  AMD's are the others that have it."""
+        return self.vector_bytes == 64 and not self.cpu.startswith("znver")
+
 
 def host():
     """The machine this process runs on."""

@@ -41,11 +41,12 @@ BATCH = 60_000             # characters of text that are compiled while more is 
 @functools.cache
 def host_target():
     """The passes' description of this processor."""
-    machine = Machine(host.HOST.vector_bytes, host.HOST.registers)
+    machine = Machine(host.HOST.vector_bytes, host.HOST.registers, host.HOST.intel)
     return Target("cpu", vector_bytes=machine.vector_bytes, registers=machine.registers,
                   threads=threads.pool().size, side=4 if machine.registers >= 32 else 2,
                   borders=True, cache=machine.l2, native_loops=True, across=True,
-                  jam=host.last_cache(), streams=host.streams(), tables=True)
+                  jam=host.last_cache(), streams=host.streams(), tables=True,
+                  sees_rows=machine.sees_rows)
 
 
 # ---------------------------------------------------------------------------- image

@@ -104,7 +104,7 @@ def planned(product, target, turns):
 
 def machine(target):
     """The engine's description of the host."""
-    return Machine(vector_bytes=target.vector_bytes, registers=target.registers)
+    return Machine(target.vector_bytes, target.registers, target.sees_rows)
 
 
 def ordered(statement, target):

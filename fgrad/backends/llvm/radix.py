@@ -38,8 +38,7 @@ def compared(host):
     """The kinds of words that a processor sorts by comparing vectors, not by counting bytes."""
     if host.vector_bytes < LEAST or host.cpu == "znver4":
         return frozenset()
-    intel = host.vector_bytes >= quick_text.COMPRESSES and not host.cpu.startswith("znver")
-    return frozenset(KINDS if intel else ("short", "long"))
+    return frozenset(KINDS if host.intel else ("short", "long"))
 
 
 COMPARES, VECTOR = compared(HOST), HOST.vector_bytes

@@ -28,9 +28,13 @@ KERNEL_TYPES = ("i64", "ptr", "i64", "ptr", "i64", "ptr", "i64", "i1")
 
 @frozen
 class Machine:
-    """What the engine knows of a processor: its vectors, and from them its caches, in bytes."""
+    """What the engine knows of a processor: its vectors, and from them its caches, in bytes.
+
+    sees_rows: it fetches what rows lie ahead of those that it reads, however short they are.
+    """
     vector_bytes: int
     registers: int
+    sees_rows: bool = False
 
     @property
     def masks(self):

@@ -510,6 +510,13 @@ def test_tiles_fetch_what_later_ones_read(m, n, k, forms, kind):
         check(m, n, k, forms, workers=workers, epilogue=epilogue)
 
 
+def test_rows_that_a_processor_sees_are_not_fetched():
+    for sees, kind in ((False, streams.LaterRows), (True, None)):
+        planned = plan(1024, 1024, 1024, "float", Strided(1024, 1), Strided(1024, 1),
+                       out=Strided(1024, 1), machine=Machine(64, 32, sees))
+        assert streams.kind_of(planned) is kind
+
+
 @pytest.mark.parametrize("batch, m, n, k", [
     (3, 64, 64, 64),                               # the second cache holds all batches
     (3, 512, 512, 512),                            # it does not hold two of them

@@ -1,7 +1,6 @@
 """Sorting by bytes, in machine code: NumPy's stable order, whatever the rows and the threads."""
 
 import functools
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fgrad import config
-from fgrad.backends.llvm import quick_text, radix
+from fgrad.backends.llvm import host, quick_text, radix
 
 DTYPES = ["f4", "i4", "u4", "f8", "i8", "u8"]
 SHAPES = [(1, 1), (1, 2), (3, 1), (5, 17), (2, 65), (2, 200), (2, 257), (1, 1001), (7, 300),
@@ -146,7 +145,7 @@ def test_memory_is_kept_for_the_next_sort_but_not_much_of_it(monkeypatch):
 
 def test_processors_compare_where_counting_is_slower():
     def kinds(cpu, vector_bytes):
-        return radix.compared(SimpleNamespace(cpu=cpu, vector_bytes=vector_bytes))
+        return radix.compared(host.Host(cpu, "", "", vector_bytes, 32, ""))
     assert kinds("sapphirerapids", 64) == frozenset(radix.KINDS)
     assert kinds("znver5", 64) == {"short", "long"}
     assert kinds("znver3", 32) == kinds("haswell", 32) == {"short", "long"}
