@@ -256,6 +256,14 @@ def give_away(given, results=()):
             x.give_away()
 
 
+def expect_memory(given):
+    """Raises DonationError where one of them has given its memory away."""
+    for x in given:
+        if isinstance(x, Array):
+            for name in x.memory:
+                getattr(x, name)
+
+
 @functools.cache
 def donated(cls):
     """The class of Arrays of class `cls` whose memory has been given away."""

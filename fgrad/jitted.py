@@ -22,7 +22,8 @@ from . import config, signature, tree
 from .aligned import copied
 from .arguments import check_function, name_of
 from .blocks import block
-from .core import EVALUATE, Value, array_of, bound_axes, current, give_away, memory_of
+from .core import (
+    EVALUATE, Value, array_of, bound_axes, current, expect_memory, give_away, memory_of)
 from .errors import boundary
 from .history import History, Record, static_numbers
 from .interpreters.call import call
@@ -141,6 +142,8 @@ class Jitted:
         device = apart.device
         compiled = driver.compiled(trace.program, device, trace.donate)
         values, lent = [], lent_by_numpy(apart) if device == "cpu" else ()
+        if trace.donate:
+            expect_memory(apart.values)          # else those that have theirs would lose it
         try:
             values = [copy_of(x) if lent and id(memory_of(x)) in lent else x
                       for x in compiled(apart.values)]

@@ -16,7 +16,7 @@ from ... import tree
 from ...aligned import copied, empty
 from ...bf16 import BF16
 from ...core import (
-    Array, WordArray, array_of, frozen_array, give_away, memory_in_order, memory_of)
+    Array, WordArray, array_of, donated, frozen_array, give_away, memory_in_order, memory_of)
 from ...later import lazily
 from ...types import held_as
 from ..forms import ARRAY, STRIDED, is_tabled, leaves, missed, takes_equals, taker
@@ -83,23 +83,47 @@ class Executable:
             return None
         fixed = [*[memory_in_order(c) for c in constants], *self.image.tables]
 
-        def entry(forms, fallback, **form):
-            inputs, outputs = [[t.with_dtype(held_as(t.dtype)) for t in ts] for ts in (types, made)]
+        def entry(forms, fallback, results=made, **form):
+            inputs, outputs = [[t.with_dtype(held_as(t.dtype)) for t in ts]
+                               for ts in (types, results)]
             return native_call().entry(
                 self.address, inputs, outputs, fallback, Array, name, forms=forms,
                 constants=[self.table.words, *fixed], unlocks=self.image.long, keep=self, **form)
         rest = entry, types, made, forms, constants, structure, donate, fallback
-        plain = not donate and self.image.outputs == [("made", k) for k in range(len(made))]
-        if not own and not plain or self.image.overwritten and not donate:
+        plain = self.image.outputs == [("made", k) for k in range(len(made))]
+        if not own and (donate or not plain) or self.image.overwritten and not donate:
             return None
         words = any(t.dtype is BF16 for t in [*types, *made])
-        if not plain or words or not all(map(is_tabled, forms)):
+        kinds = [kind for form in forms for kind in leaves(form)]
+        if not (plain or self.takes_over(kinds)) or words or not all(map(is_tabled, forms)):
             return self.by_leaves(*rest)
         if any(map(takes_equals, forms)):        # a table knows the very same object only
             fallback = self.by_leaves(*rest)
         form = returned(structure) if tree.shallow(structure, tree.DISPLAYED) else None
+        given = self.donation(kinds, types, made, donate) if donate else {}
         return entry(forms, fallback, returned=form,
-                     assemble=tree.written_out(structure) if form is None else None)
+                     assemble=tree.written_out(structure) if form is None else None, **given)
+
+    def takes_over(self, kinds):
+        """Is each result new, in order, or the memory of an array that no other one takes over?"""
+        outputs, overwritten = self.image.outputs, sorted(self.image.overwritten)
+        made, taken = [[k for of, k in outputs if of == how] for how in ("made", "taken")]
+        return (made == list(range(len(self.made))) and sorted(taken) == overwritten
+                and len(made) + len(taken) == len(outputs)
+                and all(kinds[k] == ARRAY for k in overwritten))
+
+    def donation(self, kinds, types, made, donate):
+        """What an entry is told where inputs are donated: of which types results are, whose memory
+        they take over, and how each input is used.
+        """
+        uses = [native_call().READ if kind == ARRAY else 0 for kind in kinds]
+        for k in donate:
+            uses[k] = uses[k] and native_call().DONATED
+        for k in self.image.overwritten:
+            uses[k] = native_call().WRITTEN
+        taken = [k if of == "taken" else None for of, k in self.image.outputs]
+        results = [made[k] if of == "made" else types[k] for of, k in self.image.outputs]
+        return {"results": results, "uses": uses, "taken": taken, "gone": donated(Array)}
 
     def by_leaves(self, entry, types, made, forms, constants, structure, donate, fallback):
         """A function of the forms' arguments that calls an entry with their leaves, one by one.

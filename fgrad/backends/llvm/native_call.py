@@ -32,7 +32,9 @@ from .native_text import TEXT
 
 METHOD = 0x80 | 0x02                             # METH_FASTCALL | METH_KEYWORDS
 CONTIGUOUS_ALIGNED = 0x0101                      # of an ndarray's flags
-DATA, NDIM, DIMS, DESCR, FLAGS = 16, 24, 32, 56, 64      # offsets in an ndarray, bytes
+DATA, NDIM, DIMS, BASE, DESCR, FLAGS = 16, 24, 32, 48, 56, 64      # offsets in an ndarray, bytes
+OWNS_DATA = 4                                    # of its flags
+READ, DONATED, WRITTEN = 1, 2, 3                 # uses of arrays, see native_text
 ARRAY_TYPE, PYARRAY_NEW, SET_BASE = 2, 93, 282   # slots of NumPy's C interface
 WORD = ctypes.c_void_p
 GENERAL_VECTORCALL = hasattr(ctypes.pythonapi, "PyObject_Vectorcall")   # CPython 3.11 and later
@@ -84,7 +86,7 @@ class Call(ctypes.Structure):
 
 
 def entry(kernel_address, inputs, outputs, fallback, box, name, *, forms=None, returned=None,
-         assemble=None, constants=(), unlocks=False, keep=()):
+         assemble=None, constants=(), unlocks=False, keep=(), uses=None, taken=None, gone=None):
     """A builtin that runs a kernel; `probe` must hold.
 
     inputs, outputs: records with `dtype` and `shape`, one per positional argument and result.
@@ -102,11 +104,14 @@ def entry(kernel_address, inputs, outputs, fallback, box, name, *, forms=None, r
     given the tuple of results and makes what is returned, where that has no such form; `constants`,
     ndarrays;
     `unlocks`, for kernels that give up the interpreter's lock while they run, and may leave an
-    exception set; `keep`, any objects that must live as long as the callable.
+    exception set; `keep`, any objects that must live as long as the callable.  Where inputs are
+    donated: `uses` of each, see native_text; `taken`, for each result the input whose memory it is,
+    or None for memory of its own (data has none for the others); `gone`, the class that a box gets
+    which has given its memory away.
     """
     fallback, assemble = callable_natively(fallback), callable_natively(assemble)
-    arguments = (Argument * len(inputs))(*map(argument, inputs))
-    results = (Result * len(outputs))(*map(result, outputs))
+    arguments = (Argument * len(inputs))(*map(argument, inputs, uses or [0] * len(inputs)))
+    results = (Result * len(outputs))(*map(result, outputs, taken or [None] * len(outputs)))
     data = (WORD * len(constants))(*(array.ctypes.data for array in constants))
     forms = (ARRAY,) * len(inputs) if forms is None else tuple(forms)
     returned = shape_of(outputs) if returned is None else returned
@@ -116,9 +121,10 @@ def entry(kernel_address, inputs, outputs, fallback, box, name, *, forms=None, r
                 None if assemble is None else id(assemble), unlocks,
                 len(inputs), len(outputs), len(constants),
                 ctypes.addressof(arguments), ctypes.addressof(results), ctypes.addressof(data),
-                len(forms), ctypes.addressof(table), ctypes.addressof(made))
+                len(forms), ctypes.addressof(table), ctypes.addressof(made),
+                None if gone is None else id(gone))
     call.keep = (tuple(inputs), tuple(outputs), fallback, assemble, box, tuple(constants),
-                 arguments, results, data, forms, returned, table, made, keys, keep)
+                 arguments, results, data, forms, returned, table, made, keys, keep, gone)
     return builtin(ctypes.addressof(method(name)), call, None)
 
 
@@ -180,19 +186,22 @@ def callable_natively(thing):
     return lambda *args, **keywords: thing(*args, **keywords)
 
 
-def argument(type):
-    """The Argument row of a type."""
+def argument(type, use):
+    """The Argument row of a type that is used so."""
     scalar = None if type.shape else id(type.dtype.type)
     dims = extents(tuple(type.shape))
-    return Argument(id(type.dtype), scalar, len(type.shape), ctypes.addressof(dims))
+    return Argument(id(type.dtype), scalar, len(type.shape), ctypes.addressof(dims), use)
 
 
-def result(type):
-    """The Result row of a type; the shape that results carry is the one `extents` keeps."""
+def result(type, taken):
+    """The Result row of a type; the shape that results carry is the one `extents` keeps.
+
+    taken: the input whose memory it is, or None.
+    """
     dims = extents(tuple(type.shape))
     nbytes = type.dtype.itemsize * math.prod(type.shape)
     return Result(id(type.dtype), id(dims.shape), len(type.shape), ctypes.addressof(dims),
-                  type.dtype.num, nbytes)
+                  type.dtype.num, nbytes, 0 if taken is None else 1 + taken)
 
 
 def kept(function):
@@ -303,7 +312,12 @@ def array_layout_holds():
     x = np.zeros((3, 5), np.float32)
     y = x[:, ::-1]
     x.flags.writeable = False
+    [_, *twice], count = [x] * 3, ctypes.c_int
+    before = word(x, 0, count)
+    del twice[:]
     expected = [
+        word(x, 0, count) == before - 2, word(x, BASE) is None, word(y, BASE) == id(x),
+        word(x, FLAGS, count) & OWNS_DATA, not word(y, FLAGS, count) & OWNS_DATA,
         word(x, 8) == id(np.ndarray), word(x, DATA) == x.__array_interface__["data"][0],
         word(x, NDIM, ctypes.c_int) == 2, word(x, DESCR) == id(x.dtype) == id(np.dtype("f4")),
         word(x, FLAGS, ctypes.c_int) & 0x0501 == CONTIGUOUS_ALIGNED,

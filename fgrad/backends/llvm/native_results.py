@@ -17,22 +17,25 @@ FUNCTIONS = (              # of CPython and NumPy, that the text calls: @api(Py_
     "PyType_GenericAlloc", "PyCapsule_New", "PyCapsule_GetPointer", "PyMem_RawMalloc",
     "PyMem_RawFree", "PyErr_NoMemory", "PyDict_Size", "PyContextVar_Get",
     "PyLong_AsLongLongAndOverflow", "PyList_New", "PyList_SetItem", "PyDict_New", "PyDict_SetItem",
-    "PyObject_GetAttr", "PyErr_Clear")
+    "PyObject_GetAttr", "PyErr_Clear", "PyCapsule_IsValid")
 
-# What tables in memory hold; scalar: NumPy's class of a dtype's scalars, number: of a dtype.
+# What tables in memory hold; scalar: NumPy's class of a dtype's scalars, number: of a dtype.  use:
+# see native_text.  taken: 1 + the input whose memory a result takes over, or 0.  gone: the class of
+# boxes whose memory has been given away, or null where nothing is donated.
 RECORDS = {
     "Box": "ptr box, i64 np, i64 shape, i64 dtype",     # the class, and the offsets of its slots
-    "Result": "ptr dtype, ptr shape, i64 ndim, ptr dims, i64 number, i64 nbytes",
-    "Argument": "ptr dtype, ptr scalar, i64 ndim, ptr dims",
+    "Result": "ptr dtype, ptr shape, i64 ndim, ptr dims, i64 number, i64 nbytes, i64 taken",
+    "Argument": "ptr dtype, ptr scalar, i64 ndim, ptr dims, i64 use",
     "Node": "i64 kind, i64 count, ptr object, ptr keys",
-    "State": "ptr box, i64 np, ptr arguments, ptr data, ptr held, i64 index, ptr numbers",
+    "State": "ptr box, i64 np, ptr arguments, ptr data, ptr held, i64 index, ptr numbers, "
+             "ptr boxes",
     "Kind": "ptr dtype, ptr scalar, i64 number, i64 nbytes",
     "Operator": "[6 x ptr] loops, i64 bool, i64 index, ptr swapped",
 }
 RECORDS["Call"] = (
     f"{RECORDS['Box']}, ptr kernel, ptr fallback, ptr assemble, i64 unlocks, i64 inputs, "
     "i64 outputs, i64 constants, ptr arguments, ptr results, ptr constant_data, i64 arity, "
-    "ptr nodes, ptr returned")
+    "ptr nodes, ptr returned, ptr gone")
 
 
 @functools.cache

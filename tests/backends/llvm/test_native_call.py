@@ -116,8 +116,8 @@ def test_the_environment_switches_it_off(monkeypatch):
 
 
 @pytest.mark.parametrize("name, wrong", [
-    ("DATA", 24), ("NDIM", 28), ("DIMS", 40), ("DESCR", 48), ("FLAGS", 68), ("ARRAY_TYPE", 3),
-    ("CONTIGUOUS_ALIGNED", 0x0100)])
+    ("DATA", 24), ("NDIM", 28), ("DIMS", 40), ("BASE", 56), ("DESCR", 48), ("FLAGS", 68),
+    ("ARRAY_TYPE", 3), ("CONTIGUOUS_ALIGNED", 0x0100), ("OWNS_DATA", 0x0100)])
 def test_another_layout_of_arrays_switches_it_off(monkeypatch, name, wrong):
     if not native_call.probe():
         pytest.skip("this interpreter's layouts are not known")
