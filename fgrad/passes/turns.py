@@ -82,9 +82,7 @@ class Sliced:
         each //= count
         low = high = x.const
         for a, c in x.terms:
-            if a not in self.variables[:leading]:
-                if any(a.free & v.bit for v in self.variables[:leading]):
-                    return False
+            if a not in self.variables[:leading]:          # of a computed place only its bounds
                 low, high = low + min(c * a.lo, c * a.hi), high + max(c * a.lo, c * a.hi)
         return (size % count == 0 and inner * each == size // count
                 and low >= 0 and high + inner * (each - 1) < size // count)

@@ -9,16 +9,20 @@ import random
 import numpy as np
 import pytest
 
-from fgrad import passes
+import fgrad.numpy as fnp
+from fgrad import lax, passes, vmap
 from fgrad.backends.llvm import module
 from fgrad.backends.llvm.executable import Executable
 from fgrad.backends.llvm.steps import Workspace
 from fgrad.core import Array
+from fgrad.interpreters.call import inline
+from fgrad.interpreters.stage import stage
 from fgrad.loop import turns_of
 from fgrad.loop_check import check_plan
 from fgrad.passes import Target
 from fgrad.passes.turns import shares
 from fgrad.records import replace
+from fgrad.types import F32, I32, ArrayType
 from tests.passes.checking import assert_plan_agrees
 from tests.passes.programs import Build, arrays_for
 
@@ -96,6 +100,24 @@ def test_a_kernel_that_reads_another_share_waits_for_it():
     plan = assert_plan_agrees(p.done(p.dot_general(turned, y, lhs="bij", rhs="bjk", to="bik")),
                               replace(TURNS, cache=1 << 10))
     assert not together(plan)
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_a_place_that_is_computed_lies_in_its_own_share_or_not(own):
+    """Crops of images, each at its own place, after a border of zeros; or of any image."""
+    def crops(images, flips, y, x):
+        def wide(image, flip):
+            return fnp.pad(fnp.where(flip == 1, image[:, ::-1], image), ((2, 2), (2, 2), (0, 0)))
+        made = vmap(wide)(images, flips)
+        def crop(image, y, x):
+            return lax.dynamic_slice(image, (y, x, 0), (8, 8, 3))
+        if own:
+            return made, vmap(crop)(made, y, x)
+        return made, vmap(lambda k, y, x: crop(made[k], y, x))(flips, y, x)
+    places = ArrayType(I32, (16,))
+    types = [ArrayType(F32, (16, 8, 8, 3)), places, places, places]
+    plan = assert_plan_agrees(inline(stage(crops, types).program), replace(TURNS, cache=1 << 13))
+    assert len(plan.steps) > 1 and bool(together(plan)) == own
 
 
 def test_an_argument_that_another_share_reads_is_not_written_over():
