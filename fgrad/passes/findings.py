@@ -6,6 +6,7 @@ found.
 
 from __future__ import annotations
 
+import itertools
 from math import prod
 
 from .. import index, scalar
@@ -17,6 +18,7 @@ from .reduction_forms import accumulates, adds_columns
 
 PACKED_ONCE = 256                  # columns up to which an operand is computed about once
 PROLOGUE = 16                      # cost up to which an operand is computed where it is packed
+FEW, LONG = 16, 64                 # most rows and columns, and least terms, of dot products
 
 
 class Findings:
@@ -62,6 +64,10 @@ class Findings:
         self.found |= {n.origin for n in nodes if n.op == "reduce" and n.origin is not None}
         if g.roots:
             return
+        if self.target.kind == "cpu" and is_long(p):
+            sides = [self.along_sums(g, uncast(side)) for side in (p.a, p.b)]
+            if None not in sides:
+                self.found.update(itertools.chain(*sides))
         for side, other in ((p.a, p.columns), (p.b, p.rows)):
             around = side is p.a and self.target.borders
             if around and read_around(side, p):
@@ -100,6 +106,17 @@ class Findings:
                     return v
         return None
 
+    def along_sums(self, g, n):
+        """What is to be stored, in a list, so that product g reads an operand along its sums; None
+        where it would read it otherwise.
+        """
+        last = g.product.k[-1]
+        if n.op == "load":
+            return [] if index.stride(n.data[1], last) == 1 else None
+        found = [v for (v, at), m in g.puller.memo.items()
+                 if m is n and index.stride(index.flat(at, v.shape), last) == 1]
+        return found[-1:] or None
+
     def looked_up(self, g, n):
         """The value, in a list, that is to be stored for an operand of product g that is looked up:
         before its axes become one, which vectors step through, and before it is repeated.
@@ -108,3 +125,11 @@ class Findings:
                  if m is n and self.graph.makers[v][0].op.name != "reshape"]
         least = min([v.type.size for v in found], default=0)
         return [v for v in found if v.type.size == least][-1:]
+
+
+def is_long(p):
+    """Has a product few rows, many terms, and few columns, or a right operand that is there?  Its
+    sums are dot products then, where nothing is computed of what they are of.
+    """
+    rows, columns, terms = [prod(v.extent for v in axes) for axes in (p.rows, p.columns, p.k)]
+    return rows <= FEW and terms >= LONG and (columns <= FEW or uncast(p.b).op == "load")

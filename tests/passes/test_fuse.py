@@ -116,6 +116,36 @@ def test_a_dear_prologue_is_stored_and_a_cheap_one_packed():
     assert len(plan.steps) == 3 and plan.steps[-1].params[0].name != "x"
 
 
+@pytest.mark.parametrize("m, n, k, both, rhs, stored", [
+    (4, 5, 100, True, "jk", True), (4, 40, 100, False, "jk", True),
+    (4, 40, 100, True, "jk", False),               # many columns, of which something is computed
+    (4, 5, 100, True, "kj", False),                # read across, whatever is stored
+    (4, 5, 50, True, "jk", False), (20, 5, 100, True, "jk", False)])
+def test_operands_of_dot_products_are_there(m, n, k, both, rhs, stored):
+    """Else they were packed, and turned: the covariance of 3 rows took four times as long."""
+    p = Build("f")
+    x, y = p.input("x", 3, m, k), p.input("y", 3, *((n, k) if rhs == "jk" else (k, n)))
+    x, y = p.max(x, 0.0), p.max(y, 0.0) if both else y
+    program = p.done(p.dot_general(x, y, lhs="bik", rhs="b" + rhs, to="bij"))
+    *before, last = assert_plan_agrees(program).steps
+    assert bool(before) == stored
+    sides = contract_of(last).a, contract_of(last).b
+    assert all(side.op == "load" for side in sides) == stored
+    assert len(assert_plan_agrees(program, GPU).steps) == 1
+
+
+def test_what_is_multiplied_with_itself_is_stored_once():
+    p = Build("covariance")
+    x = p.input("x", 3, 200)
+    mean = p.div(p.reduce_sum(x, axes=(1,)), 200.0)
+    less = p.sub(x, p.broadcast(mean, shape=x.shape, axes=(1,)))
+    turned = p.transpose(less, perm=(1, 0))
+    plan = assert_plan_agrees(p.done(p.dot_general(less, turned, lhs="ik", rhs="kj", to="ij")))
+    *_, before, last = plan.steps
+    made = contract_of(last)
+    assert {side.data[0] for side in (made.a, made.b)} == set(before.outputs)
+
+
 def test_attention_is_two_products_and_one_kernel_of_rows():
     p = Build("attention")
     q, k, v = (p.input(name, 6, 16, 8) for name in "qkv")
