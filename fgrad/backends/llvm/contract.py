@@ -36,7 +36,7 @@ STRIP_STEPS = 80, 140    # the fewest, and the most steps of a block that is rea
 BLOCK_ROWS = 256         # the most rows of a block that is read through a table of runs
 SHARE = 2                # of the second cache, that a block of A may fill
 COPIED_SHARE = 16        # where its rows are copied beside B: more would drive B out
-PANELS = 2 << 20         # bytes of a block of B; a quarter where A, read again for each, is no copy
+PANELS = 2 << 20         # bytes of a block of B; a quarter where A is read again for each
 PAGES = 8 << 20          # bytes of B of whose pages a processor has the addresses at hand
 NEAR_PAGES = 64          # pages whose addresses it has nearest, of which it has 64 to 96
 FEWEST_STEPS = 64        # of a block for whose pages there is no room there
@@ -578,10 +578,22 @@ def with_packing(p, grid):
         for steps in block_steps(made):
             kc = block_depth(made, steps)
             size = kc * BYTES[p.type]
-            most = (PANELS if a or p.tables else PANELS // 4) // size
-            nc = max(p.tile.width, most // p.tile.width * p.tile.width)
-            blocks = made.but(kc=kc, nc=min(nc, columns))
-            yield blocks.but(mc=rows if p.strips else min(block_rows(blocks, size), rows))
+            for nc in block_columns(made, size, columns):
+                blocks = made.but(kc=kc, nc=nc)
+                yield blocks.but(mc=rows if p.strips else min(block_rows(blocks, size), rows))
+
+
+def block_columns(p, size, columns):
+    """The columns of a block of B, of so many bytes each, to choose from: where A is copied, again
+    for each block, and the third cache is slow, also so few that rows of tiles are finished.
+    """
+    few, many = [min(max(most // size // p.tile.width, 1) * p.tile.width, columns)
+                 for most in (PANELS // 4, PANELS)]
+    if p.tables:
+        return [many]
+    if not p.pack_a:
+        return [few]
+    return [many, few] if few < many and p.machine.sees_rows else [many]
 
 
 def block_steps(p):

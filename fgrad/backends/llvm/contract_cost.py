@@ -35,7 +35,8 @@ BESIDE = 8               # rows that a processor fetches ahead well
 LOST = 1.2               # cycles of a step for a line of B that the first cache lost,
 LOST_OF_FEW = 5          # and where it holds no more than two rows for each that is fetched ahead
 BY_COLUMNS = 2, 11       # cycles of a step for a line of A that the first, and second, cache lost,
-IN_TIME = 0.5, 1         # and where it was fetched in time: see `streams`
+IN_TIME = 0.5, 1         # and where it was fetched in time: see `streams`,
+LATE = 2, 3              # and where the third cache is slow, as Intel's with AVX-512 are
 SOONER = 1.5             # times as fast is read what the block before has fetched
 MUCH = 4                 # times as many columns as rows, for which to wait for B is longer
 STRIDE = 2048            # bytes from step to step up to which a processor fetches columns ahead
@@ -43,7 +44,8 @@ PACK_ROW, PACK_COLUMN = 1.6, 4.5       # cycles of a vector of A that is packed,
 PACK_PANEL, PACK_SQUARE = 3, 6         # cycles of a vector of B, as it lies and transposed
 ACROSS = 0.04            # cycles of each pair of a step's vectors of B that are read where they lie
 PIECE = 100              # cycles of what is in one page, of a result or of what an epilogue reads
-WRITTEN = 4, 12          # cycles of a tile's row in a large result, behind the one before or not
+WRITTEN = 4, 12          # cycles of a tile's row in a large result, behind the one before or not,
+SLOWLY = 4, 72           # and where the third cache is slow
 PAGE = 4096              # bytes
 
 
@@ -157,7 +159,7 @@ def column_cycles(p, kind):
         return 0
     held = steps <= held_second(step, machine)
     if kind is NextSteps or kind is LaterColumns and p.columns <= MUCH * p.rows:
-        return IN_TIME[not held]
+        return (LATE if machine.sees_rows else IN_TIME)[not held]
     return BY_COLUMNS[not held]
 
 
@@ -221,7 +223,9 @@ def piece_cycles(p, height, width):
     size = BYTES[p.type]
     if p.rows * p.columns * size < p.machine.l2 // 4:
         return 0
-    return PIECE * (height * width * size / PAGE + (height if p.grid[2] > 1 else 1))
+    pieces = PIECE * (height * width * size / PAGE + (height if p.grid[2] > 1 else 1))
+    slow = p.machine.sees_rows and p.rows * p.columns * size > p.machine.l2
+    return pieces + (row_cycles(p, height, width) if slow else 0)
 
 
 def write_cycles(p, height, width):
@@ -231,10 +235,15 @@ def write_cycles(p, height, width):
     """
     if p.rows * p.columns * BYTES[p.type] <= p.machine.l2:
         return 0
-    beside, below = WRITTEN
-    pieces = height * -(-width // p.tile.width) * p.blocks
     pages = height if p.grid[2] > 1 else 0
-    return pieces * (beside if p.rows_first else below) + PIECE * pages
+    return row_cycles(p, height, width) + PIECE * pages
+
+
+def row_cycles(p, height, width):
+    """Cycles of writing the rows of tiles of such a result."""
+    beside, below = SLOWLY if p.machine.sees_rows else WRITTEN
+    pieces = height * -(-width // p.tile.width) * p.blocks
+    return pieces * (beside if p.rows_first else below)
 
 
 def read_cycles(p, elements, whole, far):

@@ -30,7 +30,8 @@ KERNEL_TYPES = ("i64", "ptr", "i64", "ptr", "i64", "ptr", "i64", "i1")
 class Machine:
     """What the engine knows of a processor: its vectors, and from them its caches, in bytes.
 
-    sees_rows: it fetches what rows lie ahead of those that it reads, however short they are.
+    sees_rows: it fetches what rows lie ahead of those that it reads, however short they are; its
+    third cache is slow (Intel's with AVX-512).
     """
     vector_bytes: int
     registers: int

@@ -13,6 +13,7 @@ from fgrad.backends.llvm.operands import Bordered, Pieced, Pulled, Strided, Stri
 from fgrad.backends.llvm.product import outside, steps_of
 from fgrad.backends.llvm.text import BYTES, declarations, vector
 from fgrad.backends.llvm.tiles import FLOATS, Machine
+from fgrad.records import replace
 
 MACHINE = Machine(host.HOST.vector_bytes, host.HOST.registers)
 TYPES = {"float32": "float", "float64": "double", "int32": "i32", "int64": "i64",
@@ -90,8 +91,8 @@ class Buffers(Product):
 class Doubled(Buffers):
     """The same operands, pulled: every element is read and doubled where it is packed."""
 
-    def __init__(self, type, sizes, a, b):
-        super().__init__(type, sizes)
+    def __init__(self, type, sizes, a, b, columns):
+        super().__init__(type, sizes, columns)
         self.strides = {A: a, B: b}
 
     def pulled(self, fn, place, b, first, second, lanes, count):
@@ -202,7 +203,7 @@ def stored(array, form):
 
 
 def check(m, n, k, forms="nn", dtype="float32", *, batch=1, workers=1, epilogue=False, pulled=False,
-          total=False, sums=0, change=lambda planned: planned):
+          total=False, sums=0, machine=MACHINE, change=lambda planned: planned):
     """One product against NumPy."""
     rng = np.random.default_rng(m * 10007 + n * 101 + k)
     a, b = drawn(rng, dtype, batch, m, k), drawn(rng, dtype, batch, k, n)
@@ -214,10 +215,10 @@ def check(m, n, k, forms="nn", dtype="float32", *, batch=1, workers=1, epilogue=
     sizes, type = (m * k, k * n, m * n), TYPES[dtype]
     product = Buffers(type, sizes, n)
     if pulled:
-        product = Doubled(type, sizes, a_form, b_form)
+        product = Doubled(type, sizes, a_form, b_form, n)
         a_form = Pulled("k" if forms[0] == "n" else "m")
         b_form = Pulled("n" if forms[1] == "n" else "k")
-    planned = change(plan(m, n, k, type, a_form, b_form, machine=MACHINE, batch=batch,
+    planned = change(plan(m, n, k, type, a_form, b_form, machine=machine, batch=batch,
                           out=Strided(n, 1), epilogue=epilogue, threads=workers,
                           total=total, sums=sums))
     out = np.full((batch, m, n), 77, dtype)
@@ -508,6 +509,32 @@ def test_tiles_fetch_what_later_ones_read(m, n, k, forms, kind):
     assert streams.kind_of(planned) is kind
     for workers, epilogue in ((1, True), (3, False)):
         check(m, n, k, forms, workers=workers, epilogue=epilogue)
+
+
+@pytest.mark.parametrize("sees", [False, True])
+def test_rows_of_a_large_result_are_finished_where_writing_below_each_other_is_slow(sees):
+    """A copied operand is copied again for each block of columns: that costs less."""
+    machine = Machine(64, 32, sees)
+    for out, epilogue in ((Strided(1024, 1), False), (None, True)):
+        planned = plan(1024, 1024, 256, "float", Pulled("k", 2.0), Strided(1024, 1),
+                       out=out, epilogue=epilogue, machine=machine)
+        assert planned.pack_a and planned.rows_first == sees
+
+
+@pytest.mark.parametrize("forms", ["nn", "tn"])
+@pytest.mark.parametrize("workers, epilogue", [(1, False), (1, True), (2, True)])
+def test_what_is_copied_for_each_block_of_columns_is_copied_whole(forms, workers, epilogue):
+    machine = replace(MACHINE, sees_rows=True)
+    planned = check(601, 1030, 300, forms, pulled=True, workers=workers, epilogue=epilogue,
+                    machine=machine)
+    assert planned.pack_a
+
+
+def test_columns_are_copied_where_they_are_not_there_in_time():
+    for sees in (False, True):
+        planned = plan(1024, 256, 1024, "float", Strided(1, 1024), Strided(256, 1),
+                       out=Strided(256, 1), machine=Machine(64, 32, sees))
+        assert planned.pack_a == sees
 
 
 def test_rows_that_a_processor_sees_are_not_fetched():
