@@ -49,7 +49,7 @@ LOW = {                    # module → its thresholds, in groups that are lower
     "levels": [{"KEEP": 1}, {"KEEP": 100}],
     "pull": [{"DEEP": 2, "COUNTED": 3, "MOVED": 9}],
     "fuse": [{"SIZE": 30}, {"LOOKBACK": 1}],
-    "findings": [{"PACKED_ONCE": 2, "PROLOGUE": 100}],
+    "findings": [{"PACKED_ONCE": 2, "PROLOGUE": 100}, {"FEW": 100, "LONG": 2}],
     "fetches": [{"LARGE": 64, "SHORT": 8}],
     "late_rows": [{"LEAST": 64}],
     "module": [{"FEW": 0, "LONG": 8}],

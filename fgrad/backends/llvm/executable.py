@@ -24,6 +24,7 @@ from . import host, objects, runner, target, threads
 
 host_call = lazily("fgrad.backends.llvm.host_call")         # for steps that NumPy runs
 native_call = lazily("fgrad.backends.llvm.native_call")     # for a second call
+native_donation = lazily("fgrad.backends.llvm.native_donation")
 
 
 class Executable:
@@ -116,11 +117,12 @@ class Executable:
         """What an entry is told where inputs are donated: of which types results are, whose memory
         they take over, and how each input is used.
         """
-        uses = [native_call().READ if kind == ARRAY else 0 for kind in kinds]
+        use = native_donation()
+        uses = [use.READ if kind == ARRAY else 0 for kind in kinds]
         for k in donate:
-            uses[k] = uses[k] and native_call().DONATED
+            uses[k] = uses[k] and use.DONATED
         for k in self.image.overwritten:
-            uses[k] = native_call().WRITTEN
+            uses[k] = use.WRITTEN
         taken = [k if of == "taken" else None for of, k in self.image.outputs]
         results = [made[k] if of == "made" else types[k] for of, k in self.image.outputs]
         return {"results": results, "uses": uses, "taken": taken, "gone": donated(Array)}

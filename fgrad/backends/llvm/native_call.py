@@ -34,7 +34,6 @@ METHOD = 0x80 | 0x02                             # METH_FASTCALL | METH_KEYWORDS
 CONTIGUOUS_ALIGNED = 0x0101                      # of an ndarray's flags
 DATA, NDIM, DIMS, BASE, DESCR, FLAGS = 16, 24, 32, 48, 56, 64      # offsets in an ndarray, bytes
 OWNS_DATA = 4                                    # of its flags
-READ, DONATED, WRITTEN = 1, 2, 3                 # uses of arrays, see native_text
 ARRAY_TYPE, PYARRAY_NEW, SET_BASE = 2, 93, 282   # slots of NumPy's C interface
 WORD = ctypes.c_void_p
 GENERAL_VECTORCALL = hasattr(ctypes.pythonapi, "PyObject_Vectorcall")   # CPython 3.11 and later
@@ -105,9 +104,9 @@ def entry(kernel_address, inputs, outputs, fallback, box, name, *, forms=None, r
     ndarrays;
     `unlocks`, for kernels that give up the interpreter's lock while they run, and may leave an
     exception set; `keep`, any objects that must live as long as the callable.  Where inputs are
-    donated: `uses` of each, see native_text; `taken`, for each result the input whose memory it is,
-    or None for memory of its own (data has none for the others); `gone`, the class that a box gets
-    which has given its memory away.
+    donated: `uses` of each, see native_donation; `taken`, for each result the input whose memory it
+    is, or None for memory of its own (data has none for the others); `gone`, the class that a box
+    gets which has given its memory away.
     """
     fallback, assemble = callable_natively(fallback), callable_natively(assemble)
     arguments = (Argument * len(inputs))(*map(argument, inputs, uses or [0] * len(inputs)))

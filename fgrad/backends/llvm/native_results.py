@@ -20,8 +20,8 @@ FUNCTIONS = (              # of CPython and NumPy, that the text calls: @api(Py_
     "PyObject_GetAttr", "PyErr_Clear", "PyCapsule_IsValid")
 
 # What tables in memory hold; scalar: NumPy's class of a dtype's scalars, number: of a dtype.  use:
-# see native_text.  taken: 1 + the input whose memory a result takes over, or 0.  gone: the class of
-# boxes whose memory has been given away, or null where nothing is donated.
+# see native_donation.  taken: 1 + the input whose memory a result takes over, or 0.  gone: the
+# class of boxes whose memory has been given away, or null where nothing is donated.
 RECORDS = {
     "Box": "ptr box, i64 np, i64 shape, i64 dtype",     # the class, and the offsets of its slots
     "Result": "ptr dtype, ptr shape, i64 ndim, ptr dims, i64 number, i64 nbytes, i64 taken",

@@ -1,22 +1,19 @@
 """The machine code behind `native_call.py`, as LLVM text: `fg.call`, the entry of every builtin.
 
-RECORDS of `native_results.py` are also the ctypes structures there.  The offsets 0, 8, 16, 24, 32,
-48, 56 and 64 are those of the count of references (32 bits of it), type, data, ndim, dims, base,
-descr and flags in an ndarray; in other objects 16 is a float's value or a container's length, and
-24 a tuple's items or the pointer to a list's.  They are checked there before any of this runs.  It
-runs with the interpreter's lock held; a kernel may give it up meanwhile.
-
-A function that is given arrays to keep says of each input what it is used for: 0, no box; 1, to be
-read; 2, to be given away; 3, to be written to and given away, for which it must be a box of memory
-that nobody else sees.  Before the kernel runs, those lose their memory, which a result takes over.
+RECORDS of `native_results.py` are also the ctypes structures there.  The offsets 8, 16, 24, 32, 56
+and 64 are those of type, data, ndim, dims, descr and flags in an ndarray; in other objects 16 is a
+float's value or a container's length, and 24 a tuple's items or the pointer to a list's.  They are
+checked there before any of this runs.  It runs with the interpreter's lock held; a kernel may give
+it up meanwhile.  Relies on `native_results` and `native_donation`.
 """
 
 from __future__ import annotations
 
-from . import native_results
+from . import native_donation, native_results
 from .native_results import declared, with_places
 
-TEXT = native_results.TEXT + declared("Argument", "Node", "Call", "State") + with_places("""
+TYPES = declared("Argument", "Node", "Call", "State")
+TEXT = native_results.TEXT + TYPES + native_donation.TEXT + with_places("""
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 
 ; ---- Arguments.  `place` notes the data and the owner of the next input.
@@ -362,200 +359,6 @@ fail:
   ret ptr null
 nothing:
   ret ptr null
-}
-
-; ---- What is donated
-
-; The box becomes one of another class.
-define internal void @becomes(ptr %box, ptr %class) nounwind {
-  %class.p = getelementptr i8, ptr %box, i64 8
-  %old = load ptr, ptr %class.p
-  call void @hold(ptr %class)
-  store ptr %class, ptr %class.p
-  call void @release(ptr %old)
-  ret void
-}
-
-; Is an ndarray's memory no one else's?  It may be a part of another array, or foreign.
-define internal i1 @is.alone(ptr %array) nounwind {
-entry:
-  %array.class.p = getelementptr i8, ptr %array, i64 8
-  %array.class = load ptr, ptr %array.class.p
-  %ndarray = call ptr @api(ndarray)
-  %count = load i32, ptr %array
-  %is.ndarray = icmp eq ptr %array.class, %ndarray  ; else a scalar
-  %single = icmp eq i32 %count, 1
-  %one = and i1 %is.ndarray, %single
-  br i1 %one, label %own, label %no
-own:
-  %base.p = getelementptr i8, ptr %array, i64 48
-  %base = load ptr, ptr %base.p
-  %bare = icmp eq ptr %base, null
-  br i1 %bare, label %flags, label %based
-based:
-  %class.p = getelementptr i8, ptr %base, i64 8
-  %class = load ptr, ptr %class.p
-  %is.array = icmp eq ptr %class, %ndarray
-  br i1 %is.array, label %array.base, label %capsule
-array.base:
-  %base.count = load i32, ptr %base
-  %base.single = icmp eq i32 %base.count, 1
-  br i1 %base.single, label %flags, label %no
-flags:
-  %owner = phi ptr [ %array, %own ], [ %base, %array.base ]
-  %flags.p = getelementptr i8, ptr %owner, i64 64
-  %all.flags = load i32, ptr %flags.p
-  %owns = and i32 %all.flags, 4
-  %is.owner = icmp ne i32 %owns, 0
-  ret i1 %is.owner
-capsule:
-  %f = call ptr @api(PyCapsule_IsValid)
-  %valid = call i32 %f(ptr %base, ptr @owner)
-  %is.block = icmp ne i32 %valid, 0
-  ret i1 %is.block
-no:
-  ret i1 false
-}
-
-; Takes the memory of boxes that are written to, whose arrays %held keeps; false where one may not
-; be: all have theirs again then.
-define internal i1 @take(ptr %call, ptr %boxes, ptr %held) nounwind {
-entry:
-  %inputs.p = getelementptr %Call.inputs, ptr %call
-  %arguments.p = getelementptr %Call.arguments, ptr %call
-  %np.p = getelementptr %Call.np, ptr %call
-  %gone.p = getelementptr %Call.gone, ptr %call
-  %inputs = load i64, ptr %inputs.p
-  %arguments = load ptr, ptr %arguments.p
-  %np.offset = load i64, ptr %np.p
-  %gone = load ptr, ptr %gone.p
-  %box.class = load ptr, ptr %call
-  br label %each
-each:
-  %i = phi i64 [ 0, %entry ], [ %i1, %next ]
-  %more = icmp slt i64 %i, %inputs
-  br i1 %more, label %look, label %check
-look:
-  %use.p = getelementptr %Argument, ptr %arguments, i64 %i
-  %use.q = getelementptr %Argument.use, ptr %use.p
-  %use = load i64, ptr %use.q
-  %written = icmp eq i64 %use, 3
-  br i1 %written, label %box, label %next
-box:
-  %box.p = getelementptr ptr, ptr %boxes, i64 %i
-  %box.i = load ptr, ptr %box.p
-  %none = icmp eq ptr %box.i, null
-  br i1 %none, label %lost, label %array
-array:
-  %slot = getelementptr i8, ptr %box.i, i64 %np.offset
-  %a = load ptr, ptr %slot
-  %emptied = icmp eq ptr %a, null                   ; the same box once more
-  br i1 %emptied, label %lost, label %full
-full:
-  %alone = call i1 @is.alone(ptr %a)
-  br i1 %alone, label %empty, label %lost
-empty:
-  store ptr null, ptr %slot
-  call void @becomes(ptr %box.i, ptr %gone)
-  br label %next
-next:
-  %i1 = add i64 %i, 1
-  br label %each
-check:                                              ; is one of them an input that is read, too?
-  %k = phi i64 [ 0, %each ], [ %k1, %checked ]
-  %check.more = icmp slt i64 %k, %inputs
-  br i1 %check.more, label %check.one, label %done
-check.one:
-  %k1 = add i64 %k, 1
-  %use.k.p = getelementptr %Argument, ptr %arguments, i64 %k
-  %use.k.q = getelementptr %Argument.use, ptr %use.k.p
-  %use.k = load i64, ptr %use.k.q
-  %box.k.p = getelementptr ptr, ptr %boxes, i64 %k
-  switch i64 %use.k, label %checked [ i64 1, label %compare  i64 2, label %compare ]
-compare:
-  %box.k = load ptr, ptr %box.k.p
-  %no.box = icmp eq ptr %box.k, null
-  br i1 %no.box, label %checked, label %compare.slot
-compare.slot:
-  %slot.k = getelementptr i8, ptr %box.k, i64 %np.offset
-  %array.k = load ptr, ptr %slot.k
-  %is.taken = icmp eq ptr %array.k, null
-  br i1 %is.taken, label %lost, label %checked
-checked:
-  br label %check
-done:
-  ret i1 true
-lost:
-  %upto = phi i64 [ %i, %box ], [ %i, %array ], [ %i, %full ], [ %inputs, %compare.slot ]
-  br label %back
-back:
-  %b = phi i64 [ 0, %lost ], [ %b1, %kept ]
-  %back.more = icmp slt i64 %b, %upto
-  br i1 %back.more, label %back.one, label %failed
-back.one:
-  %b1 = add i64 %b, 1
-  %use.b.p = getelementptr %Argument, ptr %arguments, i64 %b
-  %use.b.q = getelementptr %Argument.use, ptr %use.b.p
-  %use.b = load i64, ptr %use.b.q
-  %was.taken = icmp eq i64 %use.b, 3
-  br i1 %was.taken, label %give.back, label %kept
-give.back:
-  %box.b.p = getelementptr ptr, ptr %boxes, i64 %b
-  %held.b.p = getelementptr ptr, ptr %held, i64 %b
-  %box.b = load ptr, ptr %box.b.p
-  %held.b = load ptr, ptr %held.b.p
-  %slot.b = getelementptr i8, ptr %box.b, i64 %np.offset
-  store ptr %held.b, ptr %slot.b
-  call void @becomes(ptr %box.b, ptr %box.class)
-  br label %kept
-kept:
-  br label %back
-failed:
-  ret i1 false
-}
-
-; Boxes that were donated, and not written to, let go of their memory.
-define internal void @let.go(ptr %call, ptr %boxes) nounwind {
-entry:
-  %inputs.p = getelementptr %Call.inputs, ptr %call
-  %arguments.p = getelementptr %Call.arguments, ptr %call
-  %np.p = getelementptr %Call.np, ptr %call
-  %gone.p = getelementptr %Call.gone, ptr %call
-  %inputs = load i64, ptr %inputs.p
-  %arguments = load ptr, ptr %arguments.p
-  %np.offset = load i64, ptr %np.p
-  %gone = load ptr, ptr %gone.p
-  br label %each
-each:
-  %i = phi i64 [ 0, %entry ], [ %i1, %next ]
-  %more = icmp slt i64 %i, %inputs
-  br i1 %more, label %look, label %done
-look:
-  %use.p = getelementptr %Argument, ptr %arguments, i64 %i
-  %use.q = getelementptr %Argument.use, ptr %use.p
-  %use = load i64, ptr %use.q
-  %donated = icmp eq i64 %use, 2
-  br i1 %donated, label %box, label %next
-box:
-  %box.p = getelementptr ptr, ptr %boxes, i64 %i
-  %box.i = load ptr, ptr %box.p
-  %none = icmp eq ptr %box.i, null
-  br i1 %none, label %next, label %array
-array:
-  %slot = getelementptr i8, ptr %box.i, i64 %np.offset
-  %a = load ptr, ptr %slot
-  %emptied = icmp eq ptr %a, null
-  br i1 %emptied, label %next, label %empty
-empty:
-  store ptr null, ptr %slot
-  call void @becomes(ptr %box.i, ptr %gone)
-  call void @release(ptr %a)
-  br label %next
-next:
-  %i1 = add i64 %i, 1
-  br label %each
-done:
-  ret void
 }
 
 ; ---- The entry: PyObject *(PyObject *self, PyObject **args, Py_ssize_t count, PyObject *keywords)
