@@ -16,6 +16,7 @@ from ..later import lazily
 LOADING = 1 << 18          # elements; NumPy takes 8 ms for them, and so long takes loading
 COMPILING = 1 << 21        # elements; with the import of llvmlite it takes 0.1 s, once per machine
 VALUES, PLACES = 2048, 512           # elements of a row from which it is faster
+LONG = 1 << 14             # of one in which -0.0 is sought sooner in what is sorted
 HALF = np.uint64(32)
 
 machine = lazily("fgrad.backends.llvm.radix")
@@ -83,11 +84,14 @@ def mend(out, rows):
     """Rows that are sorted by all bits become rows that are sorted stably: all NaN are last, and
     zeros of both signs are equal.
     """
-    words = rows.view(f"i{rows.itemsize}")
-    least = np.iinfo(words.dtype).min            # the word of -0.0
     odd = np.isnan(out[:, [0, -1]]).any(1)
-    if words.min() == least:
-        odd |= (words == least).any(1)
+    if out.shape[1] >= LONG:
+        odd |= [has_negative_zero(row) for row in out]
+    else:
+        words = rows.view(f"i{rows.itemsize}")
+        least = np.iinfo(words.dtype).min        # the word of -0.0
+        if words.min() == least:
+            odd |= (words == least).any(1)
     for k in odd.nonzero()[0]:
         row, to = rows[k], out[k]
         numbers = to[~np.isnan(to)]
@@ -96,16 +100,27 @@ def mend(out, rows):
         mend_zeros(to[:numbers.size], row)
 
 
+def has_negative_zero(row):
+    """Has a row, sorted by all bits, a -0.0?  There is none in front of the first zero."""
+    first = first_zero(row)
+    return first is not None and np.signbit(row[first])
+
+
 def mend_zeros(numbers, x):
     """The zeros among the sorted numbers of x in the order that they have in x.
 
     With AVX2 NumPy 2.4 gives some the other sign as it sorts.
     """
-    zero = x.dtype.type(0)
+    first = first_zero(numbers)
+    if first is not None:
+        numbers[first:numbers.searchsorted(numbers[first], "right")] = x[x == 0]
+
+
+def first_zero(numbers):
+    """Where the first zero of either sign is among sorted numbers, None without one."""
+    zero = numbers.dtype.type(0)
     first = numbers.searchsorted(zero)
-    if first == numbers.size or numbers[first] != zero:
-        return
-    numbers[first:numbers.searchsorted(zero, "right")] = x[x == 0]
+    return first if first < numbers.size and numbers[first] == zero else None
 
 
 def prepare(kind):

@@ -29,7 +29,7 @@ class Sort(Primitive):
         return out
 
     def into(self, outs, x, /, *, axis):
-        sort_into(np.moveaxis(outs[0], axis, -1), np.moveaxis(x, axis, -1))
+        sort_into(last(outs[0], axis), last(x, axis))
 
     def prepare(self, x, /, *, axis):
         if x.shape[axis] >= radix.VALUES and radix.kind_of(x):
@@ -65,8 +65,8 @@ class Order(Primitive):
     def into(self, outs, *keys, axis):
         order = None
         for x in keys[::-1]:
-            order = stable_order(np.moveaxis(x, axis, -1), order)
-        np.moveaxis(outs[0], axis, -1)[...] = order
+            order = stable_order(last(x, axis), order)
+        last(outs[0], axis)[...] = order
 
     def prepare(self, *keys, axis):
         if keys[0].shape[axis] >= radix.PLACES and any(map(radix.kind_of, keys)):
@@ -109,6 +109,11 @@ sort, order, top_k = Sort("sort"), Order("order"), TopK("top_k")
 
 FEW = 256                  # elements up to which NumPy's stable argsort is the fastest
 MANY = 1 << 17             # elements that are worth a thread of their own
+
+
+def last(x, axis):
+    """The array with this axis as its last; NumPy takes 3 µs where it is already."""
+    return x if axis == x.ndim - 1 else np.moveaxis(x, axis, -1)
 
 
 def sort_into(out, x):

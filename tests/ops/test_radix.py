@@ -63,6 +63,20 @@ def test_nan_keep_their_order_too(ready):
         np.testing.assert_array_equal(np.signbit(to[np.isnan(to)]), np.signbit(row[np.isnan(row)]))
 
 
+@pytest.mark.parametrize("long", [0, radix.LONG])
+@pytest.mark.parametrize("numbers", [[-0.0, 0.0], [-0.0], [0.0], [-2.0, -0.0, 3.0, 0.0], [1.0, 2.0],
+                                     [-1.0, -0.0], [0.0, 2.0, -np.inf], [-1.0, -2.0]])
+def test_zeros_of_both_signs_keep_their_order(ready, monkeypatch, numbers, long):
+    """Rows with one -0.0 at most, and rows with many, whether it is sought before or after."""
+    monkeypatch.setattr(radix, "LONG", long)
+    rng = np.random.default_rng(7)
+    for dtype in ("f4", "f8"):
+        x = rng.choice(np.array(numbers, dtype), (3, N))
+        x[1] = rng.normal(size=N)
+        x[1, 5] = numbers[0]
+        check(x, 1)
+
+
 def test_numpy_sorts_what_it_sorts_as_fast(ready, monkeypatch):
     monkeypatch.setattr(radix.machine(), "is_faster", lambda x: False)
     x = drawn("f4", (2, N))

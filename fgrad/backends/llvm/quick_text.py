@@ -8,16 +8,16 @@
 
 Vectors of 64 bytes are parted by compressing them; in shorter ones a table says for every outcome
 of the comparisons in which order the lanes come.  Where pivots are bad, the radix sort takes over:
-time is never quadratic.  The network is Batcher's bitonic one (1968), whose elements lie across the
-vectors first: most of its steps then compare whole vectors.  The largest takes half the registers,
-of which there are 32 where vectors have 64 bytes.  Relies on `text`; `radix_text` relies on it, and
-knows what words are.
+time is never quadratic.  Relies on `text`, and on `networks` for what is compared; `radix_text`
+relies on it, and knows what words are.
 """
 
 from __future__ import annotations
 
+from . import networks
 from .text import Function, Mask, constant, iota, mangled, vector
 
+COUNTS = (1, 2, 4, 8, 12, 16)        # vectors that a network sorts
 COMPRESSES = 64            # bytes of a vector from which processors compress one
 DEPTH = 2                  # times that of perfect pivots; deeper down the radix sort takes over
 
@@ -32,24 +32,9 @@ def functions(name, kind, fields, sides, vector_bytes):
     fields: the names of those of a job, in order; sides: into how many a vector is cut.
     """
     writer = Writer(name, kind, fields, sides, vector_bytes)
-    made = [writer.orders(), *map(writer.leaf, writer.counts), *writer.parts(), writer.quick(),
+    made = [writer.orders(), *map(writer.leaf, COUNTS), *writer.parts(), writer.quick(),
             writer.row(), writer.split(), writer.count(), writer.move()]
     return [str(f) for f in made]
-
-
-def partners(size):
-    """For each step of a network of so many elements, for each of them, which it is compared with.
-
-    The lower one of two gets the lesser word.
-    """
-    width = 2
-    while width <= size:
-        yield [e ^ width - 1 for e in range(size)]
-        apart = width // 4
-        while apart:
-            yield [e ^ apart for e in range(size)]
-            apart //= 2
-        width *= 2
 
 
 class Writer:
@@ -60,7 +45,6 @@ class Writer:
         self.fields, self.sides = fields, sides
         self.word, self.lanes = f"i{self.bits}", 8 * vector_bytes // self.bits
         self.compresses = vector_bytes >= COMPRESSES
-        self.counts = [1, 2, 4, 8, 16] if self.compresses else [1, 2, 4, 8]      # of networks
         self.vector, self.flags = vector(self.word, self.lanes), vector("i1", self.lanes)
 
     def function(self, stem, parameters, result="void", linkage="internal"):
@@ -101,13 +85,16 @@ class Writer:
         """
         fn = self.function(f"leaf{count}", f"ptr %from, ptr %target, i64 %n, {MAPS}")
         mask, top, last_mask, last_top = self.splats(fn, "%mask", "%top", "%last_mask", "%last_top")
-        valid = [fn.mask(self.lanes, fn.sub("%n", v * self.lanes)) for v in range(count)]
+        full = max((fewer for fewer in COUNTS if fewer < count), default=0)
+        valid = [None if v < full else fn.mask(self.lanes, fn.sub("%n", v * self.lanes))
+                 for v in range(count)]
         places = [v * self.lanes for v in range(count)]
         words = []
         for on, at in zip(valid, places):
             x = fn.vector_load(self.word, self.lanes, fn.gep(self.word, "%from", at), on)
-            words.append(self.chosen(fn, on, self.mapped(fn, x, mask, top), self.all(-1)))
-        for on, at, x in zip(valid, places, self.inorder(fn, self.network(fn, words))):
+            x = self.mapped(fn, x, mask, top)
+            words.append(x if on is None else self.chosen(fn, on, x, self.all(-1)))
+        for on, at, x in zip(valid, places, self.network(fn, words)):
             x = self.unmapped(fn, x, last_mask, last_top)
             fn.vector_store(self.word, self.lanes, x, fn.gep(self.word, "%target", at), on)
         return fn.ret()
@@ -127,38 +114,31 @@ class Writer:
                        (self.vector, y), result=self.vector)
 
     def network(self, fn, words):
-        """Vectors whose elements ascend, where element e is in lane e // len(words) of vector
-        e % len(words).
-        """
-        for partner in partners(self.lanes * len(words)):
-            words = [self.compared(fn, words, v, partner) for v in range(len(words))]
+        """Sorts the elements of vectors, which are in order then."""
+        if len(words) == 1:
+            return [self.alone(fn, *words)]
+        for stage in networks.stages(len(words), self.lanes):
+            words = [self.taken(fn, words, *lanes) for lanes in stage.taken]
+            for i, j in stage.pairs:
+                x, y = words[i], words[j]
+                words[i], words[j] = self.least(fn, x, y), self.greatest(fn, x, y)
         return words
 
-    def compared(self, fn, words, v, partner):
-        """Vector v after a step."""
-        mine = [partner[lane * len(words) + v] for lane in range(self.lanes)]
-        other, picks = mine[0] % len(words), [e // len(words) for e in mine]
-        low = [e > lane * len(words) + v for lane, e in enumerate(mine)]
-        x, y = words[v], words[other]
-        if picks != list(range(self.lanes)):
-            y = fn.shuffle(self.word, self.lanes, y, "poison", picks)
-        if all(low) or not any(low):
-            return (self.least if low[0] else self.greatest)(fn, x, y)
-        mask = constant("i1", [str(is_low).lower() for is_low in low])
-        return self.chosen(fn, mask, self.least(fn, x, y), self.greatest(fn, x, y))
+    def taken(self, fn, words, first, second, picks):
+        if picks is None:
+            return words[first]
+        return fn.shuffle(self.word, self.lanes, words[first], words[second], picks)
 
-    def inorder(self, fn, words):
-        """The vectors as they lie in memory, whose elements lie across the vectors."""
-        if len(words) == 1:
-            return words
-        lower, upper = self.inorder(fn, words[0::2]), self.inorder(fn, words[1::2])
-        out = []
-        for x, y in zip(lower, upper):
-            for first in (0, self.lanes // 2):
-                picks = [k for lane in range(first, first + self.lanes // 2)
-                         for k in (lane, lane + self.lanes)]
-                out.append(fn.shuffle(self.word, self.lanes, x, y, picks))
-        return out
+    def alone(self, fn, x):
+        """One vector, in order: every lane is compared with another, from which it differs in these
+        bits.
+        """
+        for _, differ in networks.merges(1, self.lanes):
+            partner = [lane ^ differ for lane in range(self.lanes)]
+            y = fn.shuffle(self.word, self.lanes, x, "poison", partner)
+            lower = constant("i1", [str(k < other).lower() for k, other in enumerate(partner)])
+            x = self.chosen(fn, lower, self.least(fn, x, y), self.greatest(fn, x, y))
+        return x
 
     # -- quicksort ---------------------------------------------------------------------------------
 
@@ -309,7 +289,7 @@ class Writer:
 
     def leaves(self, fn, source, mask, top):
         """Few words, or elements, are sorted by a network."""
-        for count in self.counts:
+        for count in COUNTS:
             with fn.if_(fn.compare("sle", "%n", count * self.lanes)):
                 self.call(fn, f"leaf{count}", ("ptr", source), ("ptr", "%target"), ("i64", "%n"),
                           *self.words(mask, top, "%last_mask", "%last_top"))

@@ -3,10 +3,10 @@
 It takes a tenth to a third of the time of NumPy's stable argsort, and a fifth of that of its sort
 of values, but where that is quick: with AVX2, and with AVX-512 on Intel's processors and on Zen 5.
 There what need not be stable is sorted by comparing vectors: values, by several threads or, of 32
-bits with AVX-512, by one (else NumPy is as quick, and on Intel's), and on Intel's with AVX-512,
-where counting bytes is slow, elements with their places, of which no two are equal.  How this
-becomes NumPy's order, and when it is worth loading, `ops/radix.py` knows, which relies on it.
-Relies on `radix_text.py` for the code, and on the pool.
+bits with AVX-512, by one (else NumPy is as quick), and on Intel's with AVX-512, where counting
+bytes is slow, elements with their places, of which no two are equal.  How this becomes NumPy's
+order, and when it is worth loading, `ops/radix.py` knows, which relies on it.  Relies on
+`radix_text.py` for the code, and on the pool.
 
     values(rows, out)      # each row sorted by the order of all bits: -nan … -0.0 0.0 … nan
     places(rows, given)    # of 32-bit elements: the places that those of a sorted row come from
@@ -41,7 +41,7 @@ def compared(host):
     return frozenset(KINDS if host.intel else ("short", "long"))
 
 
-COMPARES, VECTOR, INTEL = compared(HOST), HOST.vector_bytes, HOST.intel
+COMPARES, VECTOR = compared(HOST), HOST.vector_bytes
 
 
 class Job(ctypes.Structure):
@@ -100,7 +100,7 @@ def is_faster(x):
     """Are the values along the last axis of an array sorted faster than NumPy does it?"""
     if "short" not in COMPARES or parts_of(x.size) > 1:
         return True
-    alone = VECTOR >= quick_text.COMPRESSES and not INTEL
+    alone = VECTOR >= quick_text.COMPRESSES
     return alone and x.itemsize == 4 and x.size >= ALONE
 
 
