@@ -84,15 +84,7 @@ def mend(out, rows):
     """Rows that are sorted by all bits become rows that are sorted stably: all NaN are last, and
     zeros of both signs are equal.
     """
-    odd = np.isnan(out[:, [0, -1]]).any(1)
-    if out.shape[1] >= LONG:
-        odd |= [has_negative_zero(row) for row in out]
-    else:
-        words = rows.view(f"i{rows.itemsize}")
-        least = np.iinfo(words.dtype).min        # the word of -0.0
-        if words.min() == least:
-            odd |= (words == least).any(1)
-    for k in odd.nonzero()[0]:
+    for k in odd_rows(out, rows):
         row, to = rows[k], out[k]
         numbers = to[~np.isnan(to)]
         to[:numbers.size] = numbers
@@ -100,10 +92,23 @@ def mend(out, rows):
         mend_zeros(to[:numbers.size], row)
 
 
+def odd_rows(out, rows):
+    """The numbers of those with NaN, which lie at the ends, or with -0.0."""
+    if out.shape[1] >= LONG:
+        return [k for k, row in enumerate(out)
+                if row[0] != row[0] or row[-1] != row[-1] or has_negative_zero(row)]
+    words = rows.view(f"i{rows.itemsize}")
+    least = np.iinfo(words.dtype).min            # the word of -0.0
+    odd = np.isnan(out[:, [0, -1]]).any(1)
+    if words.min() == least:
+        odd |= (words == least).any(1)
+    return odd.nonzero()[0]
+
+
 def has_negative_zero(row):
-    """Has a row, sorted by all bits, a -0.0?  There is none in front of the first zero."""
+    """Has a row that is sorted by all bits a -0.0?  Then its first zero is one."""
     first = first_zero(row)
-    return first is not None and np.signbit(row[first])
+    return first is not None and bool(np.signbit(row[first]))
 
 
 def mend_zeros(numbers, x):
