@@ -108,12 +108,26 @@ def qr(x, full):
     size = BLOCK * len(a)
     work = np.empty(size, x.dtype)
     run("geqrf", x.dtype, m, n, a, m, scales, work, size)
-    r = turned(a[:n])[:m if full else k]
-    for row in range(1, len(r)):                 # shorter than np.triu, which asks every element
-        r[row, :row] = 0
     columns = m if full else k
+    r = turned(a[:n, :columns])
+    clear_below(r)
     run("orgqr", x.dtype, m, columns, k, a, m, scales, work, size)
     return turned(a[:columns]), r
+
+
+def clear_below(x):
+    """Zeros below the diagonal; np.triu, which makes its mask anew, takes longer."""
+    if max(x.shape) <= KEPT:
+        np.copyto(x, 0, where=below(*x.shape))
+        return
+    for row in range(1, len(x)):
+        x[row, :row] = 0
+
+
+@functools.lru_cache(maxsize=8)
+def below(m, n):
+    """The mask of what is below the diagonal."""
+    return np.tri(m, n, -1, dtype=bool)
 
 
 def run(name, dtype, *given):
@@ -124,7 +138,7 @@ def run(name, dtype, *given):
                 return ctypes.c_char_p(x.encode())
             case int():
                 return ctypes.byref(ctypes.c_int64(x))
-        return ctypes.c_void_p(x.ctypes.data)
+        return ctypes.byref(ctypes.c_char.from_buffer(x))        # x.ctypes.data takes 1 µs
     info = ctypes.c_int64()
     routine(name, dtype.char)(*map(address, given), ctypes.byref(info))
     return info.value

@@ -47,8 +47,10 @@ class Findings:
         if g.product is not None:
             self.judge_product(g, root, nodes)
         else:
-            holes(root.expr, root.nest, self.found, g.passes, g.judged,
-                  vectors=self.target.kind == "cpu")
+            lookups = set() if self.target.kind == "cpu" else None
+            holes(root.expr, root.nest, self.found, g.passes, g.judged, lookups)
+            for n in lookups or ():
+                self.found.update(self.looked_up(g, n))
             self.found |= met_at_places(root.expr, root.nest)
 
     def judge_product(self, g, root, nodes):

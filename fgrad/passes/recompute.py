@@ -28,14 +28,14 @@ WRITTEN = 1 << 12                  # nodes up to which short loops are written o
 TREE = 200                         # nodes of an expression under a guard, written out as a tree
 
 
-def holes(root_expr, nest, found, passes, seen, vectors=True):
+def holes(root_expr, nest, found, passes, seen, lookups=None):
     """Origins of reductions and dear values evaluated more than once per index under `nest`.
 
     And of reductions that several passes over a row evaluate for each of its elements: stored once,
     they leave these passes to vectors.  passes: of the kernel so far, filled in: origin → the
     passes that evaluate it, each the loops around it and the reduction that it is.  seen: what has
-    been judged in the kernel so far, filled in.  vectors: are there vectors, which what chooses
-    among reads would not be?
+    been judged in the kernel so far, filled in.  lookups: filled in, reads that `is_looked_up`
+    finds; None where there are no vectors, which what chooses among reads would not be.
     """
     order = tuple([(v,) for v in nest])        # the variables of a reduction are one level
     judged, levels, own = set(), {}, set()
@@ -66,12 +66,14 @@ def holes(root_expr, nest, found, passes, seen, vectors=True):
         elif n.op != "load" and n.origin is not None and (
                 again >= OFTEN and is_small(n, again, order[:depth])
                 or is_gathered(n, order, depth, judged)
-                or vectors and is_chosen(n, order)
+                or lookups is not None and is_chosen(n, order)
                 or is_read_often(n, iterations(order[:depth]))
                 or n.origin not in (root_expr.origin, inside and inside.origin)   # a term of it
                 and is_dear_again(n, order[:depth], within)):
             found.add(n.origin)
             continue
+        elif n.op == "load" and lookups is not None and is_looked_up(n, order, again, depth):
+            lookups.add(n)
         guarded = n.args[0] if n.op == "guard" else None
         stack.extend([(a, order, mask, inside, narrowed(within, n) if a is guarded else within)
                       for a in n.below])
@@ -167,6 +169,17 @@ def is_chosen(n, order):
     if not chooses(n) or iterations(order) < max(SOME, n.origin.type.size // 2):
         return False
     return sum(m.op == "load" for m in scalar.walk(n, below=attrgetter("args"))) >= PARTS
+
+
+def is_looked_up(n, order, again, depth):
+    """Does a read go from lane to lane by places known at run time, `again` and again to the same
+    elements?  Stored, they lie side by side: rows of a table, each beside each other one.
+    """
+    places = n.data[1].nodes
+    if not places or again < GATHERED or iterations(order[:depth]) < MANY:
+        return False
+    lanes = [v for level in order for v in level if v.extent > SHORT][-1:]
+    return any(d.free & v.bit for d in places for v in lanes)
 
 
 def read_often(root, times):

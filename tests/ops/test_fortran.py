@@ -74,7 +74,9 @@ def exchanged(a, pivots):
 @pytest.mark.parametrize("shape", [
     (1, 1), (5, 3), (3, 5), (100, 64), (64, 100), (2, 9, 4), (0, 3, 2)])
 @pytest.mark.parametrize("full", [False, True])
-def test_qr_is_numpys(direct, dtype, shape, full):
+@pytest.mark.parametrize("kept", [fortran.KEPT, 4])
+def test_qr_is_numpys(direct, monkeypatch, dtype, shape, full, kept):
+    monkeypatch.setattr(fortran, "KEPT", kept)
     m, n = shape[-2:]
     if m < n and not full:
         return

@@ -997,6 +997,33 @@ def test_what_is_gathered_often_is_computed_once(function, target):
     assert_plan_agrees(inline(stage(function, few).program), target)
 
 
+def pairs_of_rows(boxes, order):
+    """What boxes, in some order, have in common with each other."""
+    boxes = boxes[order]
+    low = fnp.maximum(boxes[:, None, :2], boxes[None, :, :2])
+    high = fnp.minimum(boxes[:, None, 2:], boxes[None, :, 2:])
+    return fnp.prod(fnp.maximum(high - low, 0), axis=-1)
+
+
+@pytest.mark.parametrize("n, lane_by_lane", [(200, False), (80, True)])
+def test_rows_that_are_looked_up_for_each_other_one_are_stored(n, lane_by_lane):
+    """Each pair looked both up: six times as long.  Of few pairs it takes less than one kernel."""
+    types = [ArrayType(F32, (500, 4)), ArrayType(I32, (n,))]
+    plan = check_plan(passes.plan(inline(stage(pairs_of_rows, types).program), SERIAL))
+    assert ("<" in str(plan.steps[-1])) == lane_by_lane, str(plan)
+    few = [ArrayType(F32, (9, 4)), ArrayType(I32, (5,))]
+    assert_plan_agrees(inline(stage(pairs_of_rows, few).program), SERIAL)
+
+
+def test_rows_of_vectors_that_are_looked_up_are_read_where_they_lie():
+    """Vectors run along each row: nothing is looked up lane by lane."""
+    def f(table, i, x):
+        return fnp.sum(table[i][None] * x[:, None], -1)
+    types = [ArrayType(F32, (500, 64)), ArrayType(I32, (200,)), ArrayType(F32, (200, 64))]
+    plan = check_plan(passes.plan(inline(stage(f, types).program), SERIAL))
+    assert not any(b.type.shape == (200, 64) for k in plan.steps for b in k.outputs), str(plan)
+
+
 def test_few_elements_that_are_dear_to_find_are_stored_before_many_read_them():
     """x f[i] + (1 - x) f[i + 1], f made by irfft: the last stage was computed for each read."""
     def f(z, x, i):
