@@ -11,8 +11,9 @@ from contextlib import contextmanager
 
 from ... import index
 from ...index import Dynamic, Quot, Var
-from ...types import I64
+from ...types import I32, I64
 from .instructions import Instructions, stored, type_text
+from .text import constant, vector
 
 
 class Scope:
@@ -166,6 +167,33 @@ class Addresses:
                 name = self.op(f"extractelement {t} {name}, i64 {k}")
             return self.instructions.cast(name, a.node.dtype, I64, 1), 0
         return self.op(f"{'udiv' if a.op == '/' else 'urem'} i64 {self.at_lane(a.ix, k)}, {a.n}"), 0
+
+
+    def at_lanes(self, x, step):
+        """x, and so many steps as there are lanes before one, at all lanes, as a vector of i32."""
+        v, w = self.vec
+        out = constant("i32", [k * step for k in range(w)])
+        for a, c in x.terms:
+            part = self.atom_at_lanes(a)
+            if c != 1:
+                part = self.op(f"mul {vector('i32', w)} {part}, splat (i32 {c})")
+            out = self.op(f"add {vector('i32', w)} {out}, {part}")
+        return out
+
+    def atom_at_lanes(self, a):
+        """An atom that differs by lane at all lanes."""
+        if isinstance(a, Dynamic):
+            place = self.splat(self.value(a.node), a.node.dtype)
+            return self.instructions.cast(place, a.node.dtype, I32, self.lanes)
+        v, w = self.vec
+        parts = {b: c for b, c in a.ix.terms if b.free & v.bit and not isinstance(b, Var)}
+        front = self.index(index.ix({b: c for b, c in a.ix.terms if b not in parts}, a.ix.const))
+        at = self.at_lanes(index.ix(parts), index.stride(a.ix, v))
+        if front[0] == "%":
+            front = self.op(f"trunc i64 {front} to i32")
+        at = self.op(f"add {vector('i32', w)} {at}, {self.splat((front, False), I32)}")
+        return self.op(f"{'udiv' if a.op == '/' else 'urem'} {vector('i32', w)} {at}, "
+                       f"splat (i32 {a.n})")
 
 
 def at_run_time(a):

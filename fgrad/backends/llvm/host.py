@@ -49,6 +49,11 @@ class Host(namedtuple("Host", "cpu features triple vector_bytes registers identi
         """Is it one of Intel's with AVX-512?  AMD's are the others that have it."""
         return self.vector_bytes == 64 and not self.cpu.startswith("znver")
 
+    @property
+    def gathers(self):
+        """Does an instruction look up the lanes of a vector sooner than loads do one by one?"""
+        return self.intel
+
 
 def host():
     """The machine this process runs on."""

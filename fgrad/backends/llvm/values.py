@@ -201,7 +201,7 @@ class Values(Expressions, Addresses):
         picked = self.picked(buffer, x)
         if picked is not None:
             return self.loaded(picked, dtype, self.lanes), True
-        bits = self.by_lane(lambda k: self.lane_load(buffer, x, k), t)
+        bits = self.gathered(buffer, x) or self.by_lane(lambda k: self.lane_load(buffer, x, k), t)
         return self.loaded(bits, dtype, self.lanes), True
 
     def loaded(self, name, dtype, lanes):
@@ -266,6 +266,23 @@ class Values(Expressions, Addresses):
                              for two in zip(parts[::2], parts[1::2])]
             parts = memo[key]
         return parts[0]
+
+    def gathered(self, buffer, x):
+        """The vector of what lies at places known at run time, or each in a line of its own, by the
+        instruction that looks them up at once; None where that takes longer than lane by lane.
+        """
+        (v, w), dtype, step = self.vec, buffer.type.dtype, index.stride(x, self.vec[0])
+        parts = {a: c for a, c in x.terms if a.free & v.bit and not isinstance(a, index.Var)}
+        apart = parts or abs(step) * dtype.itemsize >= LINE
+        if not (HOST.gathers and apart and dtype.itemsize >= 4 and buffer.type.size < 2 ** 31):
+            return None
+        front = index.ix({a: c for a, c in x.terms if a not in parts}, x.const)
+        pointer, at = self.address(buffer, front), self.at_lanes(index.ix(parts), step)
+        t, mask = stored(dtype), self.lane_mask() or "splat (i1 true)"
+        places = self.op(f"getelementptr {t}, ptr {pointer}, {vector('i32', w)} {at}")
+        return self.op(f"call {vector(t, w)} @llvm.masked.gather.{mangled(t, w)}.v{w}p0("
+                       f"{vector('ptr', w)} {places}, i32 {dtype.itemsize}, {vector('i1', w)} "
+                       f"{mask}, {vector(t, w)} zeroinitializer)")
 
     def fetch_ahead(self, buffer, x, pointer, write=False):
         """Fetches what lies some bytes behind a vector of a large array, for the first of several
