@@ -171,7 +171,7 @@ class Addresses:
 
     def at_lanes(self, x, step):
         """x, and so many steps as there are lanes before one, at all lanes, as a vector of i32."""
-        v, w = self.vec
+        w = self.lanes
         out = constant("i32", [k * step for k in range(w)])
         for a, c in x.terms:
             part = self.atom_at_lanes(a)

@@ -1,9 +1,9 @@
 """Scalar expressions of loop IR as LLVM values: scalars, and explicit vectors along a loop.
 
 A read of unit stride is a vector load, of stride 0 a splat, of a small stride what is picked from
-the vectors that hold it; anything else is gathered by lanes.  Lanes behind the end and reads under
-a guard are masked.  Relies on `addresses` and `instructions`;
-`emit` builds on it.
+the vectors that hold it; anything else is gathered, by an instruction or lane by lane.  Lanes
+behind the end and reads under a guard are masked.  Relies on `addresses` and `instructions`; `emit`
+builds on it.
 """
 
 from __future__ import annotations
