@@ -28,10 +28,26 @@ def taken_apart(body, space, words):
     out = []
     for s in body:
         if isinstance(s, For):
-            inside = taken_apart(s.body, space, words)
-            s = in_two(replace(s, body=inside), space, words)
-        out.append(s)
+            s = replace(s, body=taken_apart(s.body, space, words))
+            out += [in_two(part, space, words) for part in by_cuts(s)]
+        else:
+            out.append(s)
     return out
+
+
+def by_cuts(loop):
+    """The loop, or one of its stores whose indices are cut and one of the others, if these choose
+    by its variable: the halves of rows are cut elsewhere.
+    """
+    if loop.kind == "reduce" or not all(isinstance(s, Store) for s in loop.body):
+        return [loop]
+    cut, others = [], []
+    for s in loop.body:
+        (cut if cuts([s], loop.var) else others).append(s)
+    read = {n.data[0] for n in nodes_of(loop.body) if n.op == "load"}
+    if not cut or not chooses(others, loop.var.bit) or read & {s.buffer for s in loop.body}:
+        return [loop]
+    return [replace(loop, body=cut), replace(loop, body=others)]
 
 
 def in_two(loop, space, words):

@@ -50,6 +50,25 @@ def test_a_sum_over_a_reshaped_array_goes_row_by_row(target):
     assert not any(cuts(loop.body, loop.var) for loop in found), str(plan)
 
 
+def rotated(x):
+    """Pairs of neighbours turned, and pairs of the two halves of a row."""
+    a, b = x[..., ::2], x[..., 1::2]
+    half = x.shape[-1] // 2
+    halves = fnp.concatenate([-x[..., half:], x[..., :half]], -1)
+    return fnp.stack([a - b, a + b], -1).reshape(x.shape), 2 * x + halves
+
+
+@pytest.mark.parametrize("shape", [(7, 32), (3, 5, 64), (32,)])
+@pytest.mark.parametrize("target", TARGETS, ids=["serial", "threads"])
+def test_what_is_cut_elsewhere_has_a_loop_of_its_own(target, shape):
+    """The halves were in the loop of the pairs, lane by lane: eight times as long."""
+    program = inline(stage(rotated, [ArrayType("float32", shape)]).program)
+    plan = assert_plan_agrees(program, target)
+    innermost = [loop for kernel in plan.steps for loop in loops(kernel.body)
+                 if not any(isinstance(s, For) for s in loop.body)]
+    assert len(innermost) > 1 and all(loop.width > 2 for loop in innermost), str(plan)
+
+
 def loops(body):
     for s in body:
         if isinstance(s, For):
