@@ -685,7 +685,8 @@ class Primitive:
     pullback = None         # derived, see interpreters/backward.py
     pull = None             # without one, compiled code calls the NumPy rule
     into = None             # into(outs, *args, **params): the NumPy rule, written to given memory
-    prepare = None          # prepare(*types, **params): before compiled code that calls it runs
+    prepare = None          # prepare(*types, ahead=False, **params): before compiled code calls it;
+                            # ahead: another thread may begin
     dtypes = DTYPES         # what its (first) argument may be; used by the law tests
 
     def __init__(self, name):

@@ -7,6 +7,8 @@ Where it cannot be had, NumPy goes on.  Relies on `backends.llvm.radix` when the
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 
 from ..aligned import copied, fill
@@ -128,9 +130,16 @@ def first_zero(numbers):
     return first if first < numbers.size and numbers[first] == zero else None
 
 
-def prepare(kind):
-    """Loads the machine code for a kind of words, or compiles it where it is not on disk."""
-    is_ready(kind, COMPILING)
+def prepare(kind, ahead=False):
+    """Loads the machine code for a kind of words, or compiles it where it is not on disk.
+
+    ahead: another thread begins to compile it, if there is a processor for it.
+    """
+    if not ahead:
+        is_ready(kind, COMPILING)
+    elif not isinstance(_sorted.get(kind), bool):
+        with suppress(FgradError, ImportError, OSError, MemoryError):       # `is_ready` says it
+            machine().begin(kind)
 
 
 def is_ready(kind, size):

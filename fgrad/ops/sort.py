@@ -31,9 +31,9 @@ class Sort(Primitive):
     def into(self, outs, x, /, *, axis):
         sort_into(last(outs[0], axis), last(x, axis))
 
-    def prepare(self, x, /, *, axis):
+    def prepare(self, x, /, *, axis, ahead=False):
         if x.shape[axis] >= radix.VALUES and radix.kind_of(x):
-            radix.prepare(radix.kind_of(x))
+            radix.prepare(radix.kind_of(x), ahead)
 
     def jvp(self, out, args, tangents, /, *, axis):
         """Tangents move with their elements."""
@@ -68,9 +68,9 @@ class Order(Primitive):
             order = stable_order(last(x, axis), order)
         last(outs[0], axis)[...] = order
 
-    def prepare(self, *keys, axis):
+    def prepare(self, *keys, axis, ahead=False):
         if keys[0].shape[axis] >= radix.PLACES and any(map(radix.kind_of, keys)):
-            radix.prepare("places")
+            radix.prepare("places", ahead)
 
     def batch(self, dims, *keys, axis):
         n = move.size_of(keys, dims)

@@ -5,9 +5,11 @@ import pytest
 
 import fgrad
 import fgrad.numpy as fnp
-from fgrad import ops
+from fgrad import ops, passes
+from fgrad.backends.llvm import module
 from fgrad.errors import CheckError
 from fgrad.ops import radix
+from fgrad.types import ArrayType
 
 N = 5000
 ODD = [0.0, -0.0, 1.0, -1.0, np.nan, -np.nan, np.inf, -np.inf]
@@ -122,6 +124,23 @@ def test_where_there_is_no_machine_code_numpy_sorts_on(monkeypatch):
     check(drawn("f4", (N,)), 0)
     radix.prepare("short")                       # it is not asked for again
     assert radix._sorted["short"] is False
+
+
+def test_it_is_begun_while_kernels_are_written(monkeypatch):
+    begun = []
+    monkeypatch.setattr(radix, "_sorted", {"places": True})
+    monkeypatch.setattr(radix.machine(), "begin", begun.append)
+    program = fgrad.make_ir(lambda x: (fnp.sort(x) + 0, fnp.argsort(x) + 0, fnp.sort(x[:100])))
+    plan = passes.plan(program(ArrayType("f4", (N,))), module.host_target(), ())
+    module.Module(plan)
+    assert begun == []
+    module.Module(plan, lambda texts: None)
+    assert begun == ["short"]                    # what is there, or is not needed, is not begun
+
+    def refused(kind):
+        raise CheckError("the system allows no code.", where=None)
+    monkeypatch.setattr(radix.machine(), "begin", refused)
+    module.Module(plan, lambda texts: None)      # whoever needs it says so
 
 
 def test_compiled_code_has_it_from_the_start(monkeypatch):

@@ -155,10 +155,16 @@ class Module:
                 elif isinstance(step, Loop):
                     out.append((step, [self.steps_of(p) for p in step.plans]))
                 elif isinstance(step, Call):
+                    self.prepare(step)
                     out.append((step, PYTHON, [*step.params, *step.outputs]))
                 elif not is_idle(step):
                     out += self.added(step)
         return out
+
+    def prepare(self, call):
+        """What a call needs is begun, too, where the texts are."""
+        if self.begin is not None and call.op.prepare is not None:
+            call.op.prepare(*[b.type for b in call.params], ahead=True, **call.op_params)
 
     def side_by_side(self, kernels):
         """The steps of kernels that take turns: each works in a place of its own."""

@@ -208,6 +208,11 @@ def is_kept(kind):
     return cache.disk().get(objects.key_of(text(kind))) is not None
 
 
+def begin(kind):
+    """Another thread begins to compile the machine code, where it is not on disk."""
+    objects.begin([text(kind)])
+
+
 def library(kind):
     """The loaded machine code.  Raises CheckError where the system allows no code of our own."""
     with target.loading:
