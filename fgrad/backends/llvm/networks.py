@@ -5,7 +5,7 @@ vectors (Batcher's merge exchange: Knuth, The Art of Computer Programming, 5.2.2
 Columns are merged two by two (Batcher's bitonic merges, 1968), by steps that compare elements whose
 numbers differ in a bit.  Where that bit tells vectors apart, whole vectors are compared; where it
 tells lanes apart, it is exchanged, by a shuffle of two vectors for each, for a bit of the vectors
-that is needed later than the others.  So no two elements are compared twice.
+that is needed later than the others.  So each comparison is made once, and not for both its lanes.
 
 There may be three times as many vectors as a power of two.  Then the bits are those of an element's
 third part, and the last step of a merge sorts three whole vectors.  Relies on nothing; `quick_text`
@@ -33,7 +33,7 @@ class Stage(NamedTuple):
 
 @lru_cache
 def stages(count, lanes):
-    """Those that sort so many vectors, an even number of them."""
+    """Those that sort so many vectors: a power of two, or three times one, and no odd number."""
     held = Held(count, lanes)
     made = [held.stage(held.vectors, pairs) for pairs in exchanges(count)]
     two = tuple((v, v + 1) for v in range(0, count, 2))
