@@ -45,7 +45,8 @@ def by_cuts(loop):
     for s in loop.body:
         (cut if cuts([s], loop.var) else others).append(s)
     read = {n.data[0] for n in nodes_of(loop.body) if n.op == "load"}
-    if not cut or not chooses(others, loop.var.bit) or read & {s.buffer for s in loop.body}:
+    mine, other = ({s.buffer for s in some} for some in (cut, others))
+    if not cut or not chooses(others, loop.var.bit) or read & (mine | other) or mine & other:
         return [loop]
     return [replace(loop, body=cut), replace(loop, body=others)]
 

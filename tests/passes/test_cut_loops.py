@@ -8,8 +8,11 @@ from fgrad import grad, jit
 from fgrad.interpreters.call import inline
 from fgrad.interpreters.stage import stage
 from fgrad.loop import For
-from fgrad.passes.cut_loops import cuts
+from fgrad.passes.cut_loops import by_cuts, cuts
+from fgrad.passes.fuse import fuse
+from fgrad.passes.lower import lower
 from fgrad.passes.target import Target
+from fgrad.records import replace
 from fgrad.types import F32, ArrayType
 from tests.passes.checking import GPU, assert_plan_agrees
 
@@ -67,6 +70,17 @@ def test_what_is_cut_elsewhere_has_a_loop_of_its_own(target, shape):
     innermost = [loop for kernel in plan.steps for loop in loops(kernel.body)
                  if not any(isinstance(s, For) for s in loop.body)]
     assert len(innermost) > 1 and all(loop.width > 2 for loop in innermost), str(plan)
+
+
+def test_stores_to_one_array_keep_their_order():
+    program = inline(stage(rotated, [ArrayType("float32", (7, 32))]).program)
+    (kernel,) = lower(fuse(program, TARGETS[0]), TARGETS[0])
+    with kernel.space:
+        *_, loop = loops(kernel.body)
+        first, second = loop.body
+        assert [len(part.body) for part in by_cuts(loop)] == [1, 1]
+        alike = replace(loop, body=[first, replace(second, buffer=first.buffer)])
+        assert by_cuts(alike) == [alike]
 
 
 def loops(body):

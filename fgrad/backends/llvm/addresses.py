@@ -168,9 +168,10 @@ class Addresses:
             return self.instructions.cast(name, a.node.dtype, I64, 1), 0
         return self.op(f"{'udiv' if a.op == '/' else 'urem'} i64 {self.at_lane(a.ix, k)}, {a.n}"), 0
 
-
     def at_lanes(self, x, step):
-        """x, and so many steps as there are lanes before one, at all lanes, as a vector of i32."""
+        """x, which is `short`, and so many steps as there are lanes before one, at all lanes, as a
+        vector of i32.
+        """
         w = self.lanes
         out = constant("i32", [k * step for k in range(w)])
         for a, c in x.terms:
@@ -194,6 +195,12 @@ class Addresses:
         at = self.op(f"add {vector('i32', w)} {at}, {self.splat((front, False), I32)}")
         return self.op(f"{'udiv' if a.op == '/' else 'urem'} {vector('i32', w)} {at}, "
                        f"splat (i32 {a.n})")
+
+
+def short(x, reach=0):
+    """Does x fit into an i32, so far from its ends, and so does all that it divides?"""
+    return reach - 2 ** 31 <= x.lo and x.hi < 2 ** 31 - reach and all(
+        short(a.ix) for a, _ in x.terms if isinstance(a, Quot))
 
 
 def at_run_time(a):

@@ -15,7 +15,7 @@ from ...scalar import walk
 from ...types import BOOL, F64, I64, SHORT, computed
 from ..expressions import Expressions
 from . import reciprocal
-from .addresses import Addresses
+from .addresses import Addresses, short
 from .fetches import AHEAD, PAGE, is_large_row, row_of, step_of
 from .host import HOST
 from .instructions import element, number, stored, type_text
@@ -274,7 +274,8 @@ class Values(Expressions, Addresses):
         (v, w), dtype, step = self.vec, buffer.type.dtype, index.stride(x, self.vec[0])
         parts = {a: c for a, c in x.terms if a.free & v.bit and not isinstance(a, index.Var)}
         apart = parts or abs(step) * dtype.itemsize >= LINE
-        if not (HOST.gathers and apart and dtype.itemsize >= 4 and buffer.type.size < 2 ** 31):
+        if not (HOST.gathers and apart and dtype.itemsize >= 4
+                and buffer.type.size < 2 ** 31 and short(index.ix(parts), w * abs(step))):
             return None
         front = index.ix({a: c for a, c in x.terms if a not in parts}, x.const)
         pointer, at = self.address(buffer, front), self.at_lanes(index.ix(parts), step)

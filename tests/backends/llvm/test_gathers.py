@@ -62,11 +62,16 @@ def test_where_an_instruction_does_it(monkeypatch, name, gathers):
     assert "masked.gather" not in few
 
 
-def test_places_beyond_31_bits_are_looked_up_one_by_one(monkeypatch):
+@pytest.mark.parametrize("function, few, many", [
+    (lambda x, i: x[i, i] + 1, (2**16 - 1, 2**15), (2**16, 2**15)),
+    (lambda x, i: fnp.repeat(x[0], 7)[:-5] * 2.5, (1, 2**28), (1, 2**30))],
+    ids=["places", "repeated"])
+def test_numbers_beyond_31_bits_are_looked_up_one_by_one(monkeypatch, function, few, many):
+    """Of an array, or of the places for each of its elements, which are divided."""
     monkeypatch.setattr(host.Host, "gathers", True)
-    program = fgrad.make_ir(lambda x, i: x[i, i] + 1)
-    for rows, by_instruction in ((2**16 - 1, True), (2**16, False)):
-        types = ArrayType("f4", (rows, 2**15)), ArrayType("i4", (64,))
+    program = fgrad.make_ir(function)
+    for shape, by_instruction in ((few, True), (many, False)):
+        types = ArrayType("f4", shape), ArrayType("i4", (64,))
         plan = passes.plan(program(*types), module.host_target(), ())
         text = "\n".join(text for _, text in module.Module(plan).texts)
         assert ("masked.gather" in text) == by_instruction
