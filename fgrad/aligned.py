@@ -1,7 +1,8 @@
 """NumPy arrays whose memory begins at a line of the processor's cache.
 
 NumPy's own begins anywhere: where a vector lies across two lines, reading it takes two accesses.
-And copies of arrays in another order, a line at a time.  Relies on NumPy alone.
+Where compiled code has a heap of large pages, large arrays have their memory from there.  And
+copies of arrays in another order, a line at a time.  Relies on NumPy alone.
 
     copied(x)                  # x, in memory of its own
     fill(out, x)               # out[...] = x
@@ -15,7 +16,10 @@ import numpy as np
 
 LINE = 64                  # bytes
 LEAST = 1 << 15            # bytes from which it is worth while
+LARGE = 1 << 17            # bytes from which the heap's pages are
 COLLIDING = 1 << 9         # bytes: of lines so far apart a cache holds but a few
+
+heap = None                # heap(shape, dtype): a large array; set when compiled code brings one
 
 
 def empty(shape, dtype, least=LEAST):
@@ -24,6 +28,8 @@ def empty(shape, dtype, least=LEAST):
     size = prod(shape) * dtype.itemsize
     if size < max(least, 1):
         return np.empty(shape, dtype)
+    if heap and size >= LARGE and dtype.kind in "biufc" and dtype.isnative:
+        return heap(shape, dtype)
     memory = np.empty(size + LINE, np.uint8)
     start = -memory.__array_interface__["data"][0] % LINE
     out = memory[start:start + size].view(dtype).reshape(shape)

@@ -20,7 +20,7 @@ from ...core import (
 from ...later import lazily
 from ...types import held_as
 from ..forms import ARRAY, STRIDED, is_tabled, leaves, missed, takes_equals, taker
-from . import host, objects, runner, target, threads
+from . import heap, host, objects, runner, target, threads
 
 host_call = lazily("fgrad.backends.llvm.host_call")         # for steps that NumPy runs
 native_call = lazily("fgrad.backends.llvm.native_call")     # for a second call
@@ -274,7 +274,7 @@ def not_loaded():
     """The texts of what every program needs, until it is loaded."""
     if native_runner.cache_info().currsize:
         return []
-    return [threads.text(threads.pool().size), runner_text()]
+    return [threads.text(threads.pool().size), heap.text(), runner_text()]
 
 
 def runner_text():
@@ -284,8 +284,9 @@ def runner_text():
 
 @functools.cache
 def native_runner():
-    """The loaded library of `fg.run`, and that of the pool."""
+    """The loaded library of `fg.run`, and those of the pool and of the heap."""
     threads.pool().loaded()
+    heap.library()
     [built] = objects.of([runner_text()])
     made = target.load(built, {f: target.address_in_python(f) for f in runner.FROM_PYTHON})
     target.add_symbol("fg.look", made.address("fg.look"))

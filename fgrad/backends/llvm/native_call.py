@@ -23,10 +23,10 @@ import types
 
 import numpy as np
 
-from ... import config, slots
+from ... import aligned, config, slots
 from ...types import F32, F64
 from ..forms import ARRAY, BOOL, FLOAT, FLOAT64, INT, NUMBERS, Attributes, Same
-from . import host, objects, target
+from . import heap, host, objects, target
 from .native_results import FUNCTIONS, OWNER, fields
 from .native_text import TEXT
 
@@ -238,12 +238,21 @@ def builtin(*arguments):
 
 @functools.cache
 def native():
-    """The loaded library with `fg.call`, its interface filled in."""
-    return loaded(TEXT)
+    """The loaded library with `fg.call`, its interface filled in; copies have memory of it, too."""
+    library = loaded(TEXT)
+    new = ctypes.PYFUNCTYPE(ctypes.py_object, WORD, ctypes.c_int64)(library.address("fg.array"))
+
+    def array(shape, dtype):
+        dims = (ctypes.c_int64 * max(len(shape), 1))(*shape)
+        row = Result(ndim=len(shape), dims=ctypes.addressof(dims), number=dtype.num)
+        return new(ctypes.addressof(row), dtype.itemsize * math.prod(shape))
+    aligned.heap = array
+    return library
 
 
 def loaded(text):
     """The loaded library of a text that builds on native_results.TEXT, its interface filled in."""
+    heap.library()
     [built] = objects.of([for_host(text)])
     library = target.load(built)
     table = numpy_interface()

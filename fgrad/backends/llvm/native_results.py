@@ -1,23 +1,20 @@
 """Memory, ndarrays and boxes for what machine code gives back, as LLVM text.
 
 `@fg.interface` holds FUNCTIONS, which `native_call` fills in; the offsets 16 and 64 are those of
-data and flags in an ndarray.  All of it runs with the interpreter's lock held.  Relies on
-`large_pages`; `native_text.py` and `operators_text.py` build on it.
+data and flags in an ndarray.  All of it runs with the interpreter's lock held.  Relies on `heap`
+for memory; `native_text.py` and `operators_text.py` build on it.
 """
 
 from __future__ import annotations
 
 import functools
 
-from . import large_pages
-
 FUNCTIONS = (              # of CPython and NumPy, that the text calls: @api(Py_IncRef)
     "ndarray", "float64", "PyArray_New", "PyArray_SetBaseObject", "Py_IncRef", "Py_DecRef",
     "PyErr_Occurred", "PyDict_GetItem", "PyTuple_New", "PyTuple_SetItem", "PyObject_Vectorcall",
-    "PyType_GenericAlloc", "PyCapsule_New", "PyCapsule_GetPointer", "PyMem_RawMalloc",
-    "PyMem_RawFree", "PyErr_NoMemory", "PyDict_Size", "PyContextVar_Get",
-    "PyLong_AsLongLongAndOverflow", "PyList_New", "PyList_SetItem", "PyDict_New", "PyDict_SetItem",
-    "PyObject_GetAttr", "PyErr_Clear", "PyCapsule_IsValid")
+    "PyType_GenericAlloc", "PyCapsule_New", "PyCapsule_GetPointer", "PyErr_NoMemory", "PyDict_Size",
+    "PyContextVar_Get", "PyLong_AsLongLongAndOverflow", "PyList_New", "PyList_SetItem",
+    "PyDict_New", "PyDict_SetItem", "PyObject_GetAttr", "PyErr_Clear", "PyCapsule_IsValid")
 
 # What tables in memory hold; scalar: NumPy's class of a dtype's scalars, number: of a dtype.  use:
 # see native_donation.  taken: 1 + the input whose memory a result takes over, or 0.  gone: the
@@ -81,7 +78,7 @@ def declared(*records):
                       for record in records]) + "\n"
 
 
-TEXT = large_pages.TEXT + declared("Result", "Box") + with_places("""
+TEXT = declared("Result", "Box") + with_places("""
 @fg.interface = global [FUNCTIONS x ptr] zeroinitializer, align 64
 @pool = internal global [POOL_PLACES x ptr] zeroinitializer         ; big blocks that wait for reuse
 @waiting = internal global i64 0                             ; their bytes
@@ -123,15 +120,10 @@ done:
   ret void
 }
 
-; ---- Blocks aligned to 64 bytes.  In front of one stand its size (-8) and what malloc gave (-16).
+; ---- Blocks of the heap.  In front of one stands its size (-8).
 
-define internal void @block.free(ptr %block) nounwind {
-  %p = getelementptr i8, ptr %block, i64 -16
-  %raw = load ptr, ptr %p
-  %f = call ptr @api(PyMem_RawFree)
-  call void %f(ptr %raw)
-  ret void
-}
+declare ptr @fg.heap.new(i64)
+declare void @fg.heap.free(ptr)
 
 define internal ptr @block.reuse(i64 %bytes) nounwind {
 entry:
@@ -178,25 +170,15 @@ again:
 reused:
   ret ptr %old
 fresh:
-  %room = add i64 %bytes, 128
-  %f = call ptr @api(PyMem_RawMalloc)
-  %raw = call ptr %f(i64 %room)
-  %failed = icmp eq ptr %raw, null
-  br i1 %failed, label %fail, label %made
-made:
-  call void @large.pages(ptr %raw, i64 %room)
-  %number = ptrtoint ptr %raw to i64
-  %beyond = add i64 %number, 79
-  %aligned = and i64 %beyond, -64
-  %step = sub i64 %aligned, %number
-  %block = getelementptr i8, ptr %raw, i64 %step
-  %p = getelementptr i8, ptr %block, i64 -16
-  store ptr %raw, ptr %p
-  %q = getelementptr i8, ptr %block, i64 -8
-  store i64 %bytes, ptr %q
+  %block = call ptr @fg.heap.new(i64 %bytes)
+  %failed = icmp eq ptr %block, null
+  br i1 %failed, label %done, label %note
+note:
+  %p = getelementptr i8, ptr %block, i64 -8
+  store i64 %bytes, ptr %p
+  br label %done
+done:
   ret ptr %block
-fail:
-  ret ptr null
 }
 
 ; The destructor of the capsule that owns a block: keep it for reuse, or free it.
@@ -224,7 +206,7 @@ evict:
   %before = load i64, ptr @waiting
   %less = sub i64 %before, %old.size
   store i64 %less, ptr @waiting
-  call void @block.free(ptr %old)
+  call void @fg.heap.free(ptr %old)
   br label %room
 room:
   %held = load i64, ptr @waiting
@@ -236,7 +218,7 @@ store:
   store ptr %block, ptr %place
   ret void
 drop:
-  call void @block.free(ptr %block)
+  call void @fg.heap.free(ptr %block)
   ret void
 }
 
@@ -259,7 +241,7 @@ define internal ptr @array.of(ptr %result, ptr %data, i32 %flags) nounwind alway
 }
 
 ; An ndarray on an aligned block that a capsule, its base, owns; null and an exception on failure.
-define internal ptr @array.aligned(ptr %result, i64 %bytes) nounwind {
+define ptr @fg.array(ptr %result, i64 %bytes) nounwind {
 entry:
   %block = call ptr @block.new(i64 %bytes)
   %failed = icmp eq ptr %block, null
@@ -274,7 +256,7 @@ wrap:
   %lost = icmp eq ptr %capsule, null
   br i1 %lost, label %free, label %array
 free:
-  call void @block.free(ptr %block)
+  call void @fg.heap.free(ptr %block)
   ret ptr null
 array:
   %a = call ptr @array.of(ptr %result, ptr %block, i32 1281)
@@ -303,7 +285,7 @@ entry:
   %big = icmp uge i64 %bytes, ALIGNED_LEAST
   br i1 %big, label %aligned, label %plain
 aligned:
-  %x = call ptr @array.aligned(ptr %result, i64 %bytes)
+  %x = call ptr @fg.array(ptr %result, i64 %bytes)
   br label %made
 plain:
   %y = call ptr @array.of(ptr %result, ptr null, i32 0)

@@ -31,7 +31,7 @@ import weakref
 
 import numpy as np
 
-from . import large_pages, threads
+from . import threads
 
 ARENA, CALLS, HEADER = 5, 6, 9           # places in a plan: see above
 TRIED, EACH = 6, 500
@@ -130,13 +130,13 @@ def head(line):
 CLOCK = POSIX_CLOCK if hasattr(time, "CLOCK_MONOTONIC") else WINDOWS_CLOCK
 LABELS = "  ".join(f"i64 {number}, label %{name.lower()}" for name, number in vars(Op).items()
                    if name.isupper() and number != Op.END)
-IR = CLOCK + large_pages.TEXT + with_heads("""
+IR = CLOCK + with_heads("""
 %Watch = type { i64, i64, i64, i64 }   ; jumps until the next look, and after it; times, in ns, of
                                        ; the last look and of the last question for signals
 
 declare void @fg.par_run(ptr, ptr, i64)
-declare ptr @malloc(i64)
-declare void @free(ptr)
+declare ptr @fg.heap.new(i64)
+declare void @fg.heap.free(ptr)
 declare i32 @PyGILState_Ensure()
 declare void @PyGILState_Release(i32)
 declare i32 @PyErr_CheckSignals()
@@ -337,23 +337,15 @@ done:
 ; null and a MemoryError where there is none.
 define internal ptr @arena.new(i64 %bytes) nounwind uwtable {
 entry:
-  %room = add i64 %bytes, 128
-  %raw = call ptr @malloc(i64 %room)
-  %failed = icmp eq ptr %raw, null
-  br i1 %failed, label %fail, label %have
+  %arena = call ptr @fg.heap.new(i64 %bytes)
+  %failed = icmp eq ptr %arena, null
+  br i1 %failed, label %fail, label %done
 fail:
   %lock = call i32 @PyGILState_Ensure()
   %error = call ptr @PyErr_NoMemory()
   call void @PyGILState_Release(i32 %lock)
-  ret ptr null
-have:
-  call void @large.pages(ptr %raw, i64 %room)
-  %from = getelementptr i8, ptr %raw, i64 127
-  %number = ptrtoint ptr %from to i64
-  %floor = and i64 %number, -64
-  %arena = inttoptr i64 %floor to ptr
-  %note = getelementptr ptr, ptr %arena, i64 -1
-  store ptr %raw, ptr %note, align 8
+  br label %done
+done:
   ret ptr %arena
 }
 
@@ -362,9 +354,7 @@ entry:
   %none = icmp eq ptr %arena, null
   br i1 %none, label %done, label %some
 some:
-  %note = getelementptr ptr, ptr %arena, i64 -1
-  %raw = load ptr, ptr %note, align 8
-  call void @free(ptr %raw)
+  call void @fg.heap.free(ptr %arena)
   br label %done
 done:
   ret void
