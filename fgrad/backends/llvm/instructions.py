@@ -13,7 +13,7 @@ import struct
 import numpy as np
 
 from ...bf16 import BF16
-from ...types import BOOL, F16, F32, I32, SHORT
+from ...types import BOOL, F16, F32, F64, I32, SHORT
 from . import vmath
 from .host import HOST
 from .text import mangled, vector
@@ -226,10 +226,29 @@ class Instructions:
             minus = self.compare("eq", y, self.ones(dtype, lanes), dtype, lanes)
             unsafe = self.op(f"or {type_text(BOOL, lanes)} {bad}, {minus}")
         safe = self.select(unsafe, one, y, dtype, lanes)
-        out = self.plain(name, (x, safe), dtype, lanes)
+        floats = HOST.vector_bytes >= 32 and dtype.itemsize <= 4 and not y.startswith("splat")
+        divide = self.divided_as_floats if lanes > 1 and floats else self.plain
+        out = divide(name, (x, safe), dtype, lanes)
         if dtype.kind == "i" and name == "div":
             out = self.select(minus, self.negative((x,), dtype, lanes), out, dtype, lanes)
         return self.select(bad, zero, out, dtype, lanes)
+
+    def divided_as_floats(self, name, args, dtype, lanes):
+        """Integers divided by vectors of floats, where processors divide integers one by one.
+
+        x is multiplied by a little more than 1 / y, so that no quotient is cut below an integer;
+        from the next one it is 1 / y away, and of so many bits none comes as near as that.
+        """
+        wide, more = (F64, 1 + 2.0 ** -50) if dtype.itemsize == 4 else (F32, 1 + 2.0 ** -21)
+        how = f"{'u' if dtype.kind == 'u' else 's'}itofp {type_text(dtype, lanes)}"
+        x, y = (self.op(f"{how} {a} to {type_text(wide, lanes)}") for a in args)
+        inverse = self.plain("div", (number(more, wide, lanes), y), wide, lanes)
+        quotient = self.plain("mul", (x, inverse), wide, lanes)
+        quotient = self.truncated(quotient, wide, dtype, lanes)
+        if name == "div":
+            return quotient
+        whole = self.plain("mul", (quotient, args[1]), dtype, lanes)
+        return self.plain("sub", (args[0], whole), dtype, lanes)
 
     def shifted_left(self, args, dtype, lanes):
         return self.shifted("shl", args, dtype, lanes)

@@ -196,13 +196,21 @@ def looked_up_exp(x):
                   lambda: seldom("any_power", x))
 
 
+def squared(r):
+    """r^2, or 0 where it is nothing beside r: as a denormal number it would take the processor a
+    hundred cycles, and so would its product with r; arguments such as e^-x are full of them.
+    """
+    some = select(absolute(r) < 2.0 ** (1 - r.format.bias // 3), 0.0, r)
+    return some * some
+
+
 def quarter_expm1(x):
     """(e^x - 1) / 4, which overflows nowhere that sinh does not; for x from -40 up."""
     f = x.format
     bits, n, r = split(x, f.bias - 2)
     scale, lost = (bits << f.mantissa).as_float(), n * -LN2[x.kind][1]      # 2^(n-2)
     whole = r + lost
-    tail = fma(whole * whole, horner(whole, EXP[x.kind]), lost)
+    tail = fma(squared(whole), horner(whole, EXP[x.kind]), lost)
     return fma(scale, tail, fma(scale, r, scale - 0.25))
 
 
@@ -291,18 +299,23 @@ def normal(x):
     return select(small, x * 2.0 ** places, x), select(small, places, 0.0, x.kind)
 
 
-def log_of(f, k):
+def log_of(f, k, squared):
     """log(1 + f) + k ln2, for f from sqrt(1/2) - 1 to sqrt(2) - 1."""
     high, low = LN2[f.kind]
-    square = f * f
+    square = squared(f)
     if f.kind == "f32":
         y = fma(square * f, horner(f, LOG["f32"]), k * low)
         return fma(k, high, fma(-0.5, square, y) + f)
     s = f / (f + 2.0)
-    z = s * s
+    z = squared(s)
     half = 0.5 * square
     y = fma(s, half + z * horner(z, LOG["f64"]), k * low)       # log(1 + f) - f + f^2/2
     return fma(k, high, f - (half - y))
+
+
+def log_of_power(m, k):
+    """log(m 2^k), for m from sqrt(1/2) to sqrt(2)."""
+    return log_of(m - 1.0, k, lambda f: f * f)
 
 
 def log_edges(x, u, y):
@@ -315,12 +328,12 @@ def log(x):
     """Zero, denormals, negative numbers, infinity and NaN are seldom, and take a branch."""
     def of_normal():
         m, k, _ = decompose(x)
-        return log_of(m - 1.0, k)
+        return log_of_power(m, k)
 
     def of_any():
         scaled, exponent = normal(x)
         m, k, _ = decompose(scaled)
-        return log_edges(x, x, log_of(m - 1.0, k - exponent))
+        return log_edges(x, x, log_of_power(m, k - exponent))
     return unless(any_lane(outside_normal(x)), of_normal, of_any)
 
 
@@ -341,11 +354,12 @@ def log1p(x):
     large = 1 / f.epsilon ** 2
 
     def of_usual():
-        return copysign(log_of((m - 1.0) + lost * unit, k), x)
+        return copysign(log_of((m - 1.0) + lost * unit, k, squared), x)
 
     def of_any():
         carried = select(absolute(x) < large, lost * unit, 0.0)
-        return log_edges(x, u, copysign(log_of((m - 1.0) + carried, k), x))
+        y = copysign(log_of((m - 1.0) + carried, k, squared), x)
+        return log_edges(x, u, y)
     return unless(any_lane(outside_normal(u, large)), of_usual, of_any)
 
 

@@ -13,6 +13,7 @@ import fgrad.numpy as fnp
 from fgrad import compile as driver
 from fgrad import lax
 from fgrad.backends import cache
+from fgrad.backends.llvm.host import HOST
 from tests.at_once import at_once
 
 
@@ -275,3 +276,40 @@ def test_a_step_of_numpy_reads_the_buffers_of_its_own_call():
     work(0)
     at_once(work, (1,), (2,), (3,))
     assert not wrong
+
+
+def dividends(dtype):
+    """(x, y): all pairs of bytes; of wider integers many, and multiples, with their neighbours."""
+    rng, info = np.random.default_rng(0), np.iinfo(dtype)
+    if info.bits == 8:
+        every = np.arange(info.min, info.max + 1)
+        return np.repeat(every, 256).astype(dtype), np.tile(every, 256).astype(dtype)
+    ends = np.array([info.min, info.min + 1, 0, 1, 2, 3, info.max // 2, info.max - 1, info.max])
+    random = [rng.integers(info.min, info.max, 20_000, dtype, endpoint=True) for _ in range(2)]
+    small = 1 + (random[1] >> rng.integers(0, info.bits - 1, 20_000).astype(dtype))
+    multiples = random[0] // np.where(small == 0, 1, small) * small
+    x = [np.repeat(ends, 9), random[0], random[0], multiples, multiples - 1, multiples + 1]
+    y = [np.tile(ends, 9), random[1], small, small, small, small]
+    return [np.concatenate([part.astype(dtype) for part in parts]) for parts in (x, y)]
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64"])
+@pytest.mark.parametrize("name", ["floor_divide", "remainder", "fmod"])
+def test_quotients_of_integers_are_exact(dtype, name):
+    """By vectors of floats, up to 32 bits."""
+    x, y = dividends(dtype)
+    divide, step = getattr(fnp, name), getattr(np, name)
+    with np.errstate(all="ignore"):
+        expected = np.where(y == 0, np.asarray(divide(fnp.asarray(x), y)), step(x, y | (y == 0)))
+        assert np.array_equal(fgrad.jit(divide)(x, y), expected)
+        for one in y[::997]:
+            if one:
+                assert np.array_equal(fgrad.jit(divide)(x, one), step(x, one)), one
+
+
+@pytest.mark.skipif(HOST.vector_bytes < 32, reason="vectors of floats are short")
+def test_integers_are_divided_by_vectors():
+    for dtype in ("int16", "uint32"):
+        x = np.ones(100, dtype)
+        text = fgrad.show(fgrad.jit(lambda x, y: x % y), x, x[0], stage="llvm")
+        assert re.search(r"fdiv <\d+ x (float|double)>", text)
