@@ -194,12 +194,13 @@ class Forms:
     def over_own_rows(self, g, expr, nodes, kept):
         """The expression with reductions over rows that g stores, over g's innermost loop instead.
 
-        What they read is then at its own index, so it need not be loaded.  Where that loop is one
-        of the expression's own, `kept`, a reduction must be known outside of it.
+        What they read is then at its own index, so it need not be loaded.  A reduction must be
+        known by the expression's own loops, `kept`, outside of g's innermost one: another one would
+        compute it again and again.
         """
         last, new = g.nest[-1], {}
         own = self.own_values(g, self.graph.compared)
-        outside = sum(v.bit for v in kept[:kept.index(last)]) if last in kept else -1
+        outside = sum(v.bit for v in (kept[:kept.index(last)] if last in kept else kept))
         for n in nodes:
             if n.op != "reduce" or extents(n.data[1]) != (last.extent,):
                 continue

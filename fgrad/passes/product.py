@@ -10,10 +10,11 @@ result becomes a Contract statement, which the contraction engine of a backend r
 from __future__ import annotations
 
 from itertools import permutations
-from math import gcd, prod
+from math import gcd, inf, prod
 
 from .. import index, scalar
-from ..records import frozen
+from ..records import frozen, replace
+from ..types import BOOL, F32, I8, U8
 from .pull import uncast
 
 RUNS = 16, 256             # the fewest and the most steps of a run of a bordered operand
@@ -23,6 +24,7 @@ AXES = 3                   # along which windows move at most
 SMALL = 512                # multiply-adds; smaller products are ordinary reductions
 TINY = 4                   # multiply-adds for a row that is computed; fewer are better beside that
 MILD = 2.0 ** -24, 2.0 ** 24       # constants by which a sum may be multiplied, not its terms
+EXACT = 1 << 24            # up to which f32 has every integer
 EVERY = None               # rows and columns: every factor is told apart
 FACTORS = 8                # of one product; more are not a contraction
 TOTAL = "total"            # the name of the sum over k of b within a product's kernel
@@ -48,7 +50,25 @@ def product_of(expr, axes):
         return None
     k = n.data[1]
     masks = apart(factors(n.args[0], n.dtype), k, axes)
-    return masks and sides(factors(n.args[0], n.dtype, *masks), masks[1], k, axes, n.dtype)
+    found = masks and sides(factors(n.args[0], n.dtype, *masks), masks[1], k, axes, n.dtype)
+    return found and in_floats(found)
+
+
+def in_floats(p):
+    """The Product, of f32 where it is one of bytes whose sums are integers that f32 has: processors
+    multiply and add these in one instruction.
+    """
+    if p.dtype.kind not in "iu" or p.dtype.itemsize < 4 or p.scale is not None:
+        return p
+    sides = [uncast(x) for x in (p.a, p.b)]
+    most = prod([v.extent for v in p.k] + [largest(x.dtype, p.dtype) for x in sides])
+    a, b = (scalar.cast(x, F32) for x in sides)
+    return replace(p, a=a, b=b, dtype=F32) if most <= EXACT else p
+
+
+def largest(dtype, wide):
+    """The largest magnitude of bytes as integers of another dtype; infinite for what is none."""
+    return {I8: 128 if wide.kind == "i" else inf, U8: 255, BOOL: 1}.get(dtype, inf)
 
 
 def factors(n, dtype, rows=EVERY, columns=EVERY):

@@ -15,7 +15,7 @@ from ..scalar import EXPENSIVE
 from .pull import uncast
 from .short_loops import SHORT
 
-OFTEN, MANY = 16, 1 << 14          # times a small value is read, among so many, to be stored
+OFTEN, MANY = 16, 1 << 14          # times a small value is read, and operations, to be stored
 GATHERED, CHEAP = 4, 2             # times an element is gathered, if it costs more, to be stored
 PARTS, SOME = 3, 1 << 10           # reads among which so many elements choose, to be stored
 STEP = 8                           # elements of a loop of vectors for one operation beside it
@@ -140,9 +140,10 @@ def narrowed(within, guard):
 def is_small(n, again, order):
     """Is a value worth storing for being read `again` times, and no larger than it must be?"""
     whole = iterations(order)
-    if whole < MANY or n.origin.type.size * again > whole:
+    if n.origin.type.size * again > whole:
         return False
-    return sum(m.cost for m in scalar.walk(n)) >= ROOT
+    cost = sum(m.cost for m in scalar.walk(n))
+    return cost >= ROOT and whole * cost >= MANY
 
 
 def is_gathered(n, order, depth, judged):

@@ -1,5 +1,6 @@
 """What is stored, and which values share a kernel."""
 
+import itertools
 import re
 import time
 
@@ -1293,3 +1294,65 @@ def test_kernels_that_no_finding_touches_are_not_made_again(monkeypatch):
     assert [started.count(v) for v in (gap, out)] == [2, 2]      # gap: also to see what it sums
     kernels = [[r.value for r in s.roots] for s in fused.steps if isinstance(s, Nest)]
     assert gap in kernels[0] and len(kernels[0]) == 3 and kernels[-1] == [out]
+
+
+def matching(x, y, a):
+    """A step of a game: `mean` is a result, and read by every row of a matrix that is small."""
+    new = x * fnp.exp(y)
+    mean = x + (new / new.sum() - x) / 3.0
+    return mean, fnp.min(a @ mean)
+
+
+def shrunk(x, y, a):
+    """A value of a few operations, read by a hundred rows."""
+    size = fnp.sqrt((x * x).reshape(-1, 4).sum(1, keepdims=True))
+    new = (x.reshape(-1, 4) * fnp.maximum(1 - 0.1 / size, 0)).reshape(-1)
+    return new, ((a @ new - y.sum())**2).sum()
+
+
+@pytest.mark.parametrize("function, dear, times", [(matching, "exp", 2), (shrunk, "sqrt", 1)])
+@pytest.mark.parametrize("target", TARGETS)
+def test_what_each_row_of_a_small_matrix_reads_is_computed_once(function, dear, times, target):
+    """It was computed for each row, where it was part of the kernel of the sums, or small."""
+    sizes = [(40,), (40,), (100, 40)]
+    program = inline(stage(function, [ArrayType(F32, s) for s in sizes]).program)
+    plan = assert_plan_agrees(program, target)
+    [line] = [line for line in str(plan).splitlines() if "+=" in line and "c[" in line]
+    assert str(plan).count(f"{dear}(") <= times and dear not in line, str(plan)
+
+
+def test_rows_read_what_their_own_kernel_would_compute_for_each_of_them():
+    """The sums over `mean` were over the loop that stores it, so that they need not be read."""
+    def play(a, q, mean, s):
+        def step(state, k):
+            q, mean = state
+            new = q * fnp.exp(0.1 * (s @ a))
+            q = new / new.sum()
+            mean = mean + (q - mean) / (k + 1)
+            return (q, mean), fnp.min(a @ mean)
+        return lax.scan(step, (q, mean), fnp.arange(3, dtype="float32"))
+    inputs = [np.ones(n, "float32") for n in ((50, 40), 40, 40, 50)]
+    text = show(jit(play), *inputs, stage="schedule")
+    [line] = [line for line in text.splitlines() if line.strip().endswith("a @ mean")]
+    assert re.search(r"\+= \(a\[\w,\w\] \* mean\[\w\]\)", line), text
+
+
+BYTES = {"int8": -128, "uint8": 255, "bool": 1}
+
+
+@pytest.mark.parametrize("depth", [7, 258, 1024, 1025])
+@pytest.mark.parametrize("left, right", [*itertools.product(BYTES, BYTES)])
+def test_products_of_bytes_are_exact_and_of_floats_where_these_have_their_sums(left, right, depth):
+    a, b = np.full((9, depth), BYTES[left], left), np.full((depth, 33), BYTES[right], right)
+    a[1:, ::3], b[::5, 1:] = 1, 0
+    multiply = jit(lambda a, b: a.astype("int32") @ b.astype("int32"))
+    floats = depth * max(abs(BYTES[left]), 1) * max(abs(BYTES[right]), 1) <= 1 << 24
+    assert np.array_equal(multiply(a, b), a.astype("int32") @ b.astype("int32"))
+    assert ("acc: f32" in show(multiply, a, b, stage="schedule")) == floats
+
+
+def test_bytes_below_zero_wrap_around_in_unsigned_products():
+    a, b = np.full((9, 40), -1, "int8"), np.full((40, 33), 3, "uint8")
+    multiply = jit(lambda a, b: a.astype("uint32") @ b.astype("uint32"))
+    assert np.array_equal(multiply(a, b), a.astype("uint32") @ b.astype("uint32"))
+    assert "acc: u32" in show(multiply, a, b, stage="schedule")

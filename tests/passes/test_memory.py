@@ -95,7 +95,7 @@ def test_what_every_part_of_a_kernel_stores_takes_the_place_of_nothing():
         spread = fnp.var(fnp.where(size > means, size, means * 0.3))
         return fnp.sum((size + size - means) / (1 + spread * spread)
                        * fnp.cos(fnp.arange(x.size, dtype=x.dtype).reshape(x.shape)))
-    program = stage(grad(f), [ArrayType(F64, (33, 33))]).program
+    program = stage(grad(f), [ArrayType(F64, (17, 17))]).program
     plan = assert_plan_agrees(program, THREADS)
     cut = 0
     for kernel in plan.steps:
