@@ -16,7 +16,7 @@ import numpy as np
 
 LINE = 64                  # bytes
 LEAST = 1 << 15            # bytes from which it is worth while
-LARGE = 1 << 17            # bytes from which the heap's pages are
+LARGE = 1 << 17            # bytes from which memory is the heap's: malloc asks the system, too
 COLLIDING = 1 << 9         # bytes: of lines so far apart a cache holds but a few
 
 heap = None                # heap(shape, dtype): a large array; set when compiled code brings one

@@ -62,8 +62,10 @@ def in_floats(p):
         return p
     sides = [uncast(x) for x in (p.a, p.b)]
     most = prod([v.extent for v in p.k] + [largest(x.dtype, p.dtype) for x in sides])
+    if most > EXACT:
+        return p
     a, b = (scalar.cast(x, F32) for x in sides)
-    return replace(p, a=a, b=b, dtype=F32) if most <= EXACT else p
+    return replace(p, a=a, b=b, dtype=F32)
 
 
 def largest(dtype, wide):

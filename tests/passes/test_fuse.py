@@ -1346,7 +1346,7 @@ def test_products_of_bytes_are_exact_and_of_floats_where_these_have_their_sums(l
     a, b = np.full((9, depth), BYTES[left], left), np.full((depth, 33), BYTES[right], right)
     a[1:, ::3], b[::5, 1:] = 1, 0
     multiply = jit(lambda a, b: a.astype("int32") @ b.astype("int32"))
-    floats = depth * max(abs(BYTES[left]), 1) * max(abs(BYTES[right]), 1) <= 1 << 24
+    floats = depth * abs(BYTES[left] * BYTES[right]) <= 1 << 24
     assert np.array_equal(multiply(a, b), a.astype("int32") @ b.astype("int32"))
     assert ("acc: f32" in show(multiply, a, b, stage="schedule")) == floats
 

@@ -2,7 +2,7 @@
 
 A processor keeps the places of some hundred pages at hand.  In pages of 4 KiB the operands of a
 product of 512 × 512 have more, and lie in its caches where luck would have them: in pages of 2 MiB
-such products take up to a fifth less time.  So blocks of LEAST bytes and more are cut from spans of
+such products take up to a fifth less time.  So blocks of LARGE bytes and more are cut from spans of
 memory for which Linux is asked for large pages (MADV_HUGEPAGE); smaller ones are malloc's, and so
 are all of them elsewhere.
 
@@ -20,11 +20,11 @@ import functools
 import os
 import sys
 
+from ...aligned import LARGE
 from . import host, objects, target
 
 PAGE = 1 << 21             # bytes of a large page
 SPAN = 1 << 25             # the fewest that are asked for at once
-LEAST = 1 << 17            # of a block that is cut from them: malloc asks the system itself, too
 TRIM = 1 << 25             # of free ones in a row, from which their pages are given back
 HEAD = 64                  # of what stands in front of a block; those from 16 on are the caller's
 
@@ -131,7 +131,7 @@ take:
   %after.at = getelementptr %Head, ptr %block, i32 0, i32 1
   %after = load ptr, ptr %after.at, align 8
   %rest = sub i64 %size, %room
-  %splits = icmp uge i64 %rest, LEAST
+  %splits = icmp uge i64 %rest, LARGE
   br i1 %splits, label %split, label %whole
 split:
   %left = getelementptr i8, ptr %block, i64 %room
@@ -225,7 +225,7 @@ back:
   %alone = icmp ugt i64 %whole, SPAN
   %own = and i64 %room, -PAGE                    ; behind such a block no other needs a large page
   %advised = select i1 %alone, i64 %own, i64 %bytes
-  %ignored = call i32 @madvise(ptr %span, i64 %advised, i32 14)
+  %ignored = call i32 @madvise(ptr %span, i64 %advised, i32 14)      ; MADV_HUGEPAGE
   store i64 %bytes, ptr %span, align 8
   %put = call ptr @put(ptr %span)
   ret i1 true
@@ -236,7 +236,7 @@ fail:
 ; A block of so many bytes at a line of the cache; null if there is none.
 define ptr @fg.heap.new(i64 %bytes) #0 {
 entry:
-  %large = icmp uge i64 %bytes, LEAST
+  %large = icmp uge i64 %bytes, LARGE
   br i1 %large, label %cut, label %malloc
 malloc:
   %small = call ptr @small(i64 %bytes)
@@ -287,7 +287,7 @@ trim:                                       ; whole pages behind the head
   %stop = and i64 %end, -PAGE
   %pages = sub i64 %stop, %start
   %at = inttoptr i64 %start to ptr
-  %ignored = call i32 @madvise(ptr %at, i64 %pages, i32 4)
+  %ignored = call i32 @madvise(ptr %at, i64 %pages, i32 4)               ; MADV_DONTNEED
   br label %done
 done:
   call void @let.go()
@@ -311,10 +311,10 @@ declare i64 @llvm.umax.i64(i64, i64)
 """
 
 
-def text():
+def text(linux=sys.platform == "linux"):
     """The module's text for this machine."""
-    made = LINUX if sys.platform == "linux" else ELSEWHERE
-    numbers = {"LEAST": LEAST, "TRIM": TRIM, "SPAN": SPAN, "PAGE": PAGE, "HEAD": HEAD,
+    made = LINUX if linux else ELSEWHERE
+    numbers = {"LARGE": LARGE, "TRIM": TRIM, "SPAN": SPAN, "PAGE": PAGE, "HEAD": HEAD,
                "LAST": PAGE - 1, "PADDING": HEAD + 4095}
     for word, number in numbers.items():
         made = made.replace(word, str(number))

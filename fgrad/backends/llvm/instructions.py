@@ -226,8 +226,9 @@ class Instructions:
             minus = self.compare("eq", y, self.ones(dtype, lanes), dtype, lanes)
             unsafe = self.op(f"or {type_text(BOOL, lanes)} {bad}, {minus}")
         safe = self.select(unsafe, one, y, dtype, lanes)
-        floats = HOST.vector_bytes >= 32 and dtype.itemsize <= 4 and not y.startswith("splat")
-        divide = self.divided_as_floats if lanes > 1 and floats else self.plain
+        known = y.startswith("splat")            # LLVM multiplies by its inverse
+        floats = lanes > 1 and HOST.vector_bytes >= 32 and dtype.itemsize <= 4 and not known
+        divide = self.divided_as_floats if floats else self.plain
         out = divide(name, (x, safe), dtype, lanes)
         if dtype.kind == "i" and name == "div":
             out = self.select(minus, self.negative((x,), dtype, lanes), out, dtype, lanes)

@@ -240,14 +240,16 @@ def builtin(*arguments):
 def native():
     """The loaded library with `fg.call`, its interface filled in; copies have memory of it, too."""
     library = loaded(TEXT)
-    new = ctypes.PYFUNCTYPE(ctypes.py_object, WORD, ctypes.c_int64)(library.address("fg.array"))
-
-    def array(shape, dtype):
-        dims = (ctypes.c_int64 * max(len(shape), 1))(*shape)
-        row = Result(ndim=len(shape), dims=ctypes.addressof(dims), number=dtype.num)
-        return new(ctypes.addressof(row), dtype.itemsize * math.prod(shape))
-    aligned.heap = array
+    aligned.heap = functools.partial(array, ctypes.PYFUNCTYPE(
+        ctypes.py_object, WORD, ctypes.c_int64)(library.address("fg.array")))
     return library
+
+
+def array(new, shape, dtype):
+    """An ndarray whose memory is the heap's; new: `@fg.array` of the text."""
+    dims = (ctypes.c_int64 * max(len(shape), 1))(*shape)
+    row = Result(ndim=len(shape), dims=ctypes.addressof(dims), number=dtype.num)
+    return new(ctypes.addressof(row), dtype.itemsize * math.prod(shape))
 
 
 def loaded(text):

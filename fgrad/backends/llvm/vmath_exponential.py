@@ -299,15 +299,17 @@ def normal(x):
     return select(small, x * 2.0 ** places, x), select(small, places, 0.0, x.kind)
 
 
-def log_of(f, k, squared):
-    """log(1 + f) + k ln2, for f from sqrt(1/2) - 1 to sqrt(2) - 1."""
+def log_of(f, k, square_of):
+    """log(1 + f) + k ln2, for f from sqrt(1/2) - 1 to sqrt(2) - 1.  square_of: `squared`, or what
+    it is where no f is tiny.
+    """
     high, low = LN2[f.kind]
-    square = squared(f)
+    square = square_of(f)
     if f.kind == "f32":
         y = fma(square * f, horner(f, LOG["f32"]), k * low)
         return fma(k, high, fma(-0.5, square, y) + f)
     s = f / (f + 2.0)
-    z = squared(s)
+    z = square_of(s)
     half = 0.5 * square
     y = fma(s, half + z * horner(z, LOG["f64"]), k * low)       # log(1 + f) - f + f^2/2
     return fma(k, high, f - (half - y))
