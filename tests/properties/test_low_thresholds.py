@@ -19,7 +19,7 @@ from fgrad.jitted import jit
 from tests.properties.test_compiled import assert_within
 from tests.strategies import WIDE, examples, programs
 
-BACKEND = ("fetches", "late_rows", "module", "radix", "values")
+BACKEND = ("fetches", "late_rows", "late_tiles", "module", "radix", "values")
 LOW = {                    # module → its thresholds, in groups that are lowered together
     "stretches": [{"STRETCH": 16, "LONG": 32}, {"STRETCH": 5, "LONG": 11, "MANY": 2}],
     "parts": [{"ROWS": 3}, {"COLUMNS": (32, 16), "WRITTEN_OUT": 2}, {"APART": 16}],
@@ -53,6 +53,7 @@ LOW = {                    # module → its thresholds, in groups that are lower
     "findings": [{"PACKED_ONCE": 2, "PROLOGUE": 100}, {"FEW": 100, "LONG": 2}],
     "fetches": [{"LARGE": 64, "SHORT": 8}],
     "late_rows": [{"LEAST": 64}],
+    "late_tiles": [{"MOVED": 1, "REGISTERS": 1, "EACH": 2}],
     "module": [{"FEW": 0, "LONG": 8}],
     "radix": [{"MANY": 16, "LEAST": 1}],
     "values": [{"FEW": 1, "NEAR": 16, "HELD": 64}],

@@ -60,6 +60,11 @@ class Product:
         """The address of `Plan.workspace` bytes, 64-byte aligned."""
         raise NotImplementedError
 
+    def hold_pointers(self, fn):
+        """Loads the addresses of what `epilogue` uses, for all that is written into fn from now on.
+        """
+        raise NotImplementedError
+
     def a_pointer(self, fn, b):
         """The address of A(b, 0, 0), when A is Strided."""
         raise NotImplementedError
@@ -166,6 +171,7 @@ class Plan:
     sums: int = 0                # sums over the rows, which the epilogue feeds
     turns: int = 1               # parts behind each other that one thread runs, in the same memory
     windows: winograd.Windows = None       # A, if it is brought to points
+    moved: int = 0               # bytes that the epilogue reads and writes
 
     def but(self, **fields):
         """The plan with other values of some fields, as `replace` gives it in ten times the time.
@@ -384,7 +390,7 @@ def up(n, step):
 
 @lru_cache(maxsize=4096)
 def plan(rows, columns, depth, type, a, b, *, machine, batch=1, out=None, epilogue=False,
-         threads=1, rank=0, total=False, sums=0, windows=None):
+         threads=1, rank=0, total=False, sums=0, windows=None, moved=0):
     """The cheapest Plan by estimated cycles of its slowest part, or that of a rank behind it.
 
     a: Strided, Pulled or, for more than one column, Offset, Bordered or Strips; b: Strided, Pulled
@@ -400,7 +406,7 @@ def plan(rows, columns, depth, type, a, b, *, machine, batch=1, out=None, epilog
         rows, columns, a, b = columns, rows, turned(b), turned(a)
         out = out and Strided(columns, 1)
     start = Plan(batch, rows, columns, depth, a, b, out, epilogue, machine, None, None, 0, 0, 0,
-                 False, False, swapped=swapped, total=total, sums=sums)
+                 False, False, swapped=swapped, total=total, sums=sums, moved=moved)
     best = ranked(candidates(start, type, 1, windows), rank, threads)
     if threads > 1 and (rank or cycles(best, threads) > DISPATCH):      # parts may be worth it
         best = ranked(candidates(start, type, threads, windows), rank, threads)

@@ -13,6 +13,7 @@ from functools import lru_cache
 from ...records import frozen
 from .contract import Emitted, Product, up
 from .dots import Dots
+from .late_tiles import LateTiles, is_late
 from .operands import Pieced, Pulled, Strided
 from .packing import Packer
 from .places import Places
@@ -166,7 +167,10 @@ class Writer:
         self.locate(part)
         if self.table:
             self.table.begin(fn, self.a_pack)
-        if p.staged and not p.split and not p.keeps_sums and not p.single:
+        self.late = LateTiles(self) if is_late(p) else None
+        if self.late:
+            self.product.hold_pointers(fn)
+        if p.staged and not (p.split or p.keeps_sums or p.single or self.late):
             self.stage = fn.alloca(p.type, p.tile.rows * self.stage_stride())
         batches, rest = self.cut(part, p.batch, 1, p.grid[0])
         rows, rest = self.cut(rest, p.rows, p.row_step, p.grid[1])
@@ -322,6 +326,8 @@ class Writer:
         p = self.plan
         if p.single:
             return self.panels(block, lambda *panel: self.written_out(block, *panel))
+        if self.late:
+            return self.late.write(block)
         if p.rows_first:
             with self.rows(block) as (i, left):
                 self.panels(block, lambda *panel: self.tile_at(block, i, left, *panel))

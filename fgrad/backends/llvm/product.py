@@ -17,6 +17,7 @@ from ...records import replace
 from ..flat_product import FlatProduct
 from . import contract, contract_emit, operands
 from .emit import Emitter
+from .fetches import used_by
 from .instructions import element, number
 from .pieces import pieces, pulled, steps_of
 from .tiles import Machine
@@ -96,7 +97,8 @@ def planned(product, target, turns):
         machine=machine(target), batch=product.batch.extent, out=product.out_form(),
         epilogue=product.out_form() is None, threads=1 if turns else target.threads,
         rank=statement.rank, total=statement.total is not None, sums=len(statement.sums),
-        windows=None if turns or product.batch.extent > 1 else product.windows_form())
+        windows=None if turns or product.batch.extent > 1 else product.windows_form(),
+        moved=product.epilogue_bytes())
     if turns is None:
         return plan
     return plan.but(grid=(turns.count, 1, 1, 1), turns=turns.count // turns.groups)
@@ -159,7 +161,7 @@ class LoopProduct(FlatProduct, contract.Product):
 
     def __init__(self, kernel, statement, found=None):
         super().__init__(statement)
-        self.used, self.windows = set(), found
+        self.used, self.windows, self.held = set(), found, {}
         buffers = [*kernel.params, *kernel.outputs]
         self.places = {b: k for k, b in enumerate(buffers)}
         self.given = {b: k for k, b in enumerate(kernel.params)}
@@ -293,6 +295,10 @@ class LoopProduct(FlatProduct, contract.Product):
         self.out = s.buffer, x
         return operands.Strided(index.stride(x, self.rows), 1)
 
+    def epilogue_bytes(self):
+        """Of what the statements for a sum read and write, all in all."""
+        return sum(b.type.nbytes for b in {b for b, _ in used_by(of_elements(self.statement))})
+
     # -- callbacks ------------------------------------------------------------------------------
 
     def workspace(self, fn):
@@ -302,7 +308,9 @@ class LoopProduct(FlatProduct, contract.Product):
         """An Emitter whose flat variables have these values."""
         env = {getattr(self, name): (value, 0) if isinstance(value, str) else (None, value)
                for name, value in at.items()}
-        emitter = Emitter(fn, Pointers(fn, self.places), env)
+        pointers = Pointers(fn, self.places)
+        pointers.update(self.held.get(fn, {}))
+        emitter = Emitter(fn, pointers, env)
         emitter.given = self.given
         return emitter
 
@@ -310,6 +318,11 @@ class LoopProduct(FlatProduct, contract.Product):
         """The address of a load's first element in batch b."""
         emitter = self.emitter(fn, batch=b, rows=0, columns=0, depth=0)
         return emitter.address(buffer, x)
+
+    def hold_pointers(self, fn):
+        self.held[fn] = Pointers(fn, self.places)
+        for buffer, _ in used_by(of_elements(self.statement)):
+            self.held[fn][buffer]
 
     def a_pointer(self, fn, b):
         return self.pointer(fn, *self.a.data, b)

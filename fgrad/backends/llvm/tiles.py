@@ -315,6 +315,17 @@ class Steps:
         self.a_form, start[0] = self.a_form.begin(self.fn, self.tile, a, self.a_stride)
         return self.pairs("ptr", start, depth, odd)[2 + self.packs:]
 
+    def run_beside(self, a, b, depth, each, beside):
+        """The sums after `depth` steps, a constant; `beside` writes what is done between `each`."""
+        fn, start = self.fn, [a, b, *["zeroinitializer"] * self.accumulators]
+        self.a_form, start[0] = self.a_form.begin(fn, self.tile, a, self.a_stride)
+        left = depth % each
+        with fn.loop(0, depth - left, each, list(zip(self.types("ptr"), start))) as loop:
+            loop.next = self.pairs("ptr", loop.values, each, False)
+            beside()
+        state = self.pairs("ptr", loop.values, left, left % 2 == 1) if left else loop.values
+        return state[2:]
+
     @property
     def packs(self):
         return int(self.panel > 0)

@@ -41,6 +41,9 @@ class Buffers(Product):
     def out_pointer(self, fn, b):
         return self.pointer(fn, OUT, b)
 
+    def hold_pointers(self, fn):
+        pass                               # they are loaded where they are used
+
     def workspace(self, fn):
         return self.pointer(fn, WORKSPACE)
 

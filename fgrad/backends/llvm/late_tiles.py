@@ -1,0 +1,129 @@
+"""What becomes of a row of tiles, some vectors at a time, while the next row is multiplied.
+
+    for each row of tiles                            for each row of tiles
+      for each tile                                    for each tile
+        sums ← multiply                                  sums ← multiply; between its steps
+        for each of its vectors                              the next vectors of the row before
+          store what becomes of it           →           stage ← sums
+                                                     the vectors of the last row
+
+The step of an optimizer behind the gradient of a weight reads and writes several arrays, which
+takes as long as multiplying does.  A processor does both at once if the instructions of both lie
+within some hundred of each other.  Relies on `contract` for the Plan and on `tiles`;
+`contract_emit` relies on it.
+"""
+
+from __future__ import annotations
+
+from ...records import replace
+from .text import BYTES
+from .tiles import Steps
+
+MOVED = 1 << 20            # bytes read and written, from which on it takes long
+EACH = 8                   # steps of a tile between which vectors of the row before are stored,
+MOST = 4                   # and how many, at most
+REGISTERS = 32             # of a processor: fewer do not hold a tile and what a vector needs
+STAGE = 1 << 14            # bytes of the sums of a row of tiles; there are two such rows
+
+
+def is_late(p):
+    """Does a row of tiles of this Plan wait for the next one?"""
+    whole = (p.staged and p.rows_first and p.blocks == 1 and p.nc >= p.columns
+             and not (p.split or p.dots or p.single or p.swapped or p.tables or p.total or p.sums))
+    return (whole and p.moved >= MOVED and p.machine.registers >= REGISTERS
+            and p.rows > p.tile.rows and p.columns % p.tile.lanes == 0
+            and p.tile.rows * p.columns * BYTES[p.type] <= STAGE
+            and 2 * MOST * turns(p) >= vectors(p))
+
+
+def vectors(p):
+    """Of a row of tiles."""
+    return p.tile.rows * p.columns // p.tile.lanes
+
+
+def turns(p):
+    """How often vectors can be stored in a row of tiles."""
+    return p.columns // p.width * (p.depth // EACH)
+
+
+class LateTiles:
+    """Writes the tiles of the blocks of a Writer."""
+
+    def __init__(self, writer):
+        self.writer, self.fn, self.plan = writer, writer.fn, writer.plan
+        p = self.plan
+        self.vectors, self.of_row = vectors(p), p.columns // p.tile.lanes
+        counts = [n for n in range(1, MOST + 1) if self.of_row % n == 0]
+        self.count = next((n for n in counts if n * turns(p) >= self.vectors), counts[-1])
+        self.size = p.tile.rows * p.columns
+        self.stages = self.fn.alloca(p.type, 2 * self.size)
+        self.stored = self.fn.alloca("i64")              # how many vectors of the row before are
+
+    def write(self, block):
+        """All tiles of a block."""
+        fn, rows = self.fn, self.plan.tile.rows
+        fn.store("i64", self.vectors, self.stored)       # no row is before the first
+        with self.writer.rows(block) as (i, left):
+            own, before = self.stages_of(i)
+            self.writer.panels(block, lambda *panel: self.tile_at(block, i, left, own, before,
+                                                                  *panel))
+            is_last = fn.compare("sge", fn.add(i, rows), block.rows)
+            with fn.loop(0, fn.select(is_last, "i64", 2, 1)) as turn:
+                earlier = fn.compare("eq", turn.index, 0)
+                row = fn.select(earlier, "i64", fn.sub(i, rows), i)
+                stage = fn.select(earlier, "ptr", before, own)
+                end = fn.select(earlier, "i64", self.vectors, fn.mul(left, self.of_row))
+                with fn.loop(fn.load("i64", self.stored), end) as n:
+                    self.store(block, row, stage, n.index, 1)
+                fn.store("i64", 0, self.stored)
+
+    def stages_of(self, i):
+        """Where the sums of the row of tiles at i go, and where those of the row before are."""
+        fn, p = self.fn, self.plan
+        own = fn.mul(fn.rem(fn.div(i, p.tile.rows), 2), self.size)
+        return [fn.gep(p.type, self.stages, at) for at in (own, fn.sub(self.size, own))]
+
+    def tile_at(self, block, i, left, own, before, j, count, tail):
+        """One tile: whole ones store vectors of the row before."""
+        fn, p, writer = self.fn, self.plan, self.writer
+        c = fn.gep(p.type, own, j)
+        for height in [p.tile.rows] + [p.row_tail] * (p.row_tail > 0):
+            tile = replace(p.tile, rows=height, vectors=count)
+            with fn.if_(fn.compare("eq", left, height) if p.row_tail else "true"):
+                for packs, when in writer.kinds(block, i, height):
+                    with fn.if_(when):
+                        if tile == p.tile and not packs:
+                            self.tile(block, i, j, c, before)
+                        else:
+                            writer.tile(block, i, j, tile, tail, c, p.columns, packs)
+
+    def tile(self, block, i, j, c, before):
+        """A whole tile, whose steps are written in place."""
+        fn, p = self.fn, self.plan
+        form, _, a, a_stride, b, b_stride = self.writer.operands(block, p.tile, i, j)
+        steps = Steps(fn, p.tile, form, a_stride, b_stride, far=p.fetches_b)
+        sums = steps.run_beside(a, b, p.depth, EACH,
+                                lambda: self.store_next(block, fn.sub(i, p.tile.rows), before))
+        for n, value in enumerate(sums):
+            r, q = divmod(n, p.tile.vectors)
+            place = fn.gep(p.type, c, r * p.columns + q * p.tile.lanes)
+            fn.vector_store(p.type, p.tile.lanes, value, place)
+
+    def store_next(self, block, i, stage):
+        """Stores the next vectors of the row of tiles at i, if some are left."""
+        fn = self.fn
+        stored = fn.load("i64", self.stored)
+        with fn.if_(fn.compare("slt", stored, self.vectors)):
+            self.store(block, i, stage, stored, self.count)
+            fn.store("i64", fn.add(stored, self.count), self.stored)
+
+    def store(self, block, i, stage, n, count):
+        """Stores what becomes of so many vectors from the n-th on, all in one row, of the row of
+        tiles at i."""
+        fn, p, lanes = self.fn, self.plan, self.plan.tile.lanes
+        first = fn.gep(p.type, stage, fn.mul(n, lanes))
+        values = [fn.vector_load(p.type, lanes, fn.gep(p.type, first, q * lanes))
+                  for q in range(count)]
+        row = fn.add(fn.add(block.i, i), fn.div(n, self.of_row))
+        column = fn.add(block.j, fn.mul(fn.rem(n, self.of_row), lanes))
+        self.writer.store_row(block.b, row, column, values, None)
