@@ -5,6 +5,7 @@ Where compiled code has a heap of large pages, large arrays have their memory fr
 copies of arrays in another order, a line at a time.  Relies on NumPy alone.
 
     copied(x)                  # x, in memory of its own
+    lies_well(x)               # or is a copy worth it, for what is read again and again?
     fill(out, x)               # out[...] = x
 """
 
@@ -17,9 +18,11 @@ import numpy as np
 LINE = 64                  # bytes
 LEAST = 1 << 15            # bytes from which it is worth while
 LARGE = 1 << 17            # bytes from which memory is the heap's: malloc asks the system, too
+HUGE = 1 << 22             # bytes from which NumPy asks for large pages itself
 COLLIDING = 1 << 9         # bytes: of lines so far apart a cache holds but a few
 
 heap = None                # heap(shape, dtype): a large array; set when compiled code brings one
+bring = None               # bring(): sets it, if nothing must be compiled for it; is called once
 
 
 def empty(shape, dtype, least=LEAST):
@@ -28,13 +31,36 @@ def empty(shape, dtype, least=LEAST):
     size = prod(shape) * dtype.itemsize
     if size < max(least, 1):
         return np.empty(shape, dtype)
-    if heap and size >= LARGE and dtype.kind in "biufc" and dtype.isnative:
+    if size >= LARGE and dtype.kind in "biufc" and dtype.isnative and has_heap():
         return heap(shape, dtype)
     memory = np.empty(size + LINE, np.uint8)
     start = -memory.__array_interface__["data"][0] % LINE
     out = memory[start:start + size].view(dtype).reshape(shape)
     memory.flags.writeable = False               # so that nobody undoes that of `out`
     return out
+
+
+def has_heap():
+    """Is there one?  It is brought, where that takes no time."""
+    global bring
+    if heap is None and bring is not None:
+        asked, bring = bring, None
+        asked()
+    return heap is not None
+
+
+def lies_well(x):
+    """Is an array's memory, which is no part of another's, where that of a copy would be?
+
+    >>> bool(lies_well(np.zeros(9))), bool(lies_well(copied(np.zeros(20000))))
+    (True, True)
+    """
+    theirs = x.base is None or isinstance(x.base, np.ndarray)        # NumPy's, not the heap's
+    if not theirs or not LEAST <= x.nbytes < HUGE:
+        return True
+    if x.nbytes >= LARGE and has_heap():
+        return False
+    return x.__array_interface__["data"][0] % LINE == 0
 
 
 def copied(x, least=LEAST):

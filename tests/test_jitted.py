@@ -495,6 +495,25 @@ def test_donated_memory_that_somebody_else_sees_is_copied(practise):
     near(mine, np.ones(10))
 
 
+def between_lines(n):
+    """Ones whose memory is their own, and begins in the middle of a line of the cache."""
+    memory = np.zeros(n * 4 + 128, np.uint8)
+    start = -memory.__array_interface__["data"][0] % 64 + 16
+    ones = memory[start:start + n * 4].view(np.float32)
+    ones[...] = 1
+    return Array(ones)
+
+
+def test_what_is_donated_lies_at_a_line_of_the_cache_from_its_first_call_on():
+    f = jit(lambda x: x * 2, donate_argnums=0)
+    x = between_lines(20_000)
+    out = f(x)
+    near(out, np.full(20_000, 2))
+    assert out.np.__array_interface__["data"][0] % 64 == 0
+    with pytest.raises(DonationError, match="after its memory had been donated"):
+        x + 1
+
+
 class Lent:
     """An array of another library, which keeps its memory."""
 

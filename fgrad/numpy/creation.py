@@ -9,17 +9,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from .. import ops
+from .. import aligned, ops
 from ..aligned import copied
 from ..bf16 import BF16, foreign_words
 from ..core import ATTACHED, Array, Value, array_of, as_value, frozen_array
 from ..errors import ArgumentError, DtypeError
+from ..later import lazily
 from ..text import noun_of
 from ..tree import kind_of
 from ..types import SCALARS, SHORT, as_dtype, default_float, default_int
 from .axes import shape_of, typed
 from .lists import from_list, native, number, shortened
 from .promotion import WEAK, broadcast_to, cast, in_dtype, in_kind, join
+
+bring_heap = lazily("..backends.llvm.native_call", "bring_heap", __package__)
+aligned.bring = lambda: bring_heap()()           # for arrays that are made before all compiling
 
 
 # ---------------------------------------------------------------------------- from what there is

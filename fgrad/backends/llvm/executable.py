@@ -13,7 +13,7 @@ from sys import getrefcount
 import numpy as np
 
 from ... import tree
-from ...aligned import copied, empty
+from ...aligned import copied, empty, lies_well
 from ...bf16 import BF16
 from ...core import (
     Array, WordArray, array_of, donated, frozen_array, give_away, memory_in_order, memory_of)
@@ -233,9 +233,12 @@ def held(x, type):
 
 
 def given_away(value, array):
-    """The memory of a donated argument: its own where nobody else can see it, else a copy."""
+    """The memory of a donated argument: its own where nobody else can see it, else a copy.
+
+    So it is, too, where a copy lies better: what is given away is mostly given away again.
+    """
     own = array is memory_of(value) and getrefcount(array) <= unseen()
-    return array if own and has_memory_alone(array) else copied(array)
+    return array if own and has_memory_alone(array) and lies_well(array) else copied(array)
 
 
 def has_memory_alone(array):

@@ -25,6 +25,7 @@ import numpy as np
 
 from ... import aligned, config, slots
 from ...types import F32, F64
+from .. import cache
 from ..forms import ARRAY, BOOL, FLOAT, FLOAT64, INT, NUMBERS, Attributes, Same
 from . import heap, host, objects, target
 from .native_results import FUNCTIONS, OWNER, fields
@@ -243,6 +244,13 @@ def native():
     aligned.heap = functools.partial(array, ctypes.PYFUNCTYPE(
         ctypes.py_object, WORD, ctypes.c_int64)(library.address("fg.array")))
     return library
+
+
+def bring_heap():
+    """Loads it for arrays that are made before anything is compiled, if the disk has its code."""
+    texts = (heap.text(), for_host(TEXT))
+    if probe() and all(cache.disk().get(objects.key_of(text)) is not None for text in texts):
+        native()
 
 
 def array(new, shape, dtype):

@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import subprocess
 import sys
 
 import numpy as np
@@ -148,3 +149,35 @@ def test_copies_and_results_have_memory_of_the_heap():
     for _ in range(3):
         z = f(x)
     assert isinstance(z, Array) and native_call.owns(z.np.base)
+
+
+@pytest.mark.skipif(not native_call.probe(), reason="calls begin in Python here")
+@pytest.mark.parametrize("disk, heaps", [("cache", [False, True]), ("0", [False, False])])
+def test_arrays_before_all_compiling_have_it_where_the_disk_has_its_code(tmp_path, disk, heaps):
+    program = """if True:
+        import sys
+        import numpy as np, fgrad, fgrad.numpy as fnp
+        before = fnp.array(np.ones(99_999))
+        f = fgrad.jit(lambda x: x + 1)
+        for _ in range(3):
+            f(before)
+        from fgrad.backends.llvm import native_call
+        sys.stdout.write(str(native_call.owns(before.np.base)))
+    """
+    env = os.environ | {"FGRAD_CACHE": disk if disk == "0" else str(tmp_path / disk)}
+    for has_heap in heaps:
+        run = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True,
+                             text=True, check=True, timeout=60)
+        assert run.stdout == str(has_heap)
+
+
+def test_small_arrays_bring_no_heap():
+    program = """if True:
+        import sys
+        import numpy as np, fgrad.numpy as fnp
+        fnp.array(np.ones(9999))
+        sys.stdout.write(str("llvmlite" in sys.modules))
+    """
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
+                         check=True, timeout=60)
+    assert run.stdout == "False"
