@@ -22,7 +22,7 @@ from .tiles import Steps
 MOVED = 1 << 20            # bytes read and written, from which on it takes long
 EACH = 8                   # steps of a tile between which vectors of the row before are stored,
 MOST = 4                   # and how many, at most
-REGISTERS = 32             # of a processor: fewer do not hold a tile and what a vector needs
+SPARE = 8                  # registers, beside the sums of a tile, for what becomes of a vector
 STAGE = 1 << 14            # bytes of the sums of a row of tiles; there are two such rows
 
 
@@ -30,8 +30,9 @@ def is_late(p):
     """Does a row of tiles of this Plan wait for the next one?"""
     whole = (p.staged and p.rows_first and p.blocks == 1 and p.nc >= p.columns
              and not (p.split or p.dots or p.single or p.swapped or p.tables or p.total or p.sums))
-    return (whole and p.moved >= MOVED and p.machine.registers >= REGISTERS
-            and p.rows > p.tile.rows and p.columns % p.tile.lanes == 0
+    return (whole and p.moved >= MOVED and p.rows > p.tile.rows
+            and p.tile.rows * p.tile.vectors + SPARE <= p.machine.registers
+            and p.columns % p.tile.lanes == 0
             and p.tile.rows * p.columns * BYTES[p.type] <= STAGE
             and 2 * MOST * turns(p) >= vectors(p))
 

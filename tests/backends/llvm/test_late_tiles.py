@@ -17,7 +17,7 @@ LANES = MACHINE.lanes("float")
 @pytest.fixture(autouse=True)
 def any_processor():
     """Also one whose registers are too few."""
-    with patch.object(late_tiles, "REGISTERS", 1):
+    with patch.object(late_tiles, "SPARE", -99):
         yield
 
 
@@ -76,6 +76,13 @@ def test_what_becomes_of_sums_is_written_between_the_steps():
 def test_others_wait_for_nothing(change):
     planned = late(check(45, 4 * LANES, 64, "tn", epilogue=True))
     assert not late_tiles.is_late(planned.but(**change))
+
+
+def test_tiles_that_leave_no_registers_wait_for_nothing():
+    planned = late(check(45, 4 * LANES, 64, "tn", epilogue=True))
+    sums = planned.tile.rows * planned.tile.vectors
+    with patch.object(late_tiles, "SPARE", MACHINE.registers - sums + 1):
+        assert not late_tiles.is_late(planned)
 
 
 def test_a_step_of_an_optimizer_agrees_with_numpy():
