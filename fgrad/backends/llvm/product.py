@@ -19,6 +19,7 @@ from . import contract, contract_emit, operands
 from .emit import Emitter
 from .fetches import used_by
 from .instructions import element, number
+from .late_tiles import is_late
 from .pieces import pieces, pulled, steps_of
 from .tiles import Machine
 from .winograd import LONGEST, Windows
@@ -52,6 +53,7 @@ def described(kernel, target):
                 plan = planned(product, target, kernel.turns)
             parts = "×".join(map(str, plan.grid))
             how = [f", {x}" for x, on in (("A packed", plan.pack_a), ("B packed", plan.pack_b),
+                                          ("stored a row of tiles later", is_late(plan)),
                                           ("Winograd's algorithm", plan.windows)) if on]
             return f"{plan.tile.rows}x{plan.width} tiles, {parts} parts{''.join(how)}"
     return ""
