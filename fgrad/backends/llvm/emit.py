@@ -33,11 +33,12 @@ class Emitter(Stores):
     of all within one another, that are written out.  `rows`: (buffer, k) → the scratch row that the
     k-th of the rows which run at once has in place of it.  `large`: buffers that no cache holds;
     `late`: the LateRows around; `guest`: the same while its last loop runs beside the one at hand.
+    `asked`: the names whose values were asked for.
     """
 
     def __init__(self, fn, pointers, env=None):
         super().__init__(fn, pointers, env)
-        self.slots, self.started, self.across = {}, {}, set()
+        self.slots, self.started, self.across, self.asked = {}, {}, set(), set()
         self.copy, self.part, self.room, self.rows = 0, None, 0, {}
         self.large = frozenset()
         self.late = self.guest = None
@@ -71,13 +72,19 @@ class Emitter(Stores):
                     self.late_row(s)
             self.forget(s)
 
+    def named(self, n):
+        self.asked.add(n.data)
+        return super().named(n)
+
     def forget(self, s):
         """What a scratch row held is not known behind what writes it: another row may use it too.
+        Nor is an accumulator that has been read, behind what adds to it once more.
         """
-        written = {t.buffer for t in statements([s])
-                   if isinstance(t, Store) and t.buffer.kind == "local"}
-        for scope in self.scopes if written else ():
-            for key in [key for key in scope.memo if reads(key[0], written)]:
+        inside = list(statements([s]))
+        changed = {t.buffer for t in inside if isinstance(t, Store) and t.buffer.kind == "local"}
+        changed |= {t.name for t in inside if isinstance(t, Accumulate)} & self.asked
+        for scope in self.scopes if changed else ():
+            for key in [key for key in scope.memo if reads(key[0], changed)]:
                 del scope.memo[key]
 
     # -- reductions -----------------------------------------------------------------------------
@@ -508,9 +515,9 @@ class Emitter(Stores):
                 self.names[name] = slots[0], bool(self.vec)
 
 
-def reads(known, buffers):
-    """Does a node, or an index, read one of these?  What is known of a buffer itself stays known:
-    it is one of those that no kernel writes.
+def reads(known, changed):
+    """Does a node, or an index, read one of these buffers and accumulators?  What is known of a
+    buffer itself stays known: it is one of those that no kernel writes.
     """
     match known:
         case Buffer():
@@ -519,7 +526,8 @@ def reads(known, buffers):
             roots = known,
         case _:
             roots = known.nodes
-    return any(m.op == "load" and m.data[0] in buffers for n in roots for m in walk(n))
+    return any(m.op == "load" and m.data[0] in changed or m.op == "name" and m.data in changed
+               for n in roots for m in walk(n))
 
 
 def flattened(lines):

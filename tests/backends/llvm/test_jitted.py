@@ -313,3 +313,15 @@ def test_integers_are_divided_by_vectors():
         x = np.ones(100, dtype)
         text = fgrad.show(fgrad.jit(lambda x, y: x % y), x, x[0], stage="llvm")
         assert re.search(r"fdiv <\d+ x (float|double)>", text)
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: fnp.cumsum(fnp.repeat(x, 2)), lambda x: fnp.cumsum(fnp.repeat(x, 3)) * 2 + 1,
+    lambda x: fnp.cumprod(1 + 0.1 * x[(fnp.arange(14) + 2) // 2]),
+    lambda x: fnp.cumsum(fnp.kron(x, fnp.array([1.0, 2.0]))),
+    lambda x: fnp.cumsum(fnp.repeat(x, 2)[::-1])])
+def test_sums_so_far_of_repeated_elements_are_read_behind_each_of_them(function):
+    """Their loop is cut, and adds to one accumulator several times."""
+    x = fnp.array(np.arange(1.0, 9.0, dtype=np.float32))
+    found, expected = (np.asarray(f(x)) for f in (fgrad.jit(function), function))
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
