@@ -43,8 +43,8 @@ def empty(shape, dtype, least=LEAST):
 def has_heap():
     """Is there one?  It is brought, where that takes no time."""
     global bring
-    if heap is None and bring is not None:
-        asked, bring = bring, None
+    asked, bring = bring, None                   # another thread may have asked meanwhile
+    if heap is None and asked is not None:
         asked()
     return heap is not None
 

@@ -373,7 +373,10 @@ class Writer:
                 tile = Tile(p.type, p.tile.lanes, height, vectors)
                 for packs, when in self.kinds(block, i, height):
                     with fn.if_(when):
-                        self.tile(block, i, j, tile, tail, c, stride, packs)
+                        if self.late and tile == p.tile and not packs:
+                            self.late.tile(block, i, j, c)
+                        else:
+                            self.tile(block, i, j, tile, tail, c, stride, packs)
         self.finish(block, i, j, left, tail, c, stride)
 
     def kinds(self, block, i, height):
@@ -388,6 +391,8 @@ class Writer:
     def target(self, block, i, j):
         """Where a tile's sums go, and the stride of their rows."""
         fn, p = self.fn, self.plan
+        if self.late:
+            return fn.gep(p.type, self.late.own, j), p.columns
         row, column = fn.add(block.i, i), fn.add(block.j, j)
         if p.split:
             row = fn.add(fn.mul(fn.add(fn.mul(self.depth_part, p.batch), block.b), p.rows), row)
@@ -601,7 +606,7 @@ class Writer:
     def finish(self, block, i, j, left, tail, c, stride):
         """Store the rows of a staged tile, when its last block is done."""
         fn, p = self.fn, self.plan
-        if not p.staged or p.split or p.keeps_sums:
+        if not p.staged or p.split or p.keeps_sums or self.late:
             return
         places = self.sum_places(fn.add(block.j, j), tail)
         with fn.loop(0, left, carried=self.loaded(places)) as r:

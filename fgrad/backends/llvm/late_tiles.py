@@ -15,7 +15,6 @@ within some hundred of each other.  Relies on `contract` for the Plan and on `ti
 
 from __future__ import annotations
 
-from ...records import replace
 from .text import BYTES
 from .tiles import Steps
 
@@ -34,7 +33,7 @@ def is_late(p):
             and p.tile.rows * p.tile.vectors + SPARE <= p.machine.registers
             and p.columns % p.tile.lanes == 0
             and p.tile.rows * p.columns * BYTES[p.type] <= STAGE
-            and 2 * MOST * turns(p) >= vectors(p))
+            and 2 * MOST * chances(p) >= vectors(p))
 
 
 def vectors(p):
@@ -42,7 +41,7 @@ def vectors(p):
     return p.tile.rows * p.columns // p.tile.lanes
 
 
-def turns(p):
+def chances(p):
     """How often vectors can be stored in a row of tiles."""
     return p.columns // p.width * (p.depth // EACH)
 
@@ -55,7 +54,7 @@ class LateTiles:
         p = self.plan
         self.vectors, self.of_row = vectors(p), p.columns // p.tile.lanes
         counts = [n for n in range(1, MOST + 1) if self.of_row % n == 0]
-        self.count = next((n for n in counts if n * turns(p) >= self.vectors), counts[-1])
+        self.count = next((n for n in counts if n * chances(p) >= self.vectors), counts[-1])
         self.size = p.tile.rows * p.columns
         self.stages = self.fn.alloca(p.type, 2 * self.size)
         self.stored = self.fn.alloca("i64")              # how many vectors of the row before are
@@ -65,9 +64,8 @@ class LateTiles:
         fn, rows = self.fn, self.plan.tile.rows
         fn.store("i64", self.vectors, self.stored)       # no row is before the first
         with self.writer.rows(block) as (i, left):
-            own, before = self.stages_of(i)
-            self.writer.panels(block, lambda *panel: self.tile_at(block, i, left, own, before,
-                                                                  *panel))
+            own, before = self.own, self.before = self.stages_of(i)
+            self.writer.panels(block, lambda *panel: self.writer.tile_at(block, i, left, *panel))
             is_last = fn.compare("sge", fn.add(i, rows), block.rows)
             with fn.loop(0, fn.select(is_last, "i64", 2, 1)) as turn:
                 earlier = fn.compare("eq", turn.index, 0)
@@ -84,38 +82,24 @@ class LateTiles:
         own = fn.mul(fn.rem(fn.div(i, p.tile.rows), 2), self.size)
         return [fn.gep(p.type, self.stages, at) for at in (own, fn.sub(self.size, own))]
 
-    def tile_at(self, block, i, left, own, before, j, count, tail):
-        """One tile: whole ones store vectors of the row before."""
-        fn, p, writer = self.fn, self.plan, self.writer
-        c = fn.gep(p.type, own, j)
-        for height in [p.tile.rows] + [p.row_tail] * (p.row_tail > 0):
-            tile = replace(p.tile, rows=height, vectors=count)
-            with fn.if_(fn.compare("eq", left, height) if p.row_tail else "true"):
-                for packs, when in writer.kinds(block, i, height):
-                    with fn.if_(when):
-                        if tile == p.tile and not packs:
-                            self.tile(block, i, j, c, before)
-                        else:
-                            writer.tile(block, i, j, tile, tail, c, p.columns, packs)
-
-    def tile(self, block, i, j, c, before):
-        """A whole tile, whose steps are written in place."""
+    def tile(self, block, i, j, c):
+        """A whole tile, whose steps are written in place; it stores vectors of the row before."""
         fn, p = self.fn, self.plan
         form, _, a, a_stride, b, b_stride = self.writer.operands(block, p.tile, i, j)
         steps = Steps(fn, p.tile, form, a_stride, b_stride, far=p.fetches_b)
         sums = steps.run_beside(a, b, p.depth, EACH,
-                                lambda: self.store_next(block, fn.sub(i, p.tile.rows), before))
+                                lambda: self.store_next(block, fn.sub(i, p.tile.rows)))
         for n, value in enumerate(sums):
             r, q = divmod(n, p.tile.vectors)
             place = fn.gep(p.type, c, r * p.columns + q * p.tile.lanes)
             fn.vector_store(p.type, p.tile.lanes, value, place)
 
-    def store_next(self, block, i, stage):
+    def store_next(self, block, i):
         """Stores the next vectors of the row of tiles at i, if some are left."""
         fn = self.fn
         stored = fn.load("i64", self.stored)
         with fn.if_(fn.compare("slt", stored, self.vectors)):
-            self.store(block, i, stage, stored, self.count)
+            self.store(block, i, self.before, stored, self.count)
             fn.store("i64", fn.add(stored, self.count), self.stored)
 
     def store(self, block, i, stage, n, count):
