@@ -13,8 +13,9 @@ Versions: {versions}.
 {clock} of one call, f32: the median of {rounds} rounds, in which the implementations take turns;
 the fastest is **bold**. `÷ jax` and `÷ best` say how many times as fast as jax, and as the best of
 the others, {subject} is (above 1 is faster): the median of what each round says. The limit is what
-the multiply-add units, and reading and writing as many bytes, allow, measured in the same rounds;
-for whole processes it is Python's own start. Answers are checked before anything is timed.
+the multiply-add units, and reading and writing as many bytes, allow, measured in the same rounds,
+and the least of them; for whole processes it is Python's own start. `of limit` is the median of
+what each round says, too. Answers are checked before anything is timed.
 {note}"""
 
 REFERENCE = ("jax",)       # peers with a column of their own for the ratio

@@ -57,9 +57,9 @@ class Results:
         return (median(found), found[-(len(found) // 10) - 1]) if found else None
 
     def of_limit(self, workload):
-        """The limit's time by the subject's: 1 is as fast as the machine allows."""
-        own, least = self.time(workload, self.subject), self.time(workload, "limit")
-        return least / own if own and least else None
+        """The limit's time by the subject's, the median of what each round says, as for a peer: 1
+        is as fast as the machine allowed at that moment."""
+        return self.speed(workload, "limit")
 
     def mean_speed(self, peer):
         """The geometric mean of `speed` over the workloads that both ran, and their number."""

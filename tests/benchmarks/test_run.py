@@ -113,6 +113,15 @@ def test_a_ratio_is_that_of_rounds_in_which_the_machine_was_as_fast():
     assert results.speed("w", "jax") is None and results.slower() == []
 
 
+def test_the_share_of_the_limit_is_that_of_the_same_moments():
+    results = Results(["fgrad"], 1, ["w", "v"])
+    for own, least in ((2.0, 1.0), (4.0, 2.0), (4.0, 1.0)):      # one slow moment was fgrad's alone
+        results.add("w", "fgrad", own)
+        results.add("w", "limit", least)
+    assert results.of_limit("w") == 0.5 and results.time("w", "limit") == 1.0
+    assert results.of_limit("v") is None
+
+
 @pytest.mark.parametrize("seconds, text", [
     (1.2345, "1.23 s"), (0.0123, "12.3 ms"), (9.999e-4, "1.00 ms"), (5e-8, "50.0 ns"), (None, "")])
 def test_durations_have_three_digits(seconds, text):
