@@ -31,6 +31,9 @@ TABLE_ROWS = 8           # addresses of such a tile: each holds a register
 RUN_ROWS = 10            # the same of one read by runs, which are loaded once for two steps
 GAP = 1 << 18            # bytes that the rows of one place may lie apart
 WINDOW_STEPS = 832       # the most steps of a block that is read through tables: sums wait less
+AWAITED_ROWS = 128       # rows from which on what is not read yet is there in time
+SEEN_PAGES = 32          # pages in which a processor sees what is read next: a block of B has so
+SEEN_ROWS = 32           # many for so many rows; for more, four times as many
 COPIED_STEPS = 256       # the most steps of a block whose columns of A are copied
 STRIP_STEPS = 80, 140    # the fewest, and the most steps of a block that is read by strips
 BLOCK_ROWS = 256         # the most rows of a block that is read through a table of runs
@@ -333,6 +336,14 @@ class Plan:
         return held >= 2 * AHEAD or self.large_b and held > AHEAD
 
     @property
+    def waits_for_b(self):
+        """Whether the first of few rows of tiles waits for B, which it reads where it lies, far
+        away: on a processor whose third cache is slow.
+        """
+        return (self.fetches_b and not self.tables and self.machine.sees_rows
+                and self.rows < AWAITED_ROWS and self.b_size > self.machine.l2 // 2)
+
+    @property
     def packs_along(self):
         """Whether the first tiles pack B as they read it: for many rows, where it is far away."""
         rows = self.rows / self.grid[1]
@@ -591,22 +602,26 @@ def with_packing(p, grid):
 
 def block_columns(p, size, columns):
     """The columns of a block of B, of so many bytes each, to choose from: where A is copied, again
-    for each block, and the third cache is slow, also so few that rows of tiles are finished.
+    for each block, and the third cache is slow, also so few that rows of tiles are finished; all,
+    where the first tiles wait for whole rows of B.
     """
     few, many = [min(max(most // size // p.tile.width, 1) * p.tile.width, columns)
                  for most in (PANELS // 4, PANELS)]
     if p.tables:
         return [many]
     if not p.pack_a:
-        return [few]
+        return [columns if p.waits_for_b else few]
     return [many, few] if few < many and p.machine.sees_rows else [many]
 
 
 def block_steps(p):
     """The most steps of a block to choose from: also fewer where the second cache then holds the
-    next block, columns of A and rows of B that lie in one piece.
+    next block, columns of A and rows of B that lie in one piece, or where columns of A are copied:
+    fewer times, if blocks then have more columns.
     """
     most = most_steps(p)
+    if p.pack_a and not (p.a_by_rows or p.tables) and p.depth > most and p.machine.sees_rows:
+        return sorted({most, COPIED_STEPS, COPIED_STEPS // 2})
     if p.pack_a or p.tables or p.a_by_rows or min(most, p.depth) <= COPIED_STEPS:
         return [most]
     fewer = p.machine.vector_bytes == 64 and streams.is_large(p) and streams.in_pieces(p)
@@ -625,7 +640,8 @@ def most_steps(p):
     """The most steps of a block of a plan that has its grid, and knows what it packs.
 
     Rows of B that are read far off stay in the second cache; where one row of tiles reads them, in
-    pages whose addresses a processor has nearest.  Columns of A are copied in blocks half as deep,
+    pages whose addresses a processor has nearest; where few do, in no more than those in which it
+    sees what is read next.  Columns of A are copied in blocks half as deep,
     which leave room to B, where that cache holds all of a part's columns of B so, or its result,
     which is added to more often.
     """
@@ -636,6 +652,9 @@ def most_steps(p):
         rows, columns = p.rows / p.grid[1], p.columns / p.grid[2]
         if min(rows, 2 * COPIED_STEPS) * columns * BYTES[p.type] <= p.machine.l2:
             limit = min(limit, COPIED_STEPS)
+    if p.waits_for_b:
+        pages = SEEN_PAGES * (1 if p.rows <= SEEN_ROWS else 4)
+        limit = min(limit, max(pages * PAGE // (p.b.first * BYTES[p.type]), SEEN_PAGES))
     if p.pack_b or not p.large_b:
         return limit
     step = p.b.first * BYTES[p.type]

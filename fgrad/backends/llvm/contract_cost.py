@@ -103,9 +103,16 @@ def tile_cycles(p, rows, columns, depth):
         for w, times_c in ((tile.width, columns[0]), (columns[1], bool(columns[1]))):
             if times_r and times_c:
                 v = -(-w // tile.lanes)
-                one = depth * cycles_of_step(p, r, v, fetches) + p.blocks * (30 + 2 * r * v)
-                total += times_r * times_c * one
+                steps = depth * cycles_of_step(p, r, v, fetches)
+                total += times_r * times_c * (steps + end_cycles(p, r * v))
     return total
+
+
+def end_cycles(p, sums):
+    """Cycles before and behind the steps of a tile, in all blocks: after the first its sums are
+    added to, in time beside the next tile's steps where that was measured."""
+    first = 30 + 2 * sums
+    return first + (p.blocks - 1) * (20 + 1.25 * sums if p.machine.sees_rows else first)
 
 
 def cycles_of_step(p, rows, vectors, fetches):
@@ -201,9 +208,18 @@ def b_cycles(p, height, width, depth, kind):
     tiles = -(-height // p.tile.rows) - 1            # rows of tiles behind the first
     lost = lost_cycles(p) * depth * lines * tiles
     if p.fetches_b:
-        return read_cycles(p, elements, whole, min(ALONG, FETCHED * vectors)) + lost
+        far = min(ALONG, FETCHED * vectors)
+        return read_cycles(p, elements, whole, far) + lost + short_row_cycles(p, width, depth)
     again = elements * tiles * BYTES[p.type] / NEAR
     return read_cycles(p, elements, whole, min(MOST_FAR, FAR * vectors)) + again + lost
+
+
+def short_row_cycles(p, width, depth):
+    """Cycles of reading parts of rows of B that are shorter than a page: whole rows lie behind each
+    other."""
+    if not (p.waits_for_b and p.large_b and p.grid[2] > 1):
+        return 0
+    return PIECE * depth * max(0, 1 - width * BYTES[p.type] / PAGE)
 
 
 def lost_cycles(p):

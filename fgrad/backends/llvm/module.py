@@ -290,9 +290,11 @@ def module_text(functions, used, shared=None):
 def as_shared(name, text, bodies, shared):
     """A function that bodies call, internal where it is written in their place, else defined once.
     """
+    if shared is None:
+        return text
     head = re.search(rf"^define internal .*@{re.escape(name)}\(.*$", text, re.MULTILINE).group()
     calls = re.compile(rf"@{re.escape(name)}\(.* alwaysinline$", re.MULTILINE)
-    if shared is None or "alwaysinline" in head or any(map(calls.search, bodies)):
+    if "alwaysinline" in head or any(map(calls.search, bodies)):
         return text
     if name not in shared:
         shared[name] = head.replace("define internal", "declare").removesuffix(" {")

@@ -480,6 +480,30 @@ def test_few_rows_fetch_a_matrix_where_it_lies(m, n, k, fetches):
     check(m, n, k)
 
 
+@pytest.mark.parametrize("m, n, k, steps", [
+    (12, 1024, 1024, 32), (16, 516, 2048, 64), (33, 1024, 1000, 128), (100, 520, 600, 224)])
+def test_few_rows_read_whole_rows_of_a_matrix_that_is_far_away(m, n, k, steps):
+    """In blocks of 32 pages, in which a processor sees what comes next: 16 rows by a square of 1024
+    that no cache holds took twice as long in blocks of 256 steps and half of the columns."""
+    for sees in (True, False):
+        planned = plan(m, n, k, "float", Strided(k, 1), Strided(n, 1), out=Strided(n, 1),
+                       machine=Machine(64, 32, sees))
+        assert planned.waits_for_b == sees
+        assert (planned.nc >= n and planned.kc == steps) == sees
+    for epilogue in (True, False):
+        check(m, n, k, workers=2, epilogue=epilogue, machine=replace(MACHINE, sees_rows=True))
+
+
+@pytest.mark.parametrize("m, n, k, grid", [
+    (8, 1024, 1024, (1, 1, 1, 2)), (32, 512, 2048, (1, 1, 1, 2)), (8, 4096, 1024, (1, 1, 2, 1))])
+def test_threads_share_the_rows_of_a_matrix_that_are_shorter_than_two_pages(m, n, k, grid):
+    """Each would read half a page of every row: 8 rows by a square of 1024 took 1.4 times as long.
+    """
+    planned = plan(m, n, k, "float", Strided(k, 1), Strided(n, 1), out=Strided(n, 1),
+                   machine=Machine(64, 32, True), threads=2)
+    assert planned.grid == grid
+
+
 @pytest.mark.parametrize("m, n, k, packed", [
     (96, 1024, 1024, True), (32, 1024, 256, True), (48, 512, 784, True), (96, 256, 784, True),
     (8, 1024, 1024, False), (16, 768, 784, False), (24, 1000, 784, False), (6, 2048, 512, False)])
@@ -648,6 +672,14 @@ def test_copied_columns_of_a_leave_room_to_b():
         planned = plan(m, n, k, "float", Strided(1, m), Strided(n, 1), machine=Machine(bytes, 32),
                        threads=2, out=Strided(n, 1))
         assert planned.pack_a and planned.kc == 256 and planned.packs_along
+
+
+def test_columns_are_copied_once_where_blocks_of_fewer_steps_have_all_columns():
+    for size in (768, 1024):
+        planned = plan(size, size, size, "float", Strided(1, size), Strided(size, 1),
+                       out=Strided(size, 1), machine=Machine(64, 32, True))
+        assert planned.pack_a and (planned.kc, planned.nc) == (128, size) and planned.rows_first
+        check(size, size, size, "tn", machine=replace(MACHINE, sees_rows=True))
 
 
 def test_a_tall_product_reads_few_rows_at_once():
