@@ -340,7 +340,7 @@ class Plan:
         """Whether the first of few rows of tiles waits for B, which it reads where it lies, far
         away: on a processor whose third cache is slow.
         """
-        return (self.fetches_b and not self.tables and self.machine.sees_rows
+        return (self.fetches_b and not self.tables and self.machine.sees_rows and self.b.first > 0
                 and self.rows < AWAITED_ROWS and self.b_size > self.machine.l2 // 2)
 
     @property

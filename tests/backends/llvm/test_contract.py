@@ -494,6 +494,12 @@ def test_few_rows_read_whole_rows_of_a_matrix_that_is_far_away(m, n, k, steps):
         check(m, n, k, workers=2, epilogue=epilogue, machine=replace(MACHINE, sees_rows=True))
 
 
+def test_a_row_that_stands_for_all_rows_is_near():
+    planned = plan(16, 1024, 1024, "float", Strided(1024, 1), Strided(0, 1), out=Strided(1024, 1),
+                   machine=Machine(64, 32, True))
+    assert not planned.waits_for_b
+
+
 @pytest.mark.parametrize("m, n, k, grid", [
     (8, 1024, 1024, (1, 1, 1, 2)), (32, 512, 2048, (1, 1, 1, 2)), (8, 4096, 1024, (1, 1, 2, 1))])
 def test_threads_share_the_rows_of_a_matrix_that_are_shorter_than_two_pages(m, n, k, grid):
