@@ -58,8 +58,9 @@ class Results:
 
     def of_limit(self, workload):
         """The limit's time by the subject's, the median of what each round says, as for a peer: 1
-        is as fast as the machine allowed at that moment."""
-        return self.speed(workload, "limit")
+        is as fast as the machine allowed at that moment.  None where nothing is known to limit it.
+        """
+        return self.speed(workload, "limit") or None
 
     def mean_speed(self, peer):
         """The geometric mean of `speed` over the workloads that both ran, and their number."""

@@ -114,12 +114,15 @@ def test_a_ratio_is_that_of_rounds_in_which_the_machine_was_as_fast():
 
 
 def test_the_share_of_the_limit_is_that_of_the_same_moments():
-    results = Results(["fgrad"], 1, ["w", "v"])
+    results = Results(["fgrad"], 1, ["w", "v", "call"])
     for own, least in ((2.0, 1.0), (4.0, 2.0), (4.0, 1.0)):      # one slow moment was fgrad's alone
         results.add("w", "fgrad", own)
         results.add("w", "limit", least)
     assert results.of_limit("w") == 0.5 and results.time("w", "limit") == 1.0
     assert results.of_limit("v") is None
+    results.add("call", "fgrad", 1e-7)
+    results.add("call", "limit", 0.0)                            # it has no operations to count
+    assert report.row(results, "call", str)[-2:] == ["", ""]
 
 
 @pytest.mark.parametrize("seconds, text", [

@@ -31,7 +31,7 @@ TABLE_ROWS = 8           # addresses of such a tile: each holds a register
 RUN_ROWS = 10            # the same of one read by runs, which are loaded once for two steps
 GAP = 1 << 18            # bytes that the rows of one place may lie apart
 WINDOW_STEPS = 832       # the most steps of a block that is read through tables: sums wait less
-AWAITED_ROWS = 128       # rows from which on what is not read yet is there in time
+AWAITED_ROWS = 128       # rows from which on the wait for B is short beside multiplying
 SEEN_PAGES = 32          # pages in which a processor sees what is read next: a block of B has so
 SEEN_ROWS = 32           # many for so many rows; for more, four times as many
 COPIED_STEPS = 256       # the most steps of a block whose columns of A are copied
@@ -332,7 +332,7 @@ class Plan:
         the first cache holds all, or loses what it has fetched."""
         if self.pack_b or self.b_size <= 2 * self.machine.l1:
             return False
-        held = held_first(self.b.first * BYTES[self.type], self.machine)
+        held = held_first(self.b_apart, self.machine)
         return held >= 2 * AHEAD or self.large_b and held > AHEAD
 
     @property
@@ -351,6 +351,11 @@ class Plan:
                 and not (self.tables or self.total or self.single)
                 and self.b_size <= PAGES and self.block_size <= self.machine.l2
                 and rows >= 2 * self.tile.rows and (rows > FEW_ROWS or not self.large_b))
+
+    @property
+    def b_apart(self):
+        """Bytes from row to row of a B that is read where it lies."""
+        return self.b.first * BYTES[self.type]
 
     @property
     def b_size(self):
@@ -641,9 +646,9 @@ def most_steps(p):
 
     Rows of B that are read far off stay in the second cache; where one row of tiles reads them, in
     pages whose addresses a processor has nearest; where few do, in no more than those in which it
-    sees what is read next.  Columns of A are copied in blocks half as deep,
-    which leave room to B, where that cache holds all of a part's columns of B so, or its result,
-    which is added to more often.
+    sees what is read next.  Columns of A are copied in blocks half as deep, which leave room to B,
+    where that cache holds all of a part's columns of B so, or its result, which is added to more
+    often.
     """
     limit = WINDOW_STEPS if p.tables else depth_limit(p.machine)
     if p.bordered and 2 * p.width * BYTES[p.type] <= WIDE_PANEL:
@@ -654,13 +659,12 @@ def most_steps(p):
             limit = min(limit, COPIED_STEPS)
     if p.waits_for_b:
         pages = SEEN_PAGES * (1 if p.rows <= SEEN_ROWS else 4)
-        limit = min(limit, max(pages * PAGE // (p.b.first * BYTES[p.type]), SEEN_PAGES))
+        limit = min(limit, max(pages * PAGE // p.b_apart, SEEN_PAGES))
     if p.pack_b or not p.large_b:
         return limit
-    step = p.b.first * BYTES[p.type]
-    if p.rows <= p.tile.rows and step:
-        limit = min(limit, max(NEAR_PAGES * PAGE // step, FEWEST_STEPS))
-    return min(limit, held_second(step, p.machine))
+    if p.rows <= p.tile.rows and p.b_apart:
+        limit = min(limit, max(NEAR_PAGES * PAGE // p.b_apart, FEWEST_STEPS))
+    return min(limit, held_second(p.b_apart, p.machine))
 
 
 def packs_a(p):

@@ -109,8 +109,8 @@ def tile_cycles(p, rows, columns, depth):
 
 
 def end_cycles(p, sums):
-    """Cycles before and behind the steps of a tile, in all blocks: after the first its sums are
-    added to, in time beside the next tile's steps where that was measured."""
+    """Cycles before and behind the steps of a tile, in all blocks: those behind the first, which
+    add to its sums, take less on Intel's processors with AVX-512, where that was measured."""
     first = 30 + 2 * sums
     return first + (p.blocks - 1) * (20 + 1.25 * sums if p.machine.sees_rows else first)
 
@@ -215,8 +215,8 @@ def b_cycles(p, height, width, depth, kind):
 
 
 def short_row_cycles(p, width, depth):
-    """Cycles of reading parts of rows of B that are shorter than a page: whole rows lie behind each
-    other."""
+    """Cycles of reading parts of rows of B that are shorter than a page, which the second cache
+    lacks: whole rows lie behind each other."""
     if not (p.waits_for_b and p.large_b and p.grid[2] > 1):
         return 0
     return PIECE * depth * max(0, 1 - width * BYTES[p.type] / PAGE)
@@ -226,7 +226,7 @@ def lost_cycles(p):
     """Cycles that a step waits for a line of B that is read where it lies, if the first cache loses
     it before the next row of tiles: with AVX-512 it is there in time.
     """
-    step = p.b.first * BYTES[p.type]
+    step = p.b_apart
     held = held_first(step, p.machine)
     room = p.machine.l1 // (p.tile.vectors * p.machine.vector_bytes + LINE * (step % LINE > 0))
     if p.machine.vector_bytes == 64 or min(held, room) >= min(p.kc, p.depth):
