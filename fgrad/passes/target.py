@@ -29,7 +29,7 @@ class Target:
     iterations to run as one.  0: they do not.
     streams: rows that sums read side by side from memory, which is the fastest way.
     tables: is what depends on no argument computed once, when a Program is compiled?
-    sees_rows: does a processor fetch rows that products read ahead of them, however short?
+    slow_third: does the third cache give less than products of few rows can multiply?
     """
     kind: str = "cpu"
     vector_bytes: int = 32
@@ -47,7 +47,7 @@ class Target:
     jam: int = 0
     streams: int = 1
     tables: bool = False
-    sees_rows: bool = False
+    slow_third: bool = False
 
     def lanes(self, dtype):
         """Elements of a vector."""

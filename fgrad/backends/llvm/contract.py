@@ -340,7 +340,7 @@ class Plan:
         """Whether the first of few rows of tiles waits for B, which it reads where it lies, far
         away: on a processor whose third cache is slow.
         """
-        return (self.fetches_b and not self.tables and self.machine.sees_rows and self.b.first > 0
+        return (self.fetches_b and not self.tables and self.machine.slow_third and self.b.first > 0
                 and self.rows < AWAITED_ROWS and self.b_size > self.machine.l2 // 2)
 
     @property
@@ -616,7 +616,7 @@ def block_columns(p, size, columns):
         return [many]
     if not p.pack_a:
         return [columns if p.waits_for_b else few]
-    return [many, few] if few < many and p.machine.sees_rows else [many]
+    return [many, few] if few < many and p.machine.slow_third else [many]
 
 
 def block_steps(p):
@@ -625,7 +625,7 @@ def block_steps(p):
     fewer times, if blocks then have more columns.
     """
     most = most_steps(p)
-    if p.pack_a and not (p.a_by_rows or p.tables) and p.depth > most and p.machine.sees_rows:
+    if p.pack_a and not (p.a_by_rows or p.tables) and p.depth > most and p.machine.slow_third:
         return sorted({most, COPIED_STEPS, COPIED_STEPS // 2})
     if p.pack_a or p.tables or p.a_by_rows or min(most, p.depth) <= COPIED_STEPS:
         return [most]

@@ -112,7 +112,7 @@ def end_cycles(p, sums):
     """Cycles before and behind the steps of a tile, in all blocks: those behind the first, which
     add to its sums, take less on Intel's processors with AVX-512, where that was measured."""
     first = 30 + 2 * sums
-    return first + (p.blocks - 1) * (20 + 1.25 * sums if p.machine.sees_rows else first)
+    return first + (p.blocks - 1) * (20 + 1.25 * sums if p.machine.slow_third else first)
 
 
 def cycles_of_step(p, rows, vectors, fetches):
@@ -166,7 +166,7 @@ def column_cycles(p, kind):
         return 0
     held = steps <= held_second(step, machine)
     if kind is NextSteps or kind is LaterColumns and p.columns <= MUCH * p.rows:
-        return (LATE if machine.sees_rows else IN_TIME)[not held]
+        return (LATE if machine.slow_third else IN_TIME)[not held]
     return BY_COLUMNS[not held]
 
 
@@ -240,7 +240,7 @@ def piece_cycles(p, height, width):
     if p.rows * p.columns * size < p.machine.l2 // 4:
         return 0
     pieces = PIECE * (height * width * size / PAGE + (height if p.grid[2] > 1 else 1))
-    slow = p.machine.sees_rows and p.rows * p.columns * size > p.machine.l2
+    slow = p.machine.slow_third and p.rows * p.columns * size > p.machine.l2
     return pieces + (row_cycles(p, height, width) if slow else 0)
 
 
@@ -257,7 +257,7 @@ def write_cycles(p, height, width):
 
 def row_cycles(p, height, width):
     """Cycles of writing the rows of tiles of such a result."""
-    beside, below = SLOWLY if p.machine.sees_rows else WRITTEN
+    beside, below = SLOWLY if p.machine.slow_third else WRITTEN
     pieces = height * -(-width // p.tile.width) * p.blocks
     return pieces * (beside if p.rows_first else below)
 

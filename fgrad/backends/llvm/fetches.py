@@ -7,6 +7,7 @@ Relies on `loop` and on the passes for the cost of a loop; `values` and `emit` r
 
     fetchers(kernel.body)      # {(buffer, row): (the first For, the one that fetches it)}
     rows_ahead(loop)           # {(buffer, index): bytes behind it}
+    Fetching()                 # how far ahead, and whether at all
 """
 
 from __future__ import annotations
@@ -14,12 +15,23 @@ from __future__ import annotations
 from ... import index, scalar
 from ...loop import For, Store
 from ...passes.parts import cost_of
+from ...records import frozen
 
 LARGE = 1 << 20            # bytes of an array that the second cache may lack
 PAGE = 4096                # bytes
 AHEAD = PAGE + PAGE // 2   # bytes behind a vector that are fetched, where no row says better
 SHORT = 1024               # bytes of rows in which the processor sees no stream
 WORK = 8                   # operations for each vector that is fetched, to hide behind
+
+
+@frozen
+class Fetching:
+    """What is fetched: what lies `ahead` bytes behind a vector of an array of `least` bytes or
+    more, 0 for nothing.  stores: where it is written, too?
+    """
+    least: int = LARGE
+    ahead: int = AHEAD
+    stores: bool = True
 
 
 def row_of(x, v):
@@ -32,9 +44,9 @@ def step_of(row):
     return min([c for a, c in row.terms if isinstance(a, index.Var) and c > 0], default=0)
 
 
-def is_large_row(buffer, x):
+def is_large_row(buffer, x, least=LARGE):
     """Is it worth while to fetch what lies at an index?"""
-    return buffer.type.nbytes >= LARGE and not x.nodes
+    return buffer.type.nbytes >= least and not x.nodes
 
 
 def fetchers(body):

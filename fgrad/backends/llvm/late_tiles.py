@@ -9,12 +9,13 @@
 
 The step of an optimizer behind the gradient of a weight reads and writes several arrays, which
 takes as long as multiplying does.  A processor does both at once if the instructions of both lie
-within some hundred of each other.  Relies on `contract` for the Plan and on `tiles`;
-`contract_emit` relies on it.
+within some hundred of each other.  Relies on `contract` for the Plan, on `tiles` and on `fetches`;
+`contract_emit` and `product` rely on it.
 """
 
 from __future__ import annotations
 
+from .fetches import Fetching
 from .text import BYTES
 from .tiles import Steps
 
@@ -23,6 +24,9 @@ EACH = 8                   # steps of a tile between which vectors of the row be
 MOST = 4                   # and how many, at most
 SPARE = 8                  # registers, beside the sums of a tile, for what becomes of a vector
 STAGE = 1 << 14            # bytes of the sums of a row of tiles; there are two such rows
+NEXT = 1 << 10             # bytes behind a vector that are fetched beside steps of tiles,
+LEAST = 1 << 17            # of arrays of so many bytes,
+FROM_MEMORY = 1 << 26      # and where so many are moved, where it is written, too
 
 
 def is_late(p):
@@ -44,6 +48,19 @@ def vectors(p):
 def chances(p):
     """How often vectors can be stored in a row of tiles."""
     return p.columns // p.width * (p.depth // EACH)
+
+
+def fetching(p):
+    """How far ahead is fetched what becomes of the sums of this Plan, which reads and writes rows.
+
+    Where the third cache is slow, fetching takes what tiles need of it.  Tiles beside each other go
+    through rows in pieces, of which a page and a half is elsewhere: nothing is fetched.
+    """
+    if not p.machine.slow_third or p.tables or p.windows or p.dots or p.keeps_sums:
+        return Fetching()
+    if is_late(p):
+        return Fetching(LEAST, NEXT, stores=p.moved >= FROM_MEMORY)
+    return Fetching() if p.columns <= p.width else Fetching(ahead=0)
 
 
 class LateTiles:

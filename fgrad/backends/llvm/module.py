@@ -46,7 +46,7 @@ def host_target():
                   threads=threads.pool().size, side=4 if machine.registers >= 32 else 2,
                   borders=True, cache=machine.l2, native_loops=True, across=True,
                   jam=host.last_cache(), streams=host.streams(), tables=True,
-                  sees_rows=machine.sees_rows)
+                  slow_third=machine.slow_third)
 
 
 # ---------------------------------------------------------------------------- image

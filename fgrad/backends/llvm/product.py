@@ -17,9 +17,9 @@ from ...records import replace
 from ..flat_product import FlatProduct
 from . import contract, contract_emit, operands
 from .emit import Emitter
-from .fetches import used_by
+from .fetches import Fetching, used_by
 from .instructions import element, number
-from .late_tiles import is_late
+from .late_tiles import fetching, is_late
 from .pieces import pieces, pulled, steps_of
 from .tiles import Machine
 from .winograd import LONGEST, Windows
@@ -41,6 +41,7 @@ def emitted(name, kernel, statement, target):
             product = LoopProduct(kernel, statement, product.windows)
             product.out_form()                   # which says where the result is
             return WindowWriter(plan, product, name).emitted(), product.used
+        product.fetching = fetching(plan)
         return contract_emit.emit(plan, product, name), product.used
 
 
@@ -108,7 +109,7 @@ def planned(product, target, turns):
 
 def machine(target):
     """The engine's description of the host."""
-    return Machine(target.vector_bytes, target.registers, target.sees_rows)
+    return Machine(target.vector_bytes, target.registers, target.slow_third)
 
 
 def ordered(statement, target):
@@ -167,7 +168,7 @@ class LoopProduct(FlatProduct, contract.Product):
         buffers = [*kernel.params, *kernel.outputs]
         self.places = {b: k for k, b in enumerate(buffers)}
         self.given = {b: k for k, b in enumerate(kernel.params)}
-        self.work = len(buffers)
+        self.work, self.fetching = len(buffers), Fetching()
         a, rows, k, dtype = statement.a, statement.rows, statement.k, statement.dtype
         self.bordered = self.flat_border(bordered(a, k, dtype))
         self.strips = None if self.bordered else self.flat_border(strips(a, rows, k, dtype))
@@ -452,6 +453,7 @@ class LoopProduct(FlatProduct, contract.Product):
             emitter = self.emitter(fn, batch=b, rows=at[0], columns=at[1])
             emitter.vec, emitter.count = (self.rows if along == "m" else self.columns, lanes), left
             emitter.names[self.statement.name] = value, True
+            emitter.fetching = self.fetching
             of_vector = slice(q * len(names), (q + 1) * len(names))
             emitter.slots.update({name: [x] for name, x in zip(names, sums[of_vector])})
             emitter.body(self.epilogue_body())

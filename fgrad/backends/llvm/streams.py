@@ -181,7 +181,7 @@ class LaterRows(Streams):
         """Where tiles read long rows where they lie, and the second cache does not hold all: on
         Intel's processors with AVX-512 it costs a twentieth of the time.
         """
-        return (not p.machine.sees_rows
+        return (not p.machine.slow_third
                 and p.a_by_rows and not p.pack_a and p.rows_first and min(p.kc, p.depth) >= LONG
                 and bytes_of(p, p.rows, p.depth) > p.machine.l2
                 and p.tile.rows * p.tile.vectors >= ROW_WORK * rows_each(p))

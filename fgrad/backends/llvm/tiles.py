@@ -30,12 +30,12 @@ KERNEL_TYPES = ("i64", "ptr", "i64", "ptr", "i64", "ptr", "i64", "i1")
 class Machine:
     """What the engine knows of a processor: its vectors, and from them its caches, in bytes.
 
-    sees_rows: it fetches what rows lie ahead of those that it reads, however short they are; its
-    third cache is slow (Intel's with AVX-512).
+    slow_third: its third cache gives less than tiles can multiply, in spite of that it fetches what
+    lies ahead of the rows that they read, however short these are (Intel's with AVX-512).
     """
     vector_bytes: int
     registers: int
-    sees_rows: bool = False
+    slow_third: bool = False
 
     @property
     def masks(self):

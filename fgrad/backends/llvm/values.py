@@ -16,7 +16,7 @@ from ...types import BOOL, F64, I64, SHORT, computed
 from ..expressions import Expressions
 from . import reciprocal
 from .addresses import Addresses, short
-from .fetches import AHEAD, PAGE, is_large_row, row_of, step_of
+from .fetches import PAGE, Fetching, is_large_row, row_of, step_of
 from .host import HOST
 from .instructions import element, number, stored, type_text
 from .text import constant, mangled, vector
@@ -32,13 +32,14 @@ class Values(Expressions, Addresses):
     `names`: the names of Lets and accumulators → their values.  `fetchers`: which loop
     fetches a row, `rows_ahead`: which rows of a loop are, see `fetches`.  `inner`: the loop at
     hand.  `beside`: how many rows run at once.  `outside`: values known in front of the innermost
-    loop.  `given`: param → its place in %buffers.
+    loop.  `given`: param → its place in %buffers.  `fetching`: how far ahead is fetched.
     """
 
     def __init__(self, fn, pointers, env=None):
         super().__init__(fn, pointers, env)
         self.names, self.fetchers, self.rows_ahead, self.inner = {}, {}, {}, None
         self.outside, self.given, self.beside = frozenset(), {}, 1
+        self.fetching = Fetching()
 
     def splat(self, value, dtype, known=False):
         """A value as a vector, where there is a vector loop; made in front of the innermost loop
@@ -289,7 +290,7 @@ class Values(Expressions, Addresses):
         """Fetches what lies some bytes behind a vector of a large array, for the first of several
         uses in a loop's body: into the second cache where the first one would lose it unread.
         """
-        if not is_large_row(buffer, x):
+        if not is_large_row(buffer, x, self.fetching.least) or write and not self.fetching.stores:
             return
         fetched, size = self.scopes[-1].fetched, self.lanes * buffer.type.dtype.itemsize
         several = any(b is buffer for b, _ in self.rows_ahead)
@@ -342,10 +343,11 @@ class Values(Expressions, Addresses):
             return None                          # several rows at once, which it looks ahead in
         size = step_of(row) * buffer.type.dtype.itemsize
         if not 0 < size <= NEAR:                 # no later loop finds it in the cache
-            return AHEAD
+            return self.fetching.ahead
         if size > PAGE and self.inner is fetcher is not first:
             return size
-        return AHEAD if self.inner is (first if size > PAGE else fetcher) else None
+        is_first = self.inner is (first if size > PAGE else fetcher)
+        return self.fetching.ahead if is_first else None
 
     def lane_pointer(self, buffer, x, k):
         """The address of the element that lane k reads or writes."""

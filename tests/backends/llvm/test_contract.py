@@ -491,7 +491,7 @@ def test_few_rows_read_whole_rows_of_a_matrix_that_is_far_away(m, n, k, steps):
         assert planned.waits_for_b == sees
         assert (planned.nc >= n and planned.kc == steps) == sees
     for epilogue in (True, False):
-        check(m, n, k, workers=2, epilogue=epilogue, machine=replace(MACHINE, sees_rows=True))
+        check(m, n, k, workers=2, epilogue=epilogue, machine=replace(MACHINE, slow_third=True))
 
 
 def test_a_row_that_stands_for_all_rows_is_near():
@@ -557,7 +557,7 @@ def test_rows_of_a_large_result_are_finished_where_writing_below_each_other_is_s
 @pytest.mark.parametrize("forms", ["nn", "tn"])
 @pytest.mark.parametrize("workers, epilogue", [(1, False), (1, True), (2, True)])
 def test_what_is_copied_for_each_block_of_columns_is_copied_whole(forms, workers, epilogue):
-    machine = replace(MACHINE, sees_rows=True)
+    machine = replace(MACHINE, slow_third=True)
     planned = check(601, 1030, 300, forms, pulled=True, workers=workers, epilogue=epilogue,
                     machine=machine)
     assert planned.pack_a
@@ -685,7 +685,7 @@ def test_columns_are_copied_once_where_blocks_of_fewer_steps_have_all_columns():
         planned = plan(size, size, size, "float", Strided(1, size), Strided(size, 1),
                        out=Strided(size, 1), machine=Machine(64, 32, True))
         assert planned.pack_a and (planned.kc, planned.nc) == (128, size) and planned.rows_first
-        check(size, size, size, "tn", machine=replace(MACHINE, sees_rows=True))
+        check(size, size, size, "tn", machine=replace(MACHINE, slow_third=True))
 
 
 def test_a_tall_product_reads_few_rows_at_once():
