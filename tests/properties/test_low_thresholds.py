@@ -53,7 +53,7 @@ LOW = {                    # module → its thresholds, in groups that are lower
     "findings": [{"PACKED_ONCE": 2, "PROLOGUE": 100}, {"FEW": 100, "LONG": 2}],
     "fetches": [{"LARGE": 64, "SHORT": 8}],
     "late_rows": [{"LEAST": 64}],
-    "late_tiles": [{"MOVED": 1, "SPARE": -99, "EACH": 2}],
+    "late_tiles": [{"MOVED": 1, "SEVERAL": 0, "SPARE": -99, "EACH": 2}],
     "module": [{"FEW": 0, "LONG": 8}],
     "radix": [{"MANY": 16, "LEAST": 1}],
     "values": [{"FEW": 1, "NEAR": 16, "HELD": 64}],

@@ -224,7 +224,7 @@ class Writer:
                     block = Block(b, i.index, j.index, k.index, height, width, steps)
                     self.pack_a(block)
                     self.tiles(block)
-                    if p.keeps_sums:
+                    if p.keeps_sums and not self.late:
                         self.finish_block(block)
             if p.total and not p.split:
                 self.store_totals(j.index, fn.add(j.index, width))
@@ -326,13 +326,20 @@ class Writer:
         p = self.plan
         if p.single:
             return self.panels(block, lambda *panel: self.written_out(block, *panel))
-        if self.late:
-            return self.late.write(block)
-        if p.rows_first:
-            with self.rows(block) as (i, left):
-                self.panels(block, lambda *panel: self.tile_at(block, i, left, *panel))
-            return None
-        return self.panels(block, lambda *panel: self.rows_of_panel(block, panel))
+        if not p.rows_first:
+            return self.panels(block, lambda *panel: self.rows_of_panel(block, panel))
+        if self.late is None:
+            return self.rows_of_tiles(block)
+        with self.fn.if_(self.is_last(block)):
+            self.late.write(block)
+        if p.blocks > 1:
+            with self.fn.if_(self.is_last(block, "slt")):
+                self.rows_of_tiles(block)
+        return None
+
+    def rows_of_tiles(self, block):
+        with self.rows(block) as (i, left):
+            self.panels(block, lambda *panel: self.tile_at(block, i, left, *panel))
 
     def rows_of_panel(self, block, panel):
         with self.rows(block) as (i, left):
@@ -362,8 +369,8 @@ class Writer:
             with fn.if_(fn.compare("slt", whole, block.columns)):
                 write(whole, tail if p.dots else -(-tail // p.tile.lanes), tail)
 
-    def tile_at(self, block, i, left, j, vectors, tail):
-        """One tile, of as many rows as are left."""
+    def tile_at(self, block, i, left, j, vectors, tail, late=None):
+        """One tile, of as many rows as are left; late: what writes it, where rows wait."""
         fn, p = self.fn, self.plan
         heights = [p.tile.rows] * (p.height >= p.tile.rows) + [p.row_tail] * (p.row_tail > 0)
         c, stride = self.target(block, i, j)
@@ -373,8 +380,8 @@ class Writer:
                 tile = Tile(p.type, p.tile.lanes, height, vectors)
                 for packs, when in self.kinds(block, i, height):
                     with fn.if_(when):
-                        if self.late and tile == p.tile and not packs:
-                            self.late.tile(block, i, j, c)
+                        if late and tile == p.tile and not packs:
+                            late.tile(block, i, j, c)
                         else:
                             self.tile(block, i, j, tile, tail, c, stride, packs)
         self.finish(block, i, j, left, tail, c, stride)
@@ -391,8 +398,8 @@ class Writer:
     def target(self, block, i, j):
         """Where a tile's sums go, and the stride of their rows."""
         fn, p = self.fn, self.plan
-        if self.late:
-            return fn.gep(p.type, self.late.own, j), p.columns
+        if self.late and not p.keeps_sums:
+            return fn.gep(p.type, self.late.own, j), self.late.stride
         row, column = fn.add(block.i, i), fn.add(block.j, j)
         if p.split:
             row = fn.add(fn.mul(fn.add(fn.mul(self.depth_part, p.batch), block.b), p.rows), row)
@@ -633,11 +640,16 @@ class Writer:
         row, _ = self.target(block, i, j)
         self.keep(self.finish_row(block, i, j, row, tail, sums), places)
 
+    def is_last(self, block, how="sge"):
+        """Is it the last block of the depth?  With "slt": is it not?"""
+        if self.plan.blocks == 1:
+            return "true"
+        return self.fn.compare(how, self.fn.add(block.k, self.plan.kc), self.plan.depth)
+
     def finish_block(self, block):
         """Store the rows of a block, one after the other, when its last depth is done."""
         fn, p = self.fn, self.plan
-        done = fn.compare("sge", fn.add(block.k, p.kc), p.depth)
-        with fn.if_(done), fn.loop(0, block.rows) as r:
+        with fn.if_(self.is_last(block)), fn.loop(0, block.rows) as r:
             self.panels(block, lambda j, vectors, tail: self.finish_piece(block, r.index, j, tail))
 
     def store_row(self, b, i, j, values, count, sums=()):

@@ -8,7 +8,8 @@ import pytest
 import fgrad
 import fgrad.numpy as fnp
 from fgrad import lax, nn, passes
-from fgrad.backends.llvm import emit, fetches, module
+from fgrad.backends.llvm import emit, fetches, late_tiles, module, product
+from fgrad.records import replace
 
 
 def kernel_of(function, *shape):
@@ -146,3 +147,39 @@ def test_rows_of_a_large_array_are_fetched_beside_a_scratch_row():
     powers = np.exp(x)
     np.testing.assert_allclose(fgrad.jit(nn.softmax)(x),
                                powers / powers.sum(axis=1, keepdims=True), rtol=1e-5)
+
+
+def beside_tiles(target, *shape):
+    """{(is it for a store, bytes behind)} of what the step of an optimizer behind the gradient of
+    a weight of this shape fetches, beside tiles.
+    """
+    def step(w, m, x, g):
+        m = 0.9 * m + x.T @ g
+        return w - 0.1 * m, m
+    rows, columns = shape
+    arrays = fnp.zeros(shape), fnp.zeros(shape), fnp.zeros((64, rows)), fnp.zeros((64, columns))
+    plan = passes.plan(fgrad.make_ir(step)(*arrays), target)
+    [(kernel, statement)] = [(k, s) for k in plan.steps for s in getattr(k, "body", [])
+                             if isinstance(s, product.Contract)]
+    made, _ = product.emitted("k", kernel, statement, target)
+    text = made.functions["k"]
+    behind = dict(re.findall(r"(%\S+) = getelementptr inbounds i8, ptr \S+, i64 (\d+)", text))
+    found = re.findall(r"@llvm.prefetch.p0\(ptr (%\S+), i32 (\d)", text)
+    return {(store == "1", int(behind[place])) for place, store in found if place in behind}
+
+
+def lines(first):
+    """Places of the lines of a vector, the first of which is so many bytes behind."""
+    return set(range(first, first + module.host_target().vector_bytes, 64))
+
+
+@pytest.mark.parametrize("shape, slow, expected", [
+    ((1024, 512), False, {(store, n) for store in (False, True) for n in lines(6144)}),
+    ((1024, 4096), True, set()),                           # each row of tiles is in pieces
+    ((1024, 256), True, {(False, n) for n in lines(1024)}),         # rows wait for the next
+    ((32 << 10, 256), True, {(store, n) for store in (False, True) for n in lines(1024)})])
+def test_beside_tiles_a_processor_with_a_slow_third_cache_fetches_little(
+        monkeypatch, shape, slow, expected):
+    monkeypatch.setattr(late_tiles, "SPARE", -99)          # also where registers are few
+    target = replace(module.host_target(), slow_third=slow, threads=1)
+    assert beside_tiles(target, *shape) == expected

@@ -49,6 +49,32 @@ def test_batches_wait_for_no_other(forms):
     check(45, 4 * LANES, 40, forms, batch=3, epilogue=True, change=late)
 
 
+def in_blocks(planned):
+    """The same of a product whose sums wait for the last of several blocks of steps."""
+    made = planned.but(kc=planned.depth // 2 + 1, moved=1 << 30)
+    assert late_tiles.is_late(made) and made.blocks > 1
+    return made
+
+
+@pytest.mark.parametrize("forms", ["nn", "nt", "tn", "tt"])
+@pytest.mark.parametrize("rows, depth", [(25, 80), (26, 81), (61, 90), (127, 96)])
+def test_sums_may_have_waited_for_the_last_block(rows, depth, forms):
+    check(rows, 4 * LANES, depth, forms, epilogue=True, change=in_blocks)
+
+
+@pytest.mark.parametrize("vectors", [1, 3, 5])
+def test_rows_of_sums_that_have_waited_may_have_any_number_of_vectors(vectors):
+    check(50, vectors * LANES, 150, "tn", epilogue=True, change=in_blocks)
+
+
+def test_parts_and_batches_of_blocks_wait_for_no_other():
+    planned = check(1500, 8 * LANES, 70, "tn", workers=2, epilogue=True, change=in_blocks)
+    assert planned.grid == (1, 2, 1, 1)
+    check(45, 4 * LANES, 70, "nn", batch=3, pulled=True, epilogue=True, change=in_blocks)
+    check(45, 4 * LANES, 70, "nn", "float64", epilogue=True,
+          change=lambda planned: in_blocks(planned).but(mc=2 * planned.tile.rows))
+
+
 @pytest.mark.parametrize("workers", [2, 3])
 def test_parts_wait_for_no_other(workers):
     planned = check(1500, 8 * LANES, 70, "tn", workers=workers, epilogue=True, change=late)
@@ -72,7 +98,7 @@ def test_what_becomes_of_sums_is_written_between_the_steps():
 
 @pytest.mark.parametrize("change", [
     {"moved": late_tiles.MOVED - 1}, {"epilogue": False}, {"rows": 6}, {"depth": 7}, {"sums": 1},
-    {"columns": 4 * LANES + 1}, {"grid": (1, 1, 1, 2)}])
+    {"columns": 4 * LANES + 1}, {"grid": (1, 1, 1, 2)}, {"kc": 32, "columns": 1 << 14}])
 def test_others_wait_for_nothing(change):
     planned = late(check(45, 4 * LANES, 64, "tn", epilogue=True))
     assert not late_tiles.is_late(planned.but(**change))
