@@ -34,6 +34,7 @@ WINDOW_STEPS = 832       # the most steps of a block that is read through tables
 AWAITED_ROWS = 128       # rows from which on the wait for B is short beside multiplying
 SEEN_PAGES = 32          # pages in which a processor sees what is read next: a block of B has so
 SEEN_ROWS = 32           # many for so many rows; for more, four times as many
+BY_PAGE = 1 << 17        # the most bytes of B that a page of a row of A is multiplied by
 COPIED_STEPS = 256       # the most steps of a block whose columns of A are copied
 STRIP_STEPS = 80, 140    # the fewest, and the most steps of a block that is read by strips
 BLOCK_ROWS = 256         # the most rows of a block that is read through a table of runs
@@ -344,6 +345,12 @@ class Plan:
                 and self.rows < AWAITED_ROWS and self.b_size > self.machine.l2 // 2)
 
     @property
+    def reads_pages(self):
+        """Is a row of A read page by page, since the third cache is slow and B has few columns?"""
+        return (self.machine.slow_third and not (self.pack_a or self.tables) and self.a_by_rows
+                and self.columns * PAGE <= BY_PAGE)
+
+    @property
     def packs_along(self):
         """Whether the first tiles pack B as they read it: for many rows, where it is far away."""
         rows = self.rows / self.grid[1]
@@ -644,6 +651,7 @@ def block_rows(p, size):
 def most_steps(p):
     """The most steps of a block of a plan that has its grid, and knows what it packs.
 
+    Of few columns, whole pages of A's rows are read at once.
     Rows of B that are read far off stay in the second cache; where one row of tiles reads them, in
     pages whose addresses a processor has nearest; where few do, in no more than those in which it
     sees what is read next.  Columns of A are copied in blocks half as deep, which leave room to B,
@@ -651,6 +659,8 @@ def most_steps(p):
     often.
     """
     limit = WINDOW_STEPS if p.tables else depth_limit(p.machine)
+    if p.reads_pages:
+        limit = max(limit, PAGE // BYTES[p.type])
     if p.bordered and 2 * p.width * BYTES[p.type] <= WIDE_PANEL:
         limit *= 2
     if p.pack_a and not p.a_by_rows:

@@ -648,7 +648,7 @@ class Writer:
 
     def finish_block(self, block):
         """Store the rows of a block, one after the other, when its last depth is done."""
-        fn, p = self.fn, self.plan
+        fn = self.fn
         with fn.if_(self.is_last(block)), fn.loop(0, block.rows) as r:
             self.panels(block, lambda j, vectors, tail: self.finish_piece(block, r.index, j, tail))
 

@@ -570,6 +570,22 @@ def test_columns_are_copied_where_they_are_not_there_in_time():
         assert planned.pack_a == sees
 
 
+@pytest.mark.parametrize("type, columns, slow, steps", [
+    ("float", 32, True, 1024), ("float", 9, True, 1024), ("double", 32, True, 512),
+    ("float", 33, True, 512), ("float", 32, False, 512)])
+def test_few_columns_are_multiplied_by_whole_pages_of_rows(type, columns, slow, steps):
+    planned = plan(64, columns, 1 << 14, type, Strided(1 << 14, 1), Strided(columns, 1),
+                   out=Strided(columns, 1), machine=Machine(64, 32, slow))
+    assert planned.kc == steps
+
+
+def test_products_by_whole_pages_of_rows_agree_with_numpy():
+    for rows, columns, depth in ((7, 32, 4097), (40, 9, 2050)):
+        for workers, epilogue in ((1, True), (3, False)):
+            check(rows, columns, depth, workers=workers, epilogue=epilogue,
+                  machine=replace(MACHINE, slow_third=True))
+
+
 def test_rows_that_a_processor_sees_are_not_fetched():
     for sees, kind in ((False, streams.LaterRows), (True, None)):
         planned = plan(1024, 1024, 1024, "float", Strided(1024, 1), Strided(1024, 1),
