@@ -651,12 +651,11 @@ def block_rows(p, size):
 def most_steps(p):
     """The most steps of a block of a plan that has its grid, and knows what it packs.
 
-    Of few columns, whole pages of A's rows are read at once.
-    Rows of B that are read far off stay in the second cache; where one row of tiles reads them, in
-    pages whose addresses a processor has nearest; where few do, in no more than those in which it
-    sees what is read next.  Columns of A are copied in blocks half as deep, which leave room to B,
-    where that cache holds all of a part's columns of B so, or its result, which is added to more
-    often.
+    Beside few columns rows of A are read a page at a time.  Rows of B that are read far off stay in
+    the second cache; where one row of tiles reads them, in pages whose addresses a processor has
+    nearest; where few do, in no more than those in which it sees what is read next.  Columns of A
+    are copied in blocks half as deep, which leave room to B, where that cache holds all of a part's
+    columns of B so, or its result, which is added to more often.
     """
     limit = WINDOW_STEPS if p.tables else depth_limit(p.machine)
     if p.reads_pages:

@@ -7,7 +7,7 @@ Relies on `loop` and on the passes for the cost of a loop; `values` and `emit` r
 
     fetchers(kernel.body)      # {(buffer, row): (the first For, the one that fetches it)}
     rows_ahead(loop)           # {(buffer, index): bytes behind it}
-    Fetching()                 # how far ahead, and whether at all
+    USUAL                      # how far ahead, and whether at all: a Fetching
 """
 
 from __future__ import annotations
@@ -27,11 +27,14 @@ WORK = 8                   # operations for each vector that is fetched, to hide
 @frozen
 class Fetching:
     """What is fetched: what lies `ahead` bytes behind a vector of an array of `least` bytes or
-    more, 0 for nothing.  stores: where it is written, too?
+    more, of LARGE without it; 0 for nothing.  stores: where it is written, too?
     """
-    least: int = LARGE
     ahead: int = AHEAD
     stores: bool = True
+    least: int | None = None
+
+
+USUAL = Fetching()         # of loops
 
 
 def row_of(x, v):
@@ -44,9 +47,9 @@ def step_of(row):
     return min([c for a, c in row.terms if isinstance(a, index.Var) and c > 0], default=0)
 
 
-def is_large_row(buffer, x, least=LARGE):
+def is_large_row(buffer, x, least=None):
     """Is it worth while to fetch what lies at an index?"""
-    return buffer.type.nbytes >= least and not x.nodes
+    return buffer.type.nbytes >= (LARGE if least is None else least) and not x.nodes
 
 
 def fetchers(body):

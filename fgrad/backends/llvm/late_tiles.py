@@ -15,7 +15,7 @@ within some hundred of each other.  Relies on `contract` for the Plan, on `tiles
 
 from __future__ import annotations
 
-from .fetches import Fetching
+from .fetches import USUAL, Fetching
 from .text import BYTES
 from .tiles import Steps, added
 
@@ -65,12 +65,10 @@ def fetching(p):
     through rows in pieces, of which a page and a half is elsewhere: nothing is fetched.
     """
     if not p.machine.slow_third or p.tables or p.windows or p.dots:
-        return Fetching()
+        return USUAL
     if is_late(p):
-        return Fetching(LEAST, NEXT, stores=p.moved >= FROM_MEMORY)
-    if p.keeps_sums:
-        return Fetching()
-    return Fetching() if p.columns <= p.width else Fetching(ahead=0)
+        return Fetching(NEXT, p.moved >= FROM_MEMORY, LEAST)
+    return USUAL if p.keeps_sums or p.columns <= p.width else Fetching(0)
 
 
 class LateTiles:

@@ -17,7 +17,7 @@ from ...records import replace
 from ..flat_product import FlatProduct
 from . import contract, contract_emit, operands
 from .emit import Emitter
-from .fetches import Fetching, used_by
+from .fetches import USUAL, used_by
 from .instructions import element, number
 from .late_tiles import fetching, is_late
 from .pieces import pieces, pulled, steps_of
@@ -168,7 +168,7 @@ class LoopProduct(FlatProduct, contract.Product):
         buffers = [*kernel.params, *kernel.outputs]
         self.places = {b: k for k, b in enumerate(buffers)}
         self.given = {b: k for k, b in enumerate(kernel.params)}
-        self.work, self.fetching = len(buffers), Fetching()
+        self.work, self.fetching = len(buffers), USUAL
         a, rows, k, dtype = statement.a, statement.rows, statement.k, statement.dtype
         self.bordered = self.flat_border(bordered(a, k, dtype))
         self.strips = None if self.bordered else self.flat_border(strips(a, rows, k, dtype))

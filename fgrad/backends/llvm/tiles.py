@@ -30,8 +30,8 @@ KERNEL_TYPES = ("i64", "ptr", "i64", "ptr", "i64", "ptr", "i64", "i1")
 class Machine:
     """What the engine knows of a processor: its vectors, and from them its caches, in bytes.
 
-    slow_third: its third cache gives less than tiles can multiply, in spite of that it fetches what
-    lies ahead of the rows that they read, however short these are (Intel's with AVX-512).
+    slow_third: its third cache gives less than tiles can multiply, although it fetches what lies
+    ahead of the rows that they read, however short these are (Intel's with AVX-512).
     """
     vector_bytes: int
     registers: int

@@ -16,7 +16,7 @@ from ...types import BOOL, F64, I64, SHORT, computed
 from ..expressions import Expressions
 from . import reciprocal
 from .addresses import Addresses, short
-from .fetches import PAGE, Fetching, is_large_row, row_of, step_of
+from .fetches import PAGE, USUAL, is_large_row, row_of, step_of
 from .host import HOST
 from .instructions import element, number, stored, type_text
 from .text import constant, mangled, vector
@@ -39,7 +39,7 @@ class Values(Expressions, Addresses):
         super().__init__(fn, pointers, env)
         self.names, self.fetchers, self.rows_ahead, self.inner = {}, {}, {}, None
         self.outside, self.given, self.beside = frozenset(), {}, 1
-        self.fetching = Fetching()
+        self.fetching = USUAL
 
     def splat(self, value, dtype, known=False):
         """A value as a vector, where there is a vector loop; made in front of the innermost loop

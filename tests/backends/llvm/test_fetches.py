@@ -72,6 +72,15 @@ def test_a_page_or_a_row_is_fetched_ahead(columns, expected):
     assert distances(of_powers, max(8, (1 << 19) // columns), columns) == expected
 
 
+def test_how_large_an_array_must_be_is_asked_when_code_is_written(monkeypatch):
+    """So that tests may lower it."""
+    def of_powers(x):
+        return nn.logsumexp(x, axis=-1)
+    assert distances(of_powers, 16, 1024) == []
+    monkeypatch.setattr(fetches, "LARGE", 64)
+    assert distances(of_powers, 16, 1024) == [6144]
+
+
 @pytest.mark.parametrize("columns, expected", [(1024, [True]), (8192, [True, False])])
 def test_what_the_first_cache_loses_unread_is_fetched_into_the_second(columns, expected):
     rows = (1 << 19) // columns
