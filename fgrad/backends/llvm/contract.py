@@ -23,7 +23,7 @@ from .contract_cost import DISPATCH, PAGE, cycles, held_first, held_second
 from .dots import lanes_of_sums, shape
 from .operands import Bordered, Offset, Pieced, Pulled, Strided, Strips
 from .text import BYTES
-from .tiles import AHEAD, Machine, Tile, shapes
+from .tiles import AHEAD, ONE_STREAM, Machine, Tile, shapes
 
 SHORT_ROWS = 48, 144, 272   # strides of packed rows of A, in elements, where they are short
 WINDOW_ROWS = 10         # the most rows of a tile read through tables: of 14, 8 % slower on Zen 4
@@ -49,6 +49,7 @@ ADDED_ALONE = 1 << 14    # elements of a result whose depths one thread adds up
 SHALLOW = 32             # depth up to which a product is as long as its result takes to be written
 LARGE = 1 << 25          # multiply-adds of a part that is worth having for balance alone
 IN_PLACE = 256           # rows up to which B may be read where it lies
+ROW_STEPS = 8            # steps of a tile, at least, for each row of the result that it fetches
 FEW_ROWS = 36            # rows up to which B that the second cache lacks is not copied by tiles
 
 
@@ -384,6 +385,16 @@ class Plan:
         """Whether a row of tiles is finished before the next one: B stays in the second cache, and
         the result is written page by page."""
         return self.block_size <= self.machine.l2 // 2
+
+    @property
+    def fetches_rows(self):
+        """Whether tiles fetch a large result's rows one by one between their steps: what they fetch
+        before all of them, what they multiply has to wait for, if the third cache is slow."""
+        return (self.machine.slow_third and not (self.tables or self.dots)
+                and (self.keeps_sums or not self.staged)
+                and self.columns > ONE_STREAM * self.width
+                and self.rows * self.columns * BYTES[self.type] >= self.machine.l2 // 2
+                and min(self.kc, self.depth) >= ROW_STEPS * self.tile.rows)
 
     @property
     def single(self):

@@ -27,10 +27,12 @@ FAR = 3.3                # the same, of what it lacks, a vector of each row at a
 FETCHED = 4              # the same, of rows that are fetched in advance
 MOST_FAR = 10            # the same, of whole rows
 MANY_FAR = 7.5           # the same, of more rows than BESIDE at once
-COPIED = 4.5             # the same, where it is copied
+COPIED = 4.5             # the same, where it is copied,
+COPIED_TWICE = 3         # and columns of A by other parts, too, if the third cache is slow
 ALONG = 11.5             # the same, where tiles copy it as they read it,
 SHORT_ALONG = 5          # and where their vectors have 32 bytes or less
 SCATTERED = 3            # the same, through tables
+DRIVEN_OUT = 64          # the same, of copied columns that B drove out of the first cache
 BESIDE = 8               # rows that a processor fetches ahead well
 LOST = 1.2               # cycles of a step for a line of B that the first cache lost,
 LOST_OF_FEW = 5          # and where it holds no more than two rows for each that is fetched ahead
@@ -110,9 +112,12 @@ def tile_cycles(p, rows, columns, depth):
 
 def end_cycles(p, sums):
     """Cycles before and behind the steps of a tile, in all blocks: those behind the first, which
-    add to its sums, take less on Intel's processors with AVX-512, where that was measured."""
-    first = 30 + 2 * sums
-    return first + (p.blocks - 1) * (20 + 1.25 * sums if p.machine.slow_third else first)
+    add to its sums, take less on Intel's processors with AVX-512, where that was measured, and
+    least where these are fetched between the steps."""
+    first = later = 30 + 2 * sums
+    if p.machine.slow_third:
+        later = sums if p.fetches_rows else 20 + 1.25 * sums
+    return first + (p.blocks - 1) * later
 
 
 def cycles_of_step(p, rows, vectors, fetches):
@@ -136,19 +141,33 @@ def a_cycles(p, height, width, depth, kind):
         if p.bordered:
             tables += height * depth / p.a.run * PLACE
         return read_cycles(p, elements, whole, SCATTERED) * again + tables
-    far = COPIED if p.pack_a else MOST_FAR if p.tile.rows <= BESIDE else MANY_FAR
+    far = MOST_FAR if p.tile.rows <= BESIDE else MANY_FAR
+    if p.pack_a:
+        by_others = p.grid[2] > 1 and not p.a_by_rows and p.machine.slow_third
+        far = COPIED_TWICE if by_others else COPIED
     far = far * SOONER if kind is NextSteps else far
     read = read_cycles(p, elements, p.rows * p.depth, far) * again
     if p.pack_a:
         lanes = p.row_lanes
         each = PACK_ROW / lanes if p.a_by_rows else PACK_COLUMN / p.tile.rows
-        return max(read, elements * (pull_cycles(p.a, lanes) + each) * again)
+        copy = max(read, elements * (pull_cycles(p.a, lanes) + each) * again)
+        return copy + driven_out_cycles(p, elements, width)
     if p.a_by_rows:
         if p.tile.rows <= held_first(p.a.first * BYTES[p.type], p.machine):
             return read
         return read + elements * BYTES[p.type] / NEAR * again      # rows drive each other out
     tiles = -(-height // p.tile.rows) * -(-width // p.tile.width)
     return max(read, tiles * depth * column_cycles(p, kind))
+
+
+def driven_out_cycles(p, elements, width):
+    """Cycles that tiles beside each other wait for copied columns of A, if a panel of B drives them
+    out of the first cache in between: measured where the third cache is slow."""
+    size = BYTES[p.type]
+    held = min(p.kc, p.depth) * (p.tile.width + p.tile.rows) * size <= p.machine.l1
+    if held or p.a_by_rows or not p.machine.slow_third:
+        return 0
+    return elements * size * -(-width // p.tile.width) / DRIVEN_OUT
 
 
 def column_cycles(p, kind):
@@ -199,11 +218,14 @@ def b_cycles(p, height, width, depth, kind):
     whole = 2 * p.columns * p.depth                  # beside A and the result
     if p.pack_b:
         vector = PACK_PANEL if p.b_by_rows else PACK_SQUARE
-        each = vector / p.tile.lanes + pull_cycles(p.b, p.tile.lanes)
+        copy = elements * (vector / p.tile.lanes + pull_cycles(p.b, p.tile.lanes))
         along = ALONG if p.machine.vector_bytes == 64 else SHORT_ALONG
         far = along if p.packs_along else COPIED
         far = far * SOONER if kind is NextSteps else far
-        return read_cycles(p, elements, whole, far) + elements * each
+        read = read_cycles(p, elements, whole, far)
+        if p.machine.slow_third and not p.b_by_rows:
+            return max(read, copy)           # a processor shuffles while it waits
+        return read + copy
     lines = -(-width // p.tile.width) * -(-vectors * p.machine.vector_bytes // LINE)
     tiles = -(-height // p.tile.rows) - 1            # rows of tiles behind the first
     lost = lost_cycles(p) * depth * lines * tiles
@@ -240,7 +262,7 @@ def piece_cycles(p, height, width):
     if p.rows * p.columns * size < p.machine.l2 // 4:
         return 0
     pieces = PIECE * (height * width * size / PAGE + (height if p.grid[2] > 1 else 1))
-    slow = p.machine.slow_third and p.rows * p.columns * size > p.machine.l2
+    slow = p.machine.slow_third and p.rows * p.columns * size >= p.machine.l2
     return pieces + (row_cycles(p, height, width) if slow else 0)
 
 
@@ -249,7 +271,7 @@ def write_cycles(p, height, width):
 
     Rows of tiles fill one line after the other, panels of tiles go from page to page.
     """
-    if p.rows * p.columns * BYTES[p.type] <= p.machine.l2:
+    if p.rows * p.columns * BYTES[p.type] < p.machine.l2:
         return 0
     pages = height if p.grid[2] > 1 else 0
     return row_cycles(p, height, width) + PIECE * pages

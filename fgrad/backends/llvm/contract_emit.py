@@ -484,7 +484,7 @@ class Writer:
             kernel = Kernel(tile, form, count if packs else self.read_lanes(tail),
                             None if p.staged else count, p.blocks > 1, p.odd and not p.strips,
                             p.fetches_b or packs, p.tile.width * packs,
-                            streams.count if streams else 0)
+                            streams.count if streams else 0, p.fetches_rows)
             if streams:
                 streams.of_tile(fn.add(block.i, i), fn.add(block.j, j), block.k)
                 more = [("ptr", streams.table)]
