@@ -479,12 +479,14 @@ class Writer:
                           not p.staged and tile.vectors % p.sum_lanes > 0)
             a_stride, b_stride = p.a.first, p.b.second
         else:
-            streams = self.streams if tile.rows == p.tile.rows else None
+            whole = tile.rows == p.tile.rows
+            streams = self.streams if whole else None
             count = self.valid_lanes(tail)
             kernel = Kernel(tile, form, count if packs else self.read_lanes(tail),
                             None if p.staged else count, p.blocks > 1, p.odd and not p.strips,
                             p.fetches_b or packs, p.tile.width * packs,
-                            streams.count if streams else 0, p.fetches_rows)
+                            streams.count if streams else 0,
+                            p.fetches_rows and whole and not packs)
             if streams:
                 streams.of_tile(fn.add(block.i, i), fn.add(block.j, j), block.k)
                 more = [("ptr", streams.table)]
