@@ -3,7 +3,7 @@
 A plan is as slow as its slowest part: its tiles, its operands as they are read from memory the
 first time, and what is packed.  The numbers were fitted to measurements on AVX-512 (2 MB of second
 cache, a large and slow third one), and where these differ most, on Zen 3 with AVX2.  Relies on
-`tiles` for a tile's steps; `contract` relies on it.
+`tiles` for a tile's steps; `contract` and `contract_plan` rely on it.
 """
 
 from __future__ import annotations

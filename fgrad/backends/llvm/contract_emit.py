@@ -1,8 +1,7 @@
 """LLVM text of a planned contraction: the loops over blocks, packing, tiles and epilogue.
 
 `emit` writes one function per phase, void (ptr %buffers, i64 %part), and lists the shareable
-functions that it calls.  Relies on `contract` for the Plan; the plan emitter of this package relies
-on it.
+functions that it calls.  Relies on `contract_plan`; `product` relies on it.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 
 from ...records import frozen
-from .contract import Emitted, Product, up
+from .contract_plan import Emitted, Product, up
 from .dots import Dots
 from .late_tiles import LateTiles, is_late
 from .operands import Pieced, Pulled, Strided

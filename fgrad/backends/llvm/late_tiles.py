@@ -9,7 +9,7 @@
 
 The step of an optimizer behind the gradient of a weight reads and writes several arrays, which
 takes as long as multiplying does.  A processor does both at once if the instructions of both lie
-within some hundred of each other.  Relies on `contract` for the Plan, on `tiles` and on `fetches`;
+within some hundred of each other.  Relies on a Plan of `contract_plan`, on `tiles` and `fetches`;
 `contract_emit` and `product` rely on it.
 """
 

@@ -1,8 +1,8 @@
 """The forms of a contraction's operands: how A and B lie in memory, or that they are computed.
 
 A form tells the engine what it has to know to plan; where an element is, the callbacks of
-`contract.Product` say.  `winograd.Windows` is one that an operand may have beside its own.  Relies
-on nothing; `contract` and what writes its plans rely on it.
+`contract_plan.Product` say.  `winograd.Windows` is one that an operand may have beside its own.
+Relies on nothing; `contract_plan`, `contract` and what writes Plans rely on it.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from ...passes.product import bordered, strips, windows
 from ...records import replace
 from ..flat_product import FlatProduct
 from . import contract, contract_emit, operands
+from .contract_plan import Product
 from .emit import Emitter
 from .fetches import USUAL, used_by
 from .instructions import element, number
@@ -159,7 +160,7 @@ class Pointers(dict):
         return self[buffer]
 
 
-class LoopProduct(FlatProduct, contract.Product):
+class LoopProduct(FlatProduct, Product):
     """The callbacks of one Contract statement; its four indices are flat variables."""
 
     def __init__(self, kernel, statement, found=None):

@@ -2,7 +2,7 @@
 
 Where a row of A ends and the next begins elsewhere, or the next of small matrices, a processor sees
 no stream: it would wait for the first lines of each, where the second cache lacks them.  Relies on
-`contract` for the Plan and on `tiles`; `contract_emit` relies on it.
+a Plan of `contract_plan` and on `tiles`; `contract_cost` and `contract_emit` rely on it.
 """
 
 from __future__ import annotations

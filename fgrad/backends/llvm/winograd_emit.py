@@ -19,7 +19,7 @@ from math import prod
 
 from ...aligned import LINE
 from .. import cache
-from .contract import Emitted, up
+from .contract_plan import Emitted, up
 from .contract_emit import PARAMETERS, Block, Writer, written
 from .operands import Pulled, Strided
 from .packing import Transpose

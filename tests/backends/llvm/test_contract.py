@@ -7,8 +7,9 @@ import pytest
 
 from fgrad import index
 from fgrad.backends.llvm import host, streams, target, threads
-from fgrad.backends.llvm.contract import Product, plan
+from fgrad.backends.llvm.contract import plan
 from fgrad.backends.llvm.contract_emit import emit
+from fgrad.backends.llvm.contract_plan import Product
 from fgrad.backends.llvm.operands import Bordered, Pieced, Pulled, Strided, Strips
 from fgrad.backends.llvm.product import outside, steps_of
 from fgrad.backends.llvm.text import BYTES, declarations, vector

@@ -10,7 +10,8 @@ import fgrad.numpy as fnp
 from fgrad import passes
 from fgrad.backends import base
 from fgrad.backends.llvm import contract, module, winograd
-from fgrad.backends.llvm.contract import Product, plan
+from fgrad.backends.llvm.contract import plan
+from fgrad.backends.llvm.contract_plan import Product
 from fgrad.backends.llvm.host import HOST
 from fgrad.backends.llvm.operands import Strided
 from fgrad.backends.llvm.tiles import Machine
