@@ -23,7 +23,8 @@ AWAITED_ROWS = 128       # rows from which on the wait for B is short beside mul
 BY_PAGE = 1 << 17        # the most bytes of B that a page of a row of A is multiplied by
 PAGES = 8 << 20          # bytes of B of whose pages a processor has the addresses at hand
 ADDED_ALONE = 1 << 14    # elements of a result whose depths one thread adds up
-ROW_STEPS = 8            # steps of a tile, at least, for each row of the result that it fetches
+RESULT_SHARE = 2         # of the second cache, from which on a result's rows are fetched between
+ROW_STEPS = 8            # the steps of a tile: so many for each row, at least
 FEW_ROWS = 36            # rows up to which B that the second cache lacks is not copied by tiles
 
 
@@ -367,7 +368,7 @@ class Plan:
         return (self.machine.slow_third and not (self.tables or self.dots)
                 and (self.keeps_sums or not self.staged)
                 and self.columns > ONE_STREAM * self.width
-                and self.rows * self.columns * BYTES[self.type] >= self.machine.l2 // 2
+                and self.rows * self.columns * BYTES[self.type] >= self.machine.l2 // RESULT_SHARE
                 and min(self.kc, self.depth) >= ROW_STEPS * self.tile.rows)
 
     @property
