@@ -265,7 +265,8 @@ class Writer:
             self.packer.rows(value, block.rows, block.depth, tail, self.a_pack, p.a_stride)
         else:
             left = fn.sub(p.rows, block.i)
-            self.packer.columns(value, block.rows, left, block.depth, self.a_pack)
+            self.packer.columns(value, block.rows, left, block.depth, self.a_pack,
+                                loads=isinstance(p.a, Strided))
 
     def pack_b(self, block):
         p, fn = self.plan, self.fn

@@ -10,6 +10,8 @@ transposes.  Relies on `text`; `contract_emit` and `winograd_emit` rely on it.
 
 from __future__ import annotations
 
+from math import lcm
+
 from ...records import frozen
 from .text import BYTES, Function, mangled
 
@@ -124,10 +126,11 @@ class Packer:
                 with fn.if_(fn.compare("slt", whole, depth)):
                     self.store(value(i.index, whole, tail), row, whole, lanes)
 
-    def columns(self, value, rows, left, depth, to):
+    def columns(self, value, rows, left, depth, to, loads):
         """A block of A as panels of columns: value(i, k, count), a vector of `column_lanes`.
 
-        `left` rows of A are left from here.
+        `left` rows of A are left from here; loads: whether `value` is a load, which may be written
+        many times.
         A column is stored as whole vectors: what runs over is overwritten by the next one, and
         behind the last one there is room for it.
         """
@@ -135,23 +138,59 @@ class Packer:
         span = -(-step // self.column_lanes) * self.column_lanes
         ends = fn.min(rows, fn.add(fn.sub(left, span), 1))
         whole = fn.mul(fn.div(fn.add(fn.max(ends, 0), step - 1), step), step)
-        self.column_panels(value, 0, fn.min(whole, rows), None, depth, to)
-        self.column_panels(value, whole, rows, left, depth, to)
+        inside, ends = (0, fn.min(whole, rows), None), (whole, rows, left)
+        together = self.together if loads else 1
+        several = fn.sub(depth, fn.rem(depth, together))
+        if together > 1:
+            self.column_panels(value, *inside, 0, several, depth, to, together)
+        self.column_panels(value, *inside, several if together > 1 else 0, depth, depth, to)
+        self.column_panels(value, *ends, 0, depth, depth, to)
 
-    def column_panels(self, value, start, stop, left, depth, to):
+    @property
+    def together(self):
+        """How many columns fill whole vectors, where one fills no more than a half; else 1."""
+        lanes, rows = self.tile.lanes, self.tile.rows
+        return lcm(lanes, rows) // rows if 2 * self.column_lanes <= lanes else 1
+
+    def column_panels(self, value, start, stop, left, begin, end, depth, to, together=1):
         """The panels from `start` to `stop`, several at once: their elements of one column share
         lines of the cache, and the next column's may be pages away.
+
+        The columns are those from `begin` to `end`, so many `together`.
         """
-        fn, step, lanes = self.fn, self.tile.rows, self.column_lanes
-        with fn.loop(start, stop, step * PANELS) as many, fn.loop(0, depth) as k:
-            end = fn.min(fn.add(many.index, step * PANELS), stop)
-            with fn.loop(many.index, end, step) as i:
+        fn, step = self.fn, self.tile.rows
+        with fn.loop(start, stop, step * PANELS) as many, fn.loop(begin, end, together) as k:
+            last = fn.min(fn.add(many.index, step * PANELS), stop)
+            with fn.loop(many.index, last, step) as i:
                 place = fn.add(fn.mul(i.index, fn.add(depth, 1)), fn.mul(k.index, step))
-                for first in range(0, step, lanes):
-                    at = fn.add(i.index, first)
-                    count = None if left is None else fn.sub(left, at)
-                    target = fn.gep(self.tile.type, to, fn.add(place, first))
-                    fn.vector_store(self.tile.type, lanes, value(at, k.index, count), target)
+                if together > 1:
+                    self.columns_together(value, i.index, k.index, together, to, place)
+                else:
+                    self.column(value, i.index, k.index, left, to, place)
+
+    def column(self, value, i, k, left, to, place):
+        """One column of a panel."""
+        fn, lanes = self.fn, self.column_lanes
+        for first in range(0, self.tile.rows, lanes):
+            at = fn.add(i, first)
+            count = None if left is None else fn.sub(left, at)
+            self.store(value(at, k, count), to, fn.add(place, first), lanes)
+
+    def columns_together(self, value, i, k, count, to, place):
+        """So many columns of a panel, which fill whole vectors: a store takes as long for a part of
+        one, and twice as long where it goes into a second line of the cache."""
+        fn, type, lanes, rows = self.fn, self.tile.type, self.tile.lanes, self.tile.rows
+        few = self.column_lanes
+        columns = [fn.shuffle(type, few, value(i, fn.add(k, n), None), "poison",
+                              [lane % few for lane in range(lanes)]) for n in range(count)]
+        for start in range(0, count * rows, lanes):
+            made = columns[start // rows]
+            for n in range(start // rows, -(-(start + lanes) // rows)):
+                before = n * rows - start                # lanes that earlier columns have filled
+                made = fn.shuffle(type, lanes, made, columns[n], [
+                    lane if lane < before else lanes + (lane - before) % rows
+                    for lane in range(lanes)])
+            self.store(made, to, fn.add(place, start))
 
     def panels(self, value, depth, columns, tail, to, by_panel=False):
         """A block of B as panels: value(k, j, count); tail: columns of B beyond whole panels.

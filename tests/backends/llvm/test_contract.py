@@ -9,7 +9,7 @@ from fgrad import index
 from fgrad.backends.llvm import host, streams, target, threads
 from fgrad.backends.llvm.contract import plan
 from fgrad.backends.llvm.contract_emit import emit
-from fgrad.backends.llvm.contract_plan import Product
+from fgrad.backends.llvm.contract_plan import Product, up
 from fgrad.backends.llvm.operands import Bordered, Pieced, Pulled, Strided, Strips
 from fgrad.backends.llvm.product import outside, steps_of
 from fgrad.backends.llvm.text import BYTES, declarations, vector
@@ -732,6 +732,16 @@ def test_a_result_as_large_as_the_second_cache_is_written_row_by_row():
     planned = plan(256, 1024, 1024, "float", Strided(1, 256), Strided(1024, 1),
                    out=Strided(1024, 1), machine=Machine(64, 32, True))
     assert planned.rows_first and planned.kc == 128
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int16"])
+@pytest.mark.parametrize("rows", [1, 2, 3, 4, 5, 6, 7, 8])
+def test_columns_that_are_copied_together_agree_with_numpy(rows, dtype):
+    for k in (1, 2, 7, 8, 9, 15, 16, 33, 130):
+        for m in (rows, 3 * rows + 1, 60):
+            check(m, 70, k, "tn", dtype, change=lambda p: p.but(
+                tile=replace(p.tile, rows=min(rows, p.rows)), pack_a=True, dots=False,
+                mc=up(p.rows, min(rows, p.rows)), grid=(1, 1, 1, 1)))
 
 
 def test_columns_are_copied_once_where_blocks_of_fewer_steps_have_all_columns():
