@@ -19,7 +19,7 @@ from fgrad.jitted import jit
 from tests.properties.test_compiled import assert_within
 from tests.strategies import WIDE, examples, programs
 
-BACKEND = ("contract_plan", "fetches", "late_rows", "late_tiles", "module", "radix", "values")
+BACKEND = ("fetches", "late_rows", "late_tiles", "module", "radix", "values")
 LOW = {                    # module → its thresholds, in groups that are lowered together
     "stretches": [{"STRETCH": 16, "LONG": 32}, {"STRETCH": 5, "LONG": 11, "MANY": 2}],
     "parts": [{"ROWS": 3}, {"COLUMNS": (32, 16), "WRITTEN_OUT": 2}, {"APART": 16}],
@@ -51,7 +51,6 @@ LOW = {                    # module → its thresholds, in groups that are lower
     "pull": [{"DEEP": 2, "COUNTED": 3, "MOVED": 9}],
     "fuse": [{"SIZE": 30}, {"LOOKBACK": 1}],
     "findings": [{"PACKED_ONCE": 2, "PROLOGUE": 100}, {"FEW": 100, "LONG": 2}],
-    "contract_plan": [{"RESULT_SHARE": 1 << 40, "ROW_STEPS": 0, "ONE_STREAM": 0}],
     "fetches": [{"LARGE": 64, "SHORT": 8}],
     "late_rows": [{"LEAST": 64}],
     "late_tiles": [{"MOVED": 1, "SEVERAL": 0, "SPARE": -99, "EACH": 2, "LEAST": 64,

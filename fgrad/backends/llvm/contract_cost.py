@@ -112,12 +112,9 @@ def tile_cycles(p, rows, columns, depth):
 
 def end_cycles(p, sums):
     """Cycles before and behind the steps of a tile, in all blocks: those behind the first, which
-    add to its sums, take less on Intel's processors with AVX-512, where that was measured, and
-    least where these are fetched between the steps."""
-    first = later = 30 + 2 * sums
-    if p.machine.slow_third:
-        later = sums if p.fetches_rows else 20 + 1.25 * sums
-    return first + (p.blocks - 1) * later
+    add to its sums, take less on Intel's processors with AVX-512, where that was measured."""
+    first = 30 + 2 * sums
+    return first + (p.blocks - 1) * (20 + 1.25 * sums if p.machine.slow_third else first)
 
 
 def cycles_of_step(p, rows, vectors, fetches):

@@ -479,14 +479,12 @@ class Writer:
                           not p.staged and tile.vectors % p.sum_lanes > 0)
             a_stride, b_stride = p.a.first, p.b.second
         else:
-            whole = tile.rows == p.tile.rows
-            streams = self.streams if whole else None
+            streams = self.streams if tile.rows == p.tile.rows else None
             count = self.valid_lanes(tail)
             kernel = Kernel(tile, form, count if packs else self.read_lanes(tail),
                             None if p.staged else count, p.blocks > 1, p.odd and not p.strips,
                             p.fetches_b or packs, p.tile.width * packs,
-                            streams.count if streams else 0,
-                            p.fetches_rows and whole and not packs)
+                            streams.count if streams else 0)
             if streams:
                 streams.of_tile(fn.add(block.i, i), fn.add(block.j, j), block.k)
                 more = [("ptr", streams.table)]

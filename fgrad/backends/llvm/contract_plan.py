@@ -15,7 +15,7 @@ from .contract_cost import PAGE, held_first
 from .dots import lanes_of_sums
 from .operands import Bordered, Offset, Pieced, Pulled, Strided, Strips
 from .text import BYTES
-from .tiles import AHEAD, ONE_STREAM, Machine, Tile
+from .tiles import AHEAD, Machine, Tile
 
 SHORT_ROWS = 48, 144, 272   # strides of packed rows of A, in elements, where they are short
 GAP = 1 << 18            # bytes that the rows of one place may lie apart
@@ -23,8 +23,6 @@ AWAITED_ROWS = 128       # rows from which on the wait for B is short beside mul
 BY_PAGE = 1 << 17        # the most bytes of B that a page of a row of A is multiplied by
 PAGES = 8 << 20          # bytes of B of whose pages a processor has the addresses at hand
 ADDED_ALONE = 1 << 14    # elements of a result whose depths one thread adds up
-RESULT_SHARE = 2         # of the second cache, from which on a result's rows are fetched between
-ROW_STEPS = 8            # the steps of a tile: so many for each row, at least
 FEW_ROWS = 36            # rows up to which B that the second cache lacks is not copied by tiles
 
 
@@ -360,16 +358,6 @@ class Plan:
         """Whether a row of tiles is finished before the next one: B stays in the second cache, and
         the result is written page by page."""
         return self.block_size <= self.machine.l2 // 2
-
-    @property
-    def fetches_rows(self):
-        """Whether tiles fetch a large result's rows one by one between their steps: what they fetch
-        before all of them, what they multiply has to wait for, if the third cache is slow."""
-        return (self.machine.slow_third and not (self.tables or self.dots)
-                and (self.keeps_sums or not self.staged)
-                and self.columns > ONE_STREAM * self.width
-                and self.rows * self.columns * BYTES[self.type] >= self.machine.l2 // RESULT_SHARE
-                and min(self.kc, self.depth) >= ROW_STEPS * self.tile.rows)
 
     @property
     def single(self):

@@ -129,21 +129,20 @@ class Packer:
     def columns(self, value, rows, left, depth, to, loads):
         """A block of A as panels of columns: value(i, k, count), a vector of `column_lanes`.
 
-        `left` rows of A are left from here; loads: whether `value` is a load, which may be written
-        many times.
-        A column is stored as whole vectors: what runs over is overwritten by the next one, and
-        behind the last one there is room for it.
+        left: how many rows of A are left from here.  loads: whether `value` is a load, of which
+        many may be written.  A column is stored as whole vectors of `column_lanes`: what runs over
+        is overwritten by the next one, and behind the last one there is room for it.
         """
         fn, step = self.fn, self.tile.rows
         span = -(-step // self.column_lanes) * self.column_lanes
         ends = fn.min(rows, fn.add(fn.sub(left, span), 1))
         whole = fn.mul(fn.div(fn.add(fn.max(ends, 0), step - 1), step), step)
         inside, ends = (0, fn.min(whole, rows), None), (whole, rows, left)
-        together = self.together if loads else 1
-        several = fn.sub(depth, fn.rem(depth, together))
-        if together > 1:
-            self.column_panels(value, *inside, 0, several, depth, to, together)
-        self.column_panels(value, *inside, several if together > 1 else 0, depth, depth, to)
+        several = 0
+        if loads and self.together > 1:
+            several = fn.sub(depth, fn.rem(depth, self.together))
+            self.column_panels(value, *inside, 0, several, depth, to, self.together)
+        self.column_panels(value, *inside, several, depth, depth, to)
         self.column_panels(value, *ends, 0, depth, depth, to)
 
     @property

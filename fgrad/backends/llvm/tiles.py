@@ -307,45 +307,24 @@ class Steps:
 
         to: where B's rows are packed, if they are.
         """
+        start = [a, b, *[to] * self.packs, *["zeroinitializer"] * self.accumulators]
         if isinstance(self.a_form, Runs):
-            return self.runs(self.start(a, b, to), depth)[2:]
+            return self.runs(start, depth)[2:]
         if isinstance(self.a_form, Segments):
-            return self.segments(self.start(a, b, to), depth)
-        return self.pairs("ptr", self.started(a, b, to), depth, odd)[2 + self.packs:]
-
-    def run_by_rows(self, a, b, depth, odd, to, begin):
-        """The same in as many shares as a tile has rows; begin(r) writes what is before the r-th.
-
-        Not for Runs and Segments.
-        """
-        fn, rows = self.fn, self.tile.rows
-        start = self.started(a, b, to)
-        share = fn.mul(fn.add(fn.div(depth, 2 * rows), 1), 2)
-        with fn.loop(0, rows, 1, list(zip(self.types("ptr"), start))) as loop:
-            begin(loop.index)
-            first = fn.mul(loop.index, share)
-            stop = fn.max(fn.min(fn.add(first, share), depth), first)
-            loop.next = self.pairs("ptr", loop.values, stop, odd, first)
-        return loop.values[2 + self.packs:]
+            return self.segments(start, depth)
+        self.a_form, start[0] = self.a_form.begin(self.fn, self.tile, a, self.a_stride)
+        return self.pairs("ptr", start, depth, odd)[2 + self.packs:]
 
     def run_beside(self, a, b, depth, each, beside):
         """The sums after `depth` steps, a constant; `beside` writes what is done between `each`."""
-        fn, start = self.fn, self.started(a, b)
+        fn, start = self.fn, [a, b, *["zeroinitializer"] * self.accumulators]
+        self.a_form, start[0] = self.a_form.begin(fn, self.tile, a, self.a_stride)
         left = depth % each
         with fn.loop(0, depth - left, each, list(zip(self.types("ptr"), start))) as loop:
             loop.next = self.pairs("ptr", loop.values, each, False)
             beside()
         state = self.pairs("ptr", loop.values, left, left % 2 == 1) if left else loop.values
         return state[2:]
-
-    def start(self, a, b, to=None):
-        """The state before the first step."""
-        return [a, b, *[to] * self.packs, *["zeroinitializer"] * self.accumulators]
-
-    def started(self, a, b, to=None):
-        """The same, of a form that knows from there where its rows are."""
-        self.a_form, a = self.a_form.begin(self.fn, self.tile, a, self.a_stride)
-        return self.start(a, b, to)
 
     @property
     def packs(self):
@@ -388,11 +367,11 @@ class Steps:
         """The types of a state: of where A is, of where B is, and goes, of the sums."""
         return [first, *["ptr"] * (1 + self.packs), *[self.tile.vector] * self.accumulators]
 
-    def pairs(self, first, start, depth, odd, begin=0):
-        """The state after the steps from `begin`, which is even, to `depth`, two an iteration."""
+    def pairs(self, first, start, depth, odd):
+        """The state after `depth` steps, two an iteration."""
         fn, types = self.fn, self.types(first)
         pairs = fn.sub(depth, fn.rem(depth, 2)) if odd else depth
-        with fn.loop(begin, pairs, 2, list(zip(types, start))) as loop:
+        with fn.loop(0, pairs, 2, list(zip(types, start))) as loop:
             self.fetch(loop.index)
             loop.next = self.step(self.step(loop.values))
         if not odd:
@@ -419,8 +398,7 @@ class Kernel:
     A·B, or, with `adds` and add, A·B is added to it.  read, written: how many lanes of the last
     vector of B are read, and of C are written, or None for all.  `odd`: the depth may be odd.
     `far`, `panel`: see Steps; `to`: where a panel is packed.  `streams`: how many are fetched, each
-    of STREAM words.  `by_rows`: C's rows are fetched one after the other between the steps, not all
-    before them.
+    of STREAM words.
     """
     tile: Tile
     a_form: Rows | Columns | Offsets | Runs | Segments
@@ -431,12 +409,11 @@ class Kernel:
     far: bool = False
     panel: int = 0
     streams: int = 0
-    by_rows: bool = False
 
     @property
     def name(self):
         t = self.tile
-        flags = "".join(f".{n}" for n in ("adds", "odd", "far", "by_rows") if getattr(self, n))
+        flags = "".join(f".{n}" for n in ("adds", "odd", "far") if getattr(self, n))
         flags += f".reads{self.read}" if self.read else ""
         flags += f".writes{self.written}" if self.written else ""
         flags += f".packs{self.panel}" if self.panel else ""
@@ -449,17 +426,14 @@ class Kernel:
         parameters = KERNEL_PARAMETERS + (PACKING if self.panel else "") + (
             FETCHING if self.streams else "")
         fn = Function(self.name, parameters, linkage="internal", attributes=ATTRIBUTES)
-        rows = [self.row(fn, r) for r in range(tile.rows)]
+        rows = [fn.gep(tile.type, "%c", fn.mul("%cs", r)) for r in range(tile.rows)]
+        with fn.if_(fn.compare("sgt", "%cs", ONE_STREAM * tile.width)):
+            for row in rows:
+                for line in range(0, tile.width, 64 // BYTES[tile.type]):
+                    fn.prefetch(fn.gep(tile.type, row, line), write=True)
         steps = Steps(fn, tile, self.a_form, "%as", "%bs", self.read, self.far, self.panel,
                       self.streams)
-        run = "%a", "%b", "%depth", self.odd, "%to"
-        if self.by_rows:
-            sums = steps.run_by_rows(*run, lambda r: self.fetch(fn, self.row(fn, r)))
-        else:
-            with fn.if_(fn.compare("sgt", "%cs", ONE_STREAM * tile.width)):
-                for row in rows:
-                    self.fetch(fn, row)
-            sums = steps.run(*run)
+        sums = steps.run("%a", "%b", "%depth", self.odd, "%to")
         places = [(fn.gep(tile.type, row, q * tile.lanes),
                    self.written if q == tile.vectors - 1 else None)
                   for row in rows for q in range(tile.vectors)]
@@ -468,14 +442,6 @@ class Kernel:
         for value, (pointer, valid) in zip(sums, places):
             fn.vector_store(tile.type, tile.lanes, value, pointer, valid)
         return fn.ret()
-
-    def row(self, fn, r):
-        return fn.gep(self.tile.type, "%c", fn.mul("%cs", r))
-
-    def fetch(self, fn, row):
-        """Fetches the lines of a row of C, to be written."""
-        for line in range(0, self.tile.width, 64 // BYTES[self.tile.type]):
-            fn.prefetch(fn.gep(self.tile.type, row, line), write=True)
 
     def added_to(self, fn, sums, places):
         tile = self.tile

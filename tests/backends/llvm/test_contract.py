@@ -697,27 +697,6 @@ def test_copied_columns_of_a_leave_room_to_b():
         assert planned.pack_a and planned.kc == 256 and planned.packs_along
 
 
-@pytest.mark.parametrize("forms", ["nn", "nt", "tn", "tt"])
-@pytest.mark.parametrize("m, n, k", [(512, 512, 512), (450, 333, 301), (256, 1024, 1030)])
-def test_rows_of_a_large_result_are_fetched_between_the_steps_of_a_tile(m, n, k, forms):
-    """All before them, they took up to 2 % of the time of a product of 512 on an Intel Xeon."""
-    slow = replace(MACHINE, slow_third=True)
-    for workers, epilogue in ((1, False), (2, True), (3, False)):
-        planned = check(m, n, k, forms, workers=workers, epilogue=epilogue, machine=slow)
-        assert planned.fetches_rows == (not planned.staged or planned.keeps_sums)
-    assert not plan(m, n, k, "float", Strided(k, 1), Strided(n, 1), out=Strided(n, 1),
-                    machine=Machine(64, 32)).fetches_rows
-
-
-@pytest.mark.parametrize("m, n, k", [
-    (256, 256, 512),                               # the caches hold the result
-    (8192, 64, 512),                               # its rows lie behind each other
-    (1024, 1024, 32)])                             # there are few steps
-def test_rows_of_other_results_are_fetched_before_the_steps(m, n, k):
-    assert not plan(m, n, k, "float", Strided(k, 1), Strided(n, 1), out=Strided(n, 1),
-                    machine=Machine(64, 32, True)).fetches_rows
-
-
 @pytest.mark.parametrize("forms", ["tn", "tt"])
 @pytest.mark.parametrize("size", [512, 640, 768, 1024])
 def test_of_columns_that_are_copied_no_thread_copies_all(forms, size):
