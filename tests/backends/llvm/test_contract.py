@@ -707,7 +707,7 @@ def test_of_columns_that_are_copied_no_thread_copies_all(forms, size):
 
 
 def test_a_result_as_large_as_the_second_cache_is_written_row_by_row():
-    """Panel by panel it took 1.07 to 1.1 times as long."""
+    """Panel by panel one thread of an Intel Xeon took 1.025 times as long."""
     planned = plan(256, 1024, 1024, "float", Strided(1, 256), Strided(1024, 1),
                    out=Strided(1024, 1), machine=Machine(64, 32, True))
     assert planned.rows_first and planned.kc == 128
