@@ -138,11 +138,7 @@ def a_cycles(p, height, width, depth, kind):
         if p.bordered:
             tables += height * depth / p.a.run * PLACE
         return read_cycles(p, elements, whole, SCATTERED) * again + tables
-    far = MOST_FAR if p.tile.rows <= BESIDE else MANY_FAR
-    if p.pack_a:
-        by_others = p.grid[2] > 1 and not p.a_by_rows and p.machine.slow_third
-        far = COPIED_TWICE if by_others else COPIED
-    far = far * SOONER if kind is NextSteps else far
+    far = a_rate(p) * (SOONER if kind is NextSteps else 1)
     read = read_cycles(p, elements, p.rows * p.depth, far) * again
     if p.pack_a:
         lanes = p.row_lanes
@@ -155,6 +151,14 @@ def a_cycles(p, height, width, depth, kind):
         return read + elements * BYTES[p.type] / NEAR * again      # rows drive each other out
     tiles = -(-height // p.tile.rows) * -(-width // p.tile.width)
     return max(read, tiles * depth * column_cycles(p, kind))
+
+
+def a_rate(p):
+    """Bytes a cycle that are read of an A which the second cache lacks."""
+    if not p.pack_a:
+        return MOST_FAR if p.tile.rows <= BESIDE else MANY_FAR
+    by_others = p.grid[2] > 1 and not p.a_by_rows and p.machine.slow_third
+    return COPIED_TWICE if by_others else COPIED
 
 
 def driven_out_cycles(p, elements, width):

@@ -137,13 +137,15 @@ class Packer:
         span = -(-step // self.column_lanes) * self.column_lanes
         ends = fn.min(rows, fn.add(fn.sub(left, span), 1))
         whole = fn.mul(fn.div(fn.add(fn.max(ends, 0), step - 1), step), step)
-        inside, ends = (0, fn.min(whole, rows), None), (whole, rows, left)
-        several = 0
-        if loads and self.together > 1:
-            several = fn.sub(depth, fn.rem(depth, self.together))
-            self.column_panels(value, *inside, 0, several, depth, to, self.together)
-        self.column_panels(value, *inside, several, depth, depth, to)
-        self.column_panels(value, *ends, 0, depth, depth, to)
+        inside, several, count = (0, fn.min(whole, rows)), 0, self.together
+        if loads and count > 1:
+            several = fn.sub(depth, fn.rem(depth, count))
+            self.column_panels(inside, (0, several, count), depth, lambda *at:
+                               self.columns_together(value, count, to, *at))
+        self.column_panels(inside, (several, depth), depth, lambda *at:
+                           self.column(value, None, to, *at))
+        self.column_panels((whole, rows), (0, depth), depth, lambda *at:
+                           self.column(value, left, to, *at))
 
     @property
     def together(self):
@@ -151,31 +153,27 @@ class Packer:
         lanes, rows = self.tile.lanes, self.tile.rows
         return lcm(lanes, rows) // rows if 2 * self.column_lanes <= lanes else 1
 
-    def column_panels(self, value, start, stop, left, begin, end, depth, to, together=1):
-        """The panels from `start` to `stop`, several at once: their elements of one column share
-        lines of the cache, and the next column's may be pages away.
-
-        The columns are those from `begin` to `end`, so many `together`.
+    def column_panels(self, rows, columns, depth, write):
+        """write(i, k, place) for the panels and columns of these ranges, several panels at once:
+        their elements of one column share lines of the cache, and the next column's may be pages
+        away.
         """
-        fn, step = self.fn, self.tile.rows
-        with fn.loop(start, stop, step * PANELS) as many, fn.loop(begin, end, together) as k:
-            last = fn.min(fn.add(many.index, step * PANELS), stop)
-            with fn.loop(many.index, last, step) as i:
+        fn, step, (start, stop) = self.fn, self.tile.rows, rows
+        with fn.loop(start, stop, step * PANELS) as many, fn.loop(*columns) as k:
+            end = fn.min(fn.add(many.index, step * PANELS), stop)
+            with fn.loop(many.index, end, step) as i:
                 place = fn.add(fn.mul(i.index, fn.add(depth, 1)), fn.mul(k.index, step))
-                if together > 1:
-                    self.columns_together(value, i.index, k.index, together, to, place)
-                else:
-                    self.column(value, i.index, k.index, left, to, place)
+                write(i.index, k.index, place)
 
-    def column(self, value, i, k, left, to, place):
-        """One column of a panel."""
+    def column(self, value, left, to, i, k, place):
+        """One column of a panel; `left` rows of A are left from the block's first, or None."""
         fn, lanes = self.fn, self.column_lanes
         for first in range(0, self.tile.rows, lanes):
             at = fn.add(i, first)
             count = None if left is None else fn.sub(left, at)
             self.store(value(at, k, count), to, fn.add(place, first), lanes)
 
-    def columns_together(self, value, i, k, count, to, place):
+    def columns_together(self, value, count, to, i, k, place):
         """So many columns of a panel, which fill whole vectors: a store takes as long for a part of
         one, and twice as long where it goes into a second line of the cache."""
         fn, type, lanes, rows = self.fn, self.tile.type, self.tile.lanes, self.tile.rows
@@ -183,7 +181,7 @@ class Packer:
         columns = [fn.shuffle(type, few, value(i, fn.add(k, n), None), "poison",
                               [lane % few for lane in range(lanes)]) for n in range(count)]
         for start in range(0, count * rows, lanes):
-            made = columns[start // rows]
+            made = "poison"
             for n in range(start // rows, -(-(start + lanes) // rows)):
                 before = n * rows - start                # lanes that earlier columns have filled
                 made = fn.shuffle(type, lanes, made, columns[n], [

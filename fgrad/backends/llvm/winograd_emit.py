@@ -19,8 +19,8 @@ from math import prod
 
 from ...aligned import LINE
 from .. import cache
-from .contract_plan import Emitted, up
 from .contract_emit import PARAMETERS, Block, Writer, written
+from .contract_plan import Emitted, up
 from .operands import Pulled, Strided
 from .packing import Transpose
 from .text import BYTES, KERNEL, Function, vector

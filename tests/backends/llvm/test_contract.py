@@ -719,8 +719,8 @@ def test_columns_that_are_copied_together_agree_with_numpy(rows, dtype):
     for k in (1, 2, 7, 8, 9, 15, 16, 33, 130):
         for m in (rows, 3 * rows + 1, 60):
             check(m, 70, k, "tn", dtype, change=lambda p: p.but(
-                tile=replace(p.tile, rows=min(rows, p.rows)), pack_a=True, dots=False,
-                mc=up(p.rows, min(rows, p.rows)), grid=(1, 1, 1, 1)))
+                tile=replace(p.tile, rows=rows), pack_a=True, dots=False,
+                mc=up(m, rows), grid=(1, 1, 1, 1)))
 
 
 def test_columns_are_copied_once_where_blocks_of_fewer_steps_have_all_columns():
